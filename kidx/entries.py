@@ -1,0 +1,38 @@
+"""What the indexes hold and answer with: plain, immutable values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class OffsetPosition(NamedTuple):
+    """An entry of an offset index: the record ``offset`` is in the batch at byte ``position`` of the log."""
+
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """An entry of a time index: no record before ``offset`` is later than ``timestamp`` (milliseconds)."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTxn(NamedTuple):
+    """An entry of a transaction index (TX-1)."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndexSearchResult(NamedTuple):
+    """The answer of :meth:`kidx.TransactionIndex.collect_aborted_txns`.
+
+    ``is_complete`` tells that no later segment can hold another one for the same fetch (TX-9).
+    """
+
+    aborted_transactions: tuple[AbortedTxn, ...]
+    is_complete: bool

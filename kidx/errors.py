@@ -1,0 +1,88 @@
+"""The exceptions, one for each way Kafka refuses.
+
+Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
+append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use
+(DESIGN.md, "Line protocol").
+
+``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text that the dialect's own
+exception carries, which is compared with Kafka's letter for letter; it is None where Kafka's exception has no text.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KidxError(Exception):
+    """Base of everything that kidx raises on purpose.
+
+    Args:
+        message: what happened, naming the file, the value and the limit.
+        kafka_message: the text of Kafka's own exception in the dialect at hand; defaults to ``message``.
+    """
+
+    kind: ClassVar[str] = "error"
+
+    def __init__(self, message: str, kafka_message: str | None = "") -> None:
+        super().__init__(message)
+        self.kafka_message: str | None = message if kafka_message == "" else kafka_message
+
+
+class InvalidOffsetError(KidxError, ValueError):
+    """An offset does not follow the last one (``o.a.k.common.errors.InvalidOffsetException``; OI-3, TI-3)."""
+
+    kind = "invalid_offset"
+
+
+class IndexOffsetOverflowError(KidxError, OverflowError):
+    """An offset is not ``base .. base + 2**31 - 1`` (``IndexOffsetOverflowException``; AI-8)."""
+
+    kind = "offset_overflow"
+
+
+class CorruptIndexError(KidxError, ValueError):
+    """``sanity_check`` refuses the file (``CorruptIndexException``; OI-11, TI-11, TX-12)."""
+
+    kind = "corrupt"
+
+
+class InvalidArgumentError(KidxError, ValueError):
+    """A full index, a slot past the end, an impossible size (``java.lang.IllegalArgumentException``)."""
+
+    kind = "invalid_argument"
+
+
+class IllegalStateError(KidxError, RuntimeError):
+    """A timestamp that goes back, a position that does not fit (``java.lang.IllegalStateException``; TI-3, OI-6)."""
+
+    kind = "illegal_state"
+
+
+class UnsupportedVersionError(KidxError, ValueError):
+    """An aborted transaction of a version this dialect cannot read (``KafkaException``; TX-7)."""
+
+    kind = "unsupported_version"
+
+
+class ReadOnlyError(KidxError, PermissionError):
+    """A write to a file mapped read-only (``java.nio.ReadOnlyBufferException``; OI-13)."""
+
+    kind = "read_only"
+
+
+class ClosedError(KidxError, ValueError):
+    """The index is unmapped (``java.lang.NullPointerException`` in Kafka; AI-19)."""
+
+    kind = "closed"
+
+
+class BufferOverflowError(KidxError, BufferError):
+    """No room left in the mapped file (``java.nio.BufferOverflowException``; TI-5)."""
+
+    kind = "buffer_overflow"
+
+
+class OutOfBoundsError(KidxError, IndexError):
+    """A slot outside the mapped file (``java.lang.IndexOutOfBoundsException``; OI-8)."""
+
+    kind = "out_of_bounds"

@@ -1,0 +1,28 @@
+"""Java's fixed-width arithmetic, which Kafka's results depend on: sums wrap, division drops the fraction.
+
+``int`` is 32 bits, ``long`` 64, both two's complement (Java Language Specification 4.2).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+INT_MIN: Final = -(1 << 31)
+INT_MAX: Final = (1 << 31) - 1
+LONG_MIN: Final = -(1 << 63)
+LONG_MAX: Final = (1 << 63) - 1
+
+
+def to_int(value: int) -> int:
+    """``value`` as a Java ``int``: the low 32 bits, signed."""
+    return value if INT_MIN <= value <= INT_MAX else ((value + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
+
+
+def to_long(value: int) -> int:
+    """``value`` as a Java ``long``: the low 64 bits, signed."""
+    return value if LONG_MIN <= value <= LONG_MAX else ((value + (1 << 63)) & 0xFFFF_FFFF_FFFF_FFFF) - (1 << 63)
+
+
+def round_down(number: int, factor: int) -> int:
+    """The largest multiple of ``factor`` towards zero: ``factor * (number / factor)`` in Java."""
+    return number - number % factor if number >= 0 else -(-number - -number % factor)

@@ -1,0 +1,101 @@
+"""The binary search of a broker's look-ups: warm section first (AI-30 … AI-36), and the plain one before it.
+
+Kafka appends at the end and most look-ups are near the end, but a plain binary search walks through the middle of the
+file, and the pages it walks through change whenever the file grows by a page: sooner or later every follower and every
+consumer waits for a page that has long left memory (KAFKA-6432). So the search first asks whether the target is in the
+last 8192 bytes, and only otherwise looks at the rest.
+
+Both searches give both bounds: the slot of the largest key ≤ target and of the smallest key ≥ target, -1 for none. On
+unsorted or damaged content they give exactly what Kafka's loops give, which is why the loops look as they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from kidx.layout import PAGE_BYTES, WARM_SECTION_BYTES
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+Read = Callable[["Buffer", int], tuple[Any, ...]]
+"""Reads the key at a byte position, as ``struct.Struct.unpack_from`` does."""
+
+
+class Probe(NamedTuple):
+    """One comparison of a search: which slot, which 4 KiB page of the file, in which half of the index."""
+
+    slot: int
+    page: int
+    half: Literal["warm", "cold"]
+
+
+ProbeCallback = Callable[[Probe], None]
+
+
+class Keys(NamedTuple):
+    """The keys of a file of fixed-size entries: ``read(data, slot * stride + shift)[0]`` is the key of a slot."""
+
+    read: Read
+    data: Buffer
+    stride: int
+    shift: int
+
+    @property
+    def warm_entries(self) -> int:
+        """Entries in the warm section: 1,024 for ``.index``, 682 for ``.timeindex`` (AI-30)."""
+        return WARM_SECTION_BYTES // self.stride
+
+    def watched(self, entries: int, probe: ProbeCallback) -> Keys:
+        """The same keys, each reading of one told to ``probe``."""
+        first_warm = max(0, entries - 1 - self.warm_entries)
+
+        def read(data: Buffer, position: int) -> tuple[Any, ...]:
+            slot = position // self.stride
+            probe(Probe(slot, position // PAGE_BYTES, "warm" if slot >= first_warm else "cold"))
+            return self.read(data, position)
+
+        return self._replace(read=read)
+
+
+def warm_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
+    """Both bounds of ``target``, looking at the warm section first (AI-31, AI-32).
+
+    Returns:
+        ``(lower, upper)``: slots, -1 for "none". Kafka's upper bound of a key that is equal to the very first key
+        compared with nothing is the *next* slot, not that one (AI-33).
+    """
+    if entries == 0:
+        return -1, -1
+    first_warm = max(0, entries - 1 - keys.warm_entries)
+    read, data, stride, shift = keys
+    if read(data, first_warm * stride + shift)[0] < target:
+        return _bisect(keys, entries, target, first_warm, entries - 1)
+    if read(data, shift)[0] > target:
+        return -1, 0
+    return _bisect(keys, entries, target, 0, first_warm)
+
+
+def plain_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
+    """Both bounds of ``target`` by the search of Kafka before KAFKA-6432 (1.1 and older); same answers if sorted."""
+    if entries == 0:
+        return -1, -1
+    if keys.read(keys.data, keys.shift)[0] > target:
+        return -1, 0
+    return _bisect(keys, entries, target, 0, entries - 1)
+
+
+def _bisect(keys: Keys, entries: int, target: int, low: int, high: int) -> tuple[int, int]:
+    """The loop of AI-33: an equal key ends it at once, for either bound."""
+    read, data, stride, shift = keys
+    while low < high:
+        middle = (low + high + 1) >> 1
+        key = read(data, middle * stride + shift)[0]
+        if key > target:
+            high = middle - 1
+        elif key < target:
+            low = middle
+        else:
+            return middle, middle
+    return low, -1 if low == entries - 1 else low + 1
