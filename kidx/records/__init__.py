@@ -1,0 +1,73 @@
+"""Kafka's record batches of every format: reading, checking, writing (KAFKA_BEHAVIOUR.md section 7).
+
+``iter_batches`` walks a segment file; a batch reads its header once and its records when it is iterated::
+
+    for batch in file_batches("00000000000000000000.log"):
+        batch.ensure_valid()
+        for record in batch:
+            print(record.offset, record.timestamp, record.key, record.value)
+
+Bad bytes never raise anything but a :class:`kidx.errors.KidxError`, and always the one that stands for what Kafka
+itself raises there. Where releases differ, the behaviour is that of 3.6 and later.
+"""
+
+from __future__ import annotations
+
+from kidx.records.base import Buffer, RecordBatch
+from kidx.records.batch import DefaultRecordBatch
+from kidx.records.builder import build_batch, empty_batch, end_transaction_marker, write_batch, write_message
+from kidx.records.codecs import Codec
+from kidx.records.control import ControlRecordType, EndTransactionMarker
+from kidx.records.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    RecordError,
+    RecordStreamError,
+    UnsupportedCodecError,
+)
+from kidx.records.legacy import LegacyRecord, LegacyRecordBatch
+from kidx.records.record import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Header,
+    Record,
+    SimpleRecord,
+    TimestampType,
+)
+from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
+
+__all__ = [
+    "NO_PARTITION_LEADER_EPOCH",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "Buffer",
+    "Codec",
+    "ControlRecordType",
+    "CorruptRecordError",
+    "DefaultRecordBatch",
+    "EndTransactionMarker",
+    "Header",
+    "InvalidRecordError",
+    "LegacyRecord",
+    "LegacyRecordBatch",
+    "Record",
+    "RecordBatch",
+    "RecordError",
+    "RecordStreamError",
+    "SimpleRecord",
+    "TimestampType",
+    "UnsupportedCodecError",
+    "build_batch",
+    "empty_batch",
+    "end_transaction_marker",
+    "file_batches",
+    "iter_batches",
+    "iter_memory_batches",
+    "write_batch",
+    "write_message",
+]

@@ -1,0 +1,173 @@
+"""What batches of every magic have in common (``RecordBatch.java``)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from mmap import mmap
+from typing import TYPE_CHECKING, Protocol
+
+from kidx.java_numbers import to_long
+from kidx.records.codecs import Codec
+from kidx.records.errors import RecordStreamError
+from kidx.records.record import MAX_RECORD_BODY_SIZE, Record, TimestampType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Buffer = bytes | bytearray | memoryview | mmap
+"""What batches are read from. Nothing is copied before it is asked for, so the buffer must outlive its batches."""
+
+
+class RecordBatch(Protocol):
+    """One batch, decoded as far as it is asked for.
+
+    Any access to a damaged batch can raise what Kafka raises there, always a :class:`kidx.errors.KidxError`.
+    Iterating gives the records in file order; compressed ones are all read before the first is given, as in Kafka.
+    """
+
+    @property
+    def position(self) -> int:
+        """Byte position of its first byte in the buffer or file."""
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All its bytes, the length field's 12 included (RB-2)."""
+
+    @property
+    def magic(self) -> int:
+        """The format: 0, 1 or 2."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record. Of a compressed v0 or v1 batch, found by reading the records."""
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, also after compaction removed it (RB-2)."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last."""
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum, unsigned 32 bits."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """Largest timestamp, milliseconds: header (v2), wrapper or record (v1), -1 (v0) (RB-3)."""
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+
+    @property
+    def codec(self) -> Codec:
+        """How the records are compressed."""
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether they are."""
+
+    @property
+    def count(self) -> int | None:
+        """Records in the batch; None in v0 and v1, whose header does not say."""
+
+    @property
+    def producer_id(self) -> int:
+        """The producer, -1 if unknown."""
+
+    @property
+    def producer_epoch(self) -> int:
+        """Its epoch, -1 if unknown."""
+
+    @property
+    def base_sequence(self) -> int:
+        """Sequence number of the first record, -1 if unknown."""
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record, -1 if unknown."""
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        """Epoch of the leader that appended the batch, -1 if unknown."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds control records."""
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When its tombstones may go, milliseconds; None if compaction has not set it (3.1.0 and later)."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether size and checksum are right."""
+
+    def ensure_valid(self) -> None:
+        """Check size and checksum.
+
+        Raises:
+            CorruptRecordError: one of them is wrong.
+        """
+
+    def to_bytes(self) -> bytes:
+        """The batch as it is stored."""
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records."""
+
+    def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
+        """The records, decompressed only as far as they are taken."""
+
+
+class StoredBatch(ABC):
+    """Where a batch lies in its buffer."""
+
+    __slots__ = ("_buffer", "_in_file", "position", "size_in_bytes", "source")
+
+    def __init__(self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str) -> None:
+        self._buffer = buffer
+        self._in_file = in_file
+        self.position = position
+        self.size_in_bytes = size
+        self.source = source
+
+    @property
+    @abstractmethod
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+
+    @property
+    @abstractmethod
+    def codec(self) -> Codec:
+        """How the records are compressed."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last."""
+        return to_long(self.last_offset + 1)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the records are compressed."""
+        return self.codec is not Codec.NONE
+
+    def _bytes(self, start: int) -> bytes:
+        """The batch's bytes from ``start``, counted from its first, to its end."""
+        data = self._buffer[self.position + start : self.position + self.size_in_bytes]
+        if len(data) < self.size_in_bytes - start:
+            raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
+        return data if isinstance(data, bytes) else bytes(data)
+
+    def to_bytes(self) -> bytes:
+        """The batch as it is stored."""
+        return self._bytes(0)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(position={self.position}, size_in_bytes={self.size_in_bytes})"

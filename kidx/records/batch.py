@@ -1,0 +1,338 @@
+"""Batches of magic 2, the format since Kafka 0.11 (``DefaultRecordBatch.java``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import google_crc32c
+
+from kidx.java_numbers import to_long
+from kidx.records.base import Buffer, StoredBatch
+from kidx.records.codecs import Codec, Source, decompress
+from kidx.records.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    OutOfBoundsError,
+    RecordStreamError,
+)
+from kidx.records.layout import (
+    ATTRIBUTE_CODEC,
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_DELETE_HORIZON,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    ATTRIBUTE_TRANSACTIONAL,
+    CHECKSUMMED_FROM,
+    RECORD_BATCH,
+    RECORD_BATCH_OVERHEAD,
+)
+from kidx.records.record import (
+    MAX_RECORD_BODY_SIZE,
+    NO_SEQUENCE,
+    BatchContext,
+    Record,
+    TimestampType,
+    increment_sequence,
+    read_record,
+)
+from kidx.records.varint import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class RecordBatchHeader(NamedTuple):
+    """The fields of :data:`kidx.records.layout.RECORD_BATCH`, in its order."""
+
+    base_offset: int
+    length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+
+assert RecordBatchHeader._fields == tuple(field.name for field in RECORD_BATCH.fields), "the layout table leads"
+
+_unpack_header: Final = RECORD_BATCH.struct.unpack_from
+
+
+class _ShortHeader:
+    """The header of a batch shorter than one: a field is there, or reading it fails, each for itself."""
+
+    def __init__(self, buffer: Buffer, position: int, end: int) -> None:
+        self._buffer, self._position, self._end = buffer, position, end
+
+    def __getattr__(self, name: str) -> Any:
+        field = RECORD_BATCH.field(name)
+        start = self._position + field.offset
+        if start + field.size > self._end:
+            raise OutOfBoundsError(f"the batch at position {self._position} ends before its field {name}", None)
+        return RECORD_BATCH.codec(name).unpack_from(self._buffer, start)[0]
+
+
+class DefaultRecordBatch(StoredBatch):
+    """A v2 batch; see :class:`kidx.records.base.RecordBatch`.
+
+    Kafka's file reader accepts any magic from 2 to 127 as this format, and batches too short to have a header; what
+    then fails, fails when it is read.
+    """
+
+    __slots__ = ("_header", "base_offset", "magic")
+
+    def __init__(
+        self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str, offset: int, magic: int
+    ) -> None:
+        """Name a batch whose prefix is read already.
+
+        Args:
+            buffer: that the batch lies in.
+            position: its first byte there.
+            size: all its bytes.
+            in_file: whether the buffer is a file: there Kafka reads 61 bytes of header even of a batch that is shorter,
+                and in memory never beyond the batch.
+            source: what to call the buffer in errors.
+            offset: from the prefix.
+            magic: from the prefix.
+        """
+        super().__init__(buffer, position, size, in_file=in_file, source=source)
+        self.base_offset = offset
+        self.magic = magic
+        self._header: RecordBatchHeader | None = None
+
+    def _load(self) -> RecordBatchHeader:
+        header = self._header
+        if header is None:
+            if self._in_file and self.position + RECORD_BATCH_OVERHEAD > len(self._buffer):
+                raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
+            if not self._in_file and self.size_in_bytes < RECORD_BATCH_OVERHEAD:
+                end = self.position + self.size_in_bytes
+                header = cast("RecordBatchHeader", _ShortHeader(self._buffer, self.position, end))
+            else:
+                header = RecordBatchHeader._make(_unpack_header(self._buffer, self.position))
+            self._header = header
+        return header
+
+    @property
+    def crc(self) -> int:
+        """The stored CRC-32C, unsigned."""
+        return self._load().crc & 0xFFFF_FFFF
+
+    @property
+    def attributes(self) -> int:
+        """The low byte of the attributes, the only one that Kafka looks at."""
+        return self._load().attributes & 0xFF
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record that ever was in the batch (RB-2)."""
+        return to_long(self.base_offset + self._load().last_offset_delta)
+
+    @property
+    def base_timestamp(self) -> int:
+        """What the timestamp deltas refer to; with a delete horizon, that horizon (RB-1)."""
+        return self._load().base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp, as the header has it (RB-3)."""
+        return self._load().max_timestamp
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        if self.attributes & ATTRIBUTE_LOG_APPEND_TIME:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def codec(self) -> Codec:
+        """How the records are compressed.
+
+        Raises:
+            UnsupportedCodecError: with a codec that Kafka does not have.
+        """
+        return Codec.for_id(self.attributes & ATTRIBUTE_CODEC)
+
+    @property
+    def count(self) -> int:
+        """Records in the batch, as the header has it."""
+        return self._load().record_count
+
+    @property
+    def producer_id(self) -> int:
+        """The producer, -1 if unknown."""
+        return self._load().producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """Its epoch, -1 if unknown."""
+        return self._load().producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        """Sequence number of the first record, -1 if unknown."""
+        return self._load().base_sequence
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record, -1 if unknown."""
+        header = self._load()
+        if header.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return increment_sequence(header.base_sequence, header.last_offset_delta)
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        """Epoch of the leader that appended the batch, -1 if unknown."""
+        return self._load().partition_leader_epoch
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return bool(self.attributes & ATTRIBUTE_TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds control records."""
+        return bool(self.attributes & ATTRIBUTE_CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When its tombstones may go; None without the flag. Kafka before 3.1.0 does not know the flag."""
+        return self.base_timestamp if self.attributes & ATTRIBUTE_DELETE_HORIZON else None
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC-32C that the batch should have, unsigned."""
+        return int(google_crc32c.value(self._bytes(CHECKSUMMED_FROM)))
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the batch has room for its header and its checksum is right."""
+        return self.size_in_bytes >= RECORD_BATCH_OVERHEAD and self.crc == self.computed_crc
+
+    def ensure_valid(self) -> None:
+        """Check size and checksum (``DefaultRecordBatch.ensureValid``).
+
+        Raises:
+            CorruptRecordError: the size is below 61, or the checksum wrong.
+        """
+        if self.size_in_bytes < RECORD_BATCH_OVERHEAD:
+            raise CorruptRecordError(
+                f"Record batch is corrupt (the size {self.size_in_bytes} is smaller than the minimum allowed "
+                f"overhead {RECORD_BATCH_OVERHEAD})"
+            )
+        computed = self.computed_crc
+        if computed != self.crc:
+            raise CorruptRecordError(f"Record is corrupt (stored crc = {self.crc}, computed crc = {computed})")
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records (``DefaultRecordBatch.iterator``).
+
+        Raises:
+            InvalidRecordError: the number of records, or a record, is wrong.
+            RecordStreamError: the compressed bytes are damaged.
+            InvalidArgumentError: the codec is unknown, or a record's size is a varint without an end.
+        """
+        if self.size_in_bytes < RECORD_BATCH_OVERHEAD:  # Kafka loads the batch as a whole and misses the count
+            raise OutOfBoundsError(f"the batch at position {self.position} ends before its record count", None)
+        if self.count == 0:
+            return iter(())
+        if self.is_compressed:
+            return iter(list(self._compressed(MAX_RECORD_BODY_SIZE)))
+        return self._uncompressed()
+
+    def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
+        """The records, decompressed only as far as they are taken (``streamingIterator``; FR-1 in 4.4).
+
+        Args:
+            max_record_body_size: bytes that a decompressed record may have (4.4).
+
+        Raises:
+            InvalidRecordError: as in iteration, or a record is larger than that.
+            RecordStreamError: the compressed bytes are damaged.
+            InvalidArgumentError: the codec is unknown, or a record's size is a varint without an end.
+        """
+        if self.size_in_bytes < RECORD_BATCH_OVERHEAD:
+            end = self.position + self.size_in_bytes
+            Codec.for_id(_ShortHeader(self._buffer, self.position, end).attributes & ATTRIBUTE_CODEC)
+            raise InvalidArgumentError(f"newPosition > limit: ({RECORD_BATCH_OVERHEAD} > {self.size_in_bytes})")
+        return self._compressed(max_record_body_size) if self.is_compressed else self._uncompressed()
+
+    def _start_reading(self) -> tuple[int, BatchContext]:
+        header = self._load()
+        count = header.record_count
+        if count < 0:
+            raise InvalidRecordError(f"Found invalid record count {count} in magic v{self.magic} batch")
+        stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        return count, BatchContext(
+            self.base_offset, header.base_timestamp, header.base_sequence, header.max_timestamp if stamped else None
+        )
+
+    def _uncompressed(self) -> Iterator[Record]:
+        count, context = self._start_reading()
+        data = self._bytes(RECORD_BATCH_OVERHEAD)
+        position = 0
+        for number in range(1, count + 1):
+            try:
+                size, position = read_varint(data, position)
+            except IndexError:
+                raise InvalidRecordError("Incorrect declared batch size, premature EOF reached") from None
+            record, position = read_record(data, position, size, context)
+            if number == count and position != len(data):
+                raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
+            yield record
+
+    def _compressed(self, max_record_body_size: int) -> Iterator[Record]:
+        # Kafka opens the stream before it looks at the count.
+        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic)
+        count, context = self._start_reading()
+        for number in range(1, count + 1):
+            try:
+                record = _read_compressed(source, context, max_record_body_size)
+            except RecordStreamError as error:
+                raise _in_words(error, "Failed to decompress record stream") from error
+            if number == count:
+                try:
+                    at_end = source.at_end()
+                except RecordStreamError as error:
+                    raise _in_words(error, "Error checking for remaining bytes after reading batch") from error
+                if not at_end:
+                    raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
+            yield record
+
+
+def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError:
+    """What Kafka makes of an error in a compressed stream; one with words of its own is not an IOException there."""
+    if error.kafka_message is not None:
+        return error
+    return RecordStreamError(f"{kafka_message}: {error}", kafka_message)
+
+
+def _read_compressed(source: Source, context: BatchContext, max_record_body_size: int) -> Record:
+    """``DefaultRecord.readFrom(InputStream, …)``."""
+    premature = "Incorrect declared batch size, premature EOF reached"
+    try:
+        size = source.read_varint()
+    except InvalidArgumentError as error:
+        raise InvalidRecordError(premature) from error
+    if size < 0:  # the text of 4.4 speaks of a negative size
+        raise InvalidRecordError(premature)
+    if size > max_record_body_size:
+        raise InvalidRecordError(
+            f"Invalid record size: {size} exceeds the configured maximum record size of {max_record_body_size}."
+        )
+    body = source.read(size)
+    if len(body) < size:
+        raise InvalidRecordError(
+            f"Invalid record size: expected {size} bytes in record payload, but the record payload reached EOF."
+        )
+    return read_record(body, 0, size, context)[0]

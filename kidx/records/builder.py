@@ -1,0 +1,437 @@
+"""Writing batches: the same bytes as ``MemoryRecordsBuilder.java`` makes of the same input."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import google_crc32c
+
+from kidx.java_numbers import INT_MAX, to_int
+from kidx.records.codecs import Codec, compress
+from kidx.records.errors import InvalidArgumentError
+from kidx.records.layout import (
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_DELETE_HORIZON,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    ATTRIBUTE_TRANSACTIONAL,
+    CHECKSUMMED_FROM,
+    LOG_OVERHEAD,
+    RECORD_BATCH,
+    RECORD_BATCH_OVERHEAD,
+)
+from kidx.records.record import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Header,
+    SimpleRecord,
+    TimestampType,
+    write_record,
+)
+
+if TYPE_CHECKING:
+    from kidx.records.control import EndTransactionMarker
+
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = RECORD_BATCH.field("crc").offset
+_MESSAGE_HEAD: Final = struct.Struct(">bb")  # magic, attributes
+_OFFSET_AND_SIZE: Final = struct.Struct(">qi")
+_LONG: Final = struct.Struct(">q")
+_SIZE: Final = struct.Struct(">i")
+
+RecordLike = (
+    SimpleRecord | tuple[int, bytes | None, bytes | None] | tuple[int, bytes | None, bytes | None, Sequence[Header]]
+)
+
+
+def build_batch(
+    records: Iterable[RecordLike],
+    *,
+    base_offset: int = 0,
+    magic: int = 2,
+    codec: Codec = Codec.NONE,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    log_append_time: int = NO_TIMESTAMP,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    delete_horizon_ms: int | None = None,
+    offsets: Sequence[int] | None = None,
+    last_offset: int | None = None,
+    max_timestamp: int | None = None,
+) -> bytes:
+    """The bytes of a batch; for uncompressed v0 and v1, of one batch a record, one after another.
+
+    Args:
+        records: (timestamp in milliseconds, key, value[, headers]); none gives no bytes, as in Kafka (see
+            :func:`empty_batch`).
+        base_offset: of the batch; the offset of the first record unless ``offsets`` says otherwise.
+        magic: 0, 1 or 2.
+        codec: how to compress.
+        timestamp_type: whether ``log_append_time`` overrides the records' timestamps.
+        log_append_time: milliseconds; what a batch with LOG_APPEND_TIME has as its timestamp.
+        producer_id: of an idempotent producer (v2).
+        producer_epoch: of that producer (v2).
+        base_sequence: of the first record (v2).
+        is_transactional: whether the batch belongs to a transaction (v2).
+        is_control: whether the records are control records (v2).
+        partition_leader_epoch: of the leader (v2).
+        delete_horizon_ms: set the flag of 3.1.0, and this as the base timestamp (v2).
+        offsets: absolute offsets of the records, increasing, where they have gaps.
+        last_offset: what the header claims as last offset, as after compaction (v2, and wrappers of v0 and v1).
+        max_timestamp: what the header claims as largest timestamp instead of the true one (v2 and v1 wrappers).
+
+    Raises:
+        InvalidArgumentError: what Kafka's builder refuses, in its words: a timestamp below -1, offsets that do not
+            increase, headers before v2, a transaction without a producer, and the like.
+    """
+    _check_options(
+        magic,
+        codec,
+        timestamp_type,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        has_horizon=delete_horizon_ms not in (None, NO_TIMESTAMP),
+    )
+    _check_producer(
+        magic, producer_id, producer_epoch, base_sequence, is_transactional=is_transactional, is_control=is_control
+    )
+    simple = [SimpleRecord(*record) for record in records]
+    if not simple:
+        return b""
+    if offsets is None:
+        offsets = range(base_offset, base_offset + len(simple))
+    _check_records(simple, offsets, base_offset, magic)
+    last = offsets[-1] if last_offset is None else last_offset
+    if magic < 2:
+        if timestamp_type is TimestampType.LOG_APPEND_TIME:
+            simple = [record._replace(timestamp=log_append_time) for record in simple]
+        return _legacy(
+            simple,
+            offsets,
+            base_offset=base_offset,
+            magic=magic,
+            codec=codec,
+            timestamp_type=timestamp_type,
+            last_offset=last,
+            max_timestamp=max_timestamp,
+        )
+    has_horizon = delete_horizon_ms is not None and delete_horizon_ms >= 0
+    base_timestamp = delete_horizon_ms if has_horizon and delete_horizon_ms is not None else simple[0].timestamp
+    body = b"".join(
+        write_record(offset - base_offset, record.timestamp - base_timestamp, record)
+        for offset, record in zip(offsets, simple, strict=True)
+    )
+    if max_timestamp is None:
+        stamped = timestamp_type is TimestampType.LOG_APPEND_TIME
+        max_timestamp = log_append_time if stamped else max(record.timestamp for record in simple)
+    return write_batch(
+        compress(codec, body),
+        base_offset=base_offset,
+        last_offset=last,
+        count=len(simple),
+        codec=codec,
+        timestamp_type=timestamp_type,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        has_delete_horizon=has_horizon,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def write_batch(
+    body: bytes,
+    *,
+    base_offset: int,
+    last_offset: int,
+    count: int,
+    codec: Codec = Codec.NONE,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    base_timestamp: int = NO_TIMESTAMP,
+    max_timestamp: int = NO_TIMESTAMP,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    has_delete_horizon: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    magic: int = 2,
+) -> bytes:
+    """A v2 header with a right checksum before ``body``, whatever that is (``DefaultRecordBatch.writeHeader``).
+
+    Args:
+        body: the records as they are stored, compressed if ``codec`` says so. Nothing checks that.
+        base_offset: of the batch.
+        last_offset: stored as a 32-bit delta, cut as a Java cast does.
+        count: of the records.
+        codec: for the attributes.
+        timestamp_type: for the attributes.
+        base_timestamp: milliseconds, or -1.
+        max_timestamp: milliseconds, or -1.
+        producer_id: or -1.
+        producer_epoch: or -1.
+        base_sequence: or -1.
+        is_transactional: for the attributes.
+        is_control: for the attributes.
+        has_delete_horizon: for the attributes; ``base_timestamp`` is then a delete horizon.
+        partition_leader_epoch: or -1.
+        magic: anything from 2 on.
+
+    Raises:
+        InvalidArgumentError: a base timestamp below -1, no timestamp type, a magic below 2, or a field that does not
+            fit its width.
+    """
+    if magic < 2:
+        raise InvalidArgumentError(f"Invalid magic value {magic}")
+    if base_timestamp < NO_TIMESTAMP:
+        raise InvalidArgumentError(f"Invalid message timestamp {base_timestamp}")
+    if timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+        raise InvalidArgumentError(
+            "Timestamp type must be provided to compute attributes for message format v2 and above"
+        )
+    attributes = (
+        codec
+        | (ATTRIBUTE_LOG_APPEND_TIME if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
+        | (ATTRIBUTE_TRANSACTIONAL if is_transactional else 0)
+        | (ATTRIBUTE_CONTROL if is_control else 0)
+        | (ATTRIBUTE_DELETE_HORIZON if has_delete_horizon else 0)
+    )
+    values = {
+        "base_offset": base_offset,
+        "length": RECORD_BATCH_OVERHEAD + len(body) - LOG_OVERHEAD,
+        "partition_leader_epoch": partition_leader_epoch,
+        "magic": magic,
+        "crc": 0,
+        "attributes": attributes,
+        "last_offset_delta": to_int(last_offset - base_offset),
+        "base_timestamp": base_timestamp,
+        "max_timestamp": max_timestamp,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "base_sequence": base_sequence,
+        "record_count": count,
+    }
+    try:
+        header = RECORD_BATCH.struct.pack(*(values[field.name] for field in RECORD_BATCH.fields))
+    except struct.error as error:
+        raise InvalidArgumentError(f"a field of the batch header does not fit: {error}") from error
+    batch = bytearray(header + body)
+    _CRC.pack_into(batch, _CRC_AT, google_crc32c.value(bytes(batch[CHECKSUMMED_FROM:])))
+    return bytes(batch)
+
+
+def empty_batch(
+    base_offset: int,
+    last_offset: int,
+    *,
+    timestamp: int = NO_TIMESTAMP,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """A v2 batch that compaction left without records, 61 bytes (``DefaultRecordBatch.writeEmptyHeader``; RB-2).
+
+    Args:
+        base_offset: where the batch once began.
+        last_offset: where it once ended.
+        timestamp: its largest timestamp, milliseconds; the base timestamp becomes -1.
+        timestamp_type: who set it.
+        producer_id: or -1.
+        producer_epoch: or -1.
+        base_sequence: or -1.
+        is_transactional: whether it belonged to a transaction.
+        is_control: whether it held control records.
+        partition_leader_epoch: or -1.
+    """
+    return write_batch(
+        b"",
+        base_offset=base_offset,
+        last_offset=last_offset,
+        count=0,
+        timestamp_type=timestamp_type,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def end_transaction_marker(
+    marker: EndTransactionMarker,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    offset: int = 0,
+    timestamp: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytes:
+    """The control batch that ends a transaction (``MemoryRecords.withEndTransactionMarker``).
+
+    Args:
+        marker: commit or abort, and the coordinator's epoch.
+        producer_id: whose transaction ends.
+        producer_epoch: of that producer.
+        offset: of its one record.
+        timestamp: milliseconds.
+        partition_leader_epoch: of the leader.
+
+    Raises:
+        InvalidArgumentError: the producer id or epoch is -1.
+    """
+    return build_batch(
+        [SimpleRecord(timestamp, marker.control_type.record_key, marker.value)],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def _check_options(
+    magic: int,
+    codec: Codec,
+    timestamp_type: TimestampType,
+    *,
+    is_transactional: bool,
+    is_control: bool,
+    has_horizon: bool,
+) -> None:
+    """What the constructor of ``MemoryRecordsBuilder`` refuses."""
+    if not 0 <= magic <= 2:
+        raise InvalidArgumentError(f"Invalid magic value {magic}")
+    if magic > 0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+        raise InvalidArgumentError("TimestampType must be set for magic >= 0")
+    if magic < 2:
+        for refused, what in (
+            (is_transactional, "Transactional records are"),
+            (is_control, "Control records are"),
+            (codec is Codec.ZSTD, "ZStandard compression is"),
+            (has_horizon, "Delete horizon timestamp is"),
+        ):
+            if refused:
+                raise InvalidArgumentError(f"{what} not supported for magic {magic}")
+
+
+def _check_producer(
+    magic: int, producer_id: int, producer_epoch: int, base_sequence: int, *, is_transactional: bool, is_control: bool
+) -> None:
+    """``validateProducerState``."""
+    if producer_id == NO_PRODUCER_ID:
+        if is_transactional:
+            raise InvalidArgumentError("Cannot write transactional messages without a valid producer ID")
+        return
+    if producer_epoch == NO_PRODUCER_EPOCH:
+        raise InvalidArgumentError("Invalid negative producer epoch")
+    if base_sequence < 0 and not is_control:
+        raise InvalidArgumentError("Invalid negative sequence number used")
+    if magic < 2:
+        raise InvalidArgumentError(f"Idempotent messages are not supported for magic {magic}")
+
+
+def _check_records(records: Sequence[SimpleRecord], offsets: Sequence[int], base_offset: int, magic: int) -> None:
+    """``appendWithOffset`` and ``recordWritten``."""
+    if len(offsets) != len(records):
+        raise InvalidArgumentError(f"{len(offsets)} offsets for {len(records)} records")
+    previous: int | None = None
+    for offset, record in zip(offsets, records, strict=True):
+        if previous is not None and offset <= previous:
+            raise InvalidArgumentError(
+                f"Illegal offset {offset} following previous offset {previous} (Offsets must increase monotonically)."
+            )
+        if record.timestamp < NO_TIMESTAMP:
+            raise InvalidArgumentError(f"Invalid negative timestamp {record.timestamp}")
+        if magic < 2 and record.headers:
+            raise InvalidArgumentError(f"Magic v{magic} does not support record headers")
+        if offset - base_offset > INT_MAX:
+            raise InvalidArgumentError(
+                f"Maximum offset delta exceeded, base offset: {base_offset}, last offset: {offset}"
+            )
+        previous = offset
+
+
+def _legacy(
+    records: Sequence[SimpleRecord],
+    offsets: Sequence[int],
+    *,
+    base_offset: int,
+    magic: int,
+    codec: Codec,
+    timestamp_type: TimestampType,
+    last_offset: int,
+    max_timestamp: int | None,
+) -> bytes:
+    """The messages one after another, or the wrapper of all of them."""
+    relative_to = base_offset if magic == 1 and codec is not Codec.NONE else 0
+    messages = b"".join(
+        write_message(
+            offset - relative_to, magic, record.timestamp, record.key, record.value, timestamp_type=timestamp_type
+        )
+        for offset, record in zip(offsets, records, strict=True)
+    )
+    if codec is Codec.NONE:
+        return messages
+    if max_timestamp is None:
+        max_timestamp = max(record.timestamp for record in records)
+    value = compress(codec, messages, magic)
+    return write_message(last_offset, magic, max_timestamp, None, value, codec=codec, timestamp_type=timestamp_type)
+
+
+def write_message(
+    offset: int,
+    magic: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    codec: Codec = Codec.NONE,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+) -> bytes:
+    """One v0 or v1 message with its offset and length (``LegacyRecord.write``).
+
+    Args:
+        offset: as it is to be stored.
+        magic: 0 or 1.
+        timestamp: milliseconds; v0 has no place for it.
+        key: bytes or None.
+        value: bytes or None; if ``codec`` is given, messages that are compressed already.
+        codec: what the attributes claim.
+        timestamp_type: likewise, in v1.
+
+    Raises:
+        InvalidArgumentError: another magic, a timestamp below -1, an offset that does not fit 64 bits.
+    """
+    if magic not in (0, 1):
+        raise InvalidArgumentError(f"Invalid magic value {magic}")
+    if timestamp < NO_TIMESTAMP:
+        raise InvalidArgumentError(f"Invalid message timestamp {timestamp}")
+    stamped = magic == 1 and timestamp_type is TimestampType.LOG_APPEND_TIME
+    try:
+        head = _MESSAGE_HEAD.pack(magic, codec | (ATTRIBUTE_LOG_APPEND_TIME if stamped else 0))
+        fields = [_SIZE.pack(-1) if data is None else _SIZE.pack(len(data)) + data for data in (key, value)]
+        body = b"".join((head, _LONG.pack(timestamp) if magic else b"", *fields))
+        return _OFFSET_AND_SIZE.pack(offset, _CRC.size + len(body)) + _CRC.pack(zlib.crc32(body)) + body
+    except struct.error as error:
+        raise InvalidArgumentError(f"a field of the message does not fit: {error}") from error

@@ -1,0 +1,71 @@
+"""Decompressed bytes, produced as they are asked for.
+
+Kafka decompresses while it reads records, so a batch whose first record is wrong fails for that reason and not for a
+damaged checksum behind it; and a record that claims two gigabytes costs only what is really there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kidx.records.varint import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Source:
+    """A forward-only reader over chunks of bytes. Whatever the chunks raise goes through."""
+
+    __slots__ = ("_buffer", "_chunks", "_position")
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._buffer = b""
+        self._position = 0
+
+    def _has(self, size: int) -> bool:
+        """Whether ``size`` more bytes are there, after decompressing as much as that takes."""
+        have = len(self._buffer) - self._position
+        if have >= size:
+            return True
+        pieces = [self._buffer[self._position :]]
+        try:
+            while have < size:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                pieces.append(chunk)
+                have += len(chunk)
+        finally:
+            self._buffer = b"".join(pieces)
+            self._position = 0
+        return have >= size
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes, fewer only at the end."""
+        self._has(size)
+        piece = self._buffer[self._position : self._position + size]
+        self._position += len(piece)
+        return piece
+
+    def at_end(self) -> bool:
+        """Whether no byte is left."""
+        return not self._has(1)
+
+    def read_varint(self) -> int:
+        """The next ``int``. As in ``ByteUtils.readUnsignedVarint(InputStream)``, missing bytes read as 0xFF.
+
+        Raises:
+            InvalidArgumentError: it does not end within five bytes, which includes every one cut off by the end.
+        """
+        if len(self._buffer) - self._position >= 5:
+            value, self._position = read_varint(self._buffer, self._position)
+            return value
+        # Near the end of a chunk, byte by byte, so that no chunk is decompressed before it is needed.
+        head = bytearray()
+        while len(head) < 5:
+            head += self.read(1) or b"\xff"
+            if head[-1] < 0x80:
+                break
+        return read_varint(head, 0)[0]

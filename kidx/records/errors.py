@@ -1,0 +1,50 @@
+"""How reading records can fail: one class for each exception that Kafka tells apart.
+
+Kafka lets some plain Java exceptions escape from corrupt records. They keep their kidx name here too:
+``IllegalArgumentException`` is :class:`kidx.errors.InvalidArgumentError` (an unknown codec, a length varint without an
+end), ``IndexOutOfBoundsException`` is :class:`kidx.errors.OutOfBoundsError` (a field past the end of its batch).
+"""
+
+from __future__ import annotations
+
+from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
+
+__all__ = [
+    "CorruptRecordError",
+    "InvalidArgumentError",
+    "InvalidRecordError",
+    "OutOfBoundsError",
+    "RecordError",
+    "RecordStreamError",
+    "UnsupportedCodecError",
+]
+
+
+class RecordError(KidxError):
+    """Base of what only record batches raise."""
+
+    kind = "record"
+
+
+class CorruptRecordError(RecordError, ValueError):
+    """The batch is damaged: size, magic or checksum (``o.a.k.common.errors.CorruptRecordException``; RB-4)."""
+
+    kind = "corrupt_record"
+
+
+class InvalidRecordError(RecordError, ValueError):
+    """A record inside a batch makes no sense (``o.a.k.common.InvalidRecordException``)."""
+
+    kind = "invalid_record"
+
+
+class UnsupportedCodecError(RecordError, InvalidArgumentError):
+    """Attributes name a codec that Kafka does not have (``IllegalArgumentException`` of ``CompressionType.forId``)."""
+
+    kind = "invalid_argument"
+
+
+class RecordStreamError(RecordError, OSError):
+    """The bytes could not be read or decompressed (``KafkaException`` around an ``IOException``)."""
+
+    kind = "io"

@@ -1,0 +1,82 @@
+"""The record formats as tables; reading and writing are driven by them.
+
+A segment file is a sequence of batches. Every one of them, of any magic, starts with :data:`PREFIX`. What follows the
+magic byte of a v2 batch is :data:`RECORD_BATCH`; a v0 or v1 batch is one *message*, :data:`MESSAGE_V0` or
+:data:`MESSAGE_V1`, which when compressed wraps a set of messages of the same form.
+
+Integers are big-endian and signed; the two checksums are read as unsigned.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kidx.layout import Field, Layout
+
+# fmt: off
+PREFIX: Final = Layout("batch prefix", (
+    Field( 0, 8, "offset",                 "v2: of the first record; v0, v1: of the message, or of the last one in it"),
+    Field( 8, 4, "length",                 "bytes that follow this field"),
+    Field(12, 4, "epoch_or_crc",           "v2: epoch of the leader that wrote the batch; v0, v1: checksum"),
+    Field(16, 1, "magic",                  "0, 1 or 2: which format follows"),
+), "Records.java")
+
+RECORD_BATCH: Final = Layout("record batch v2", (
+    Field( 0, 8, "base_offset",            "offset of the first record ever in the batch; compaction keeps it (RB-2)"),
+    Field( 8, 4, "length",                 "bytes that follow this field; the whole batch is 12 more"),
+    Field(12, 4, "partition_leader_epoch", "set by the leader, -1 if unknown; outside the checksum for that reason"),
+    Field(16, 1, "magic",                  "2"),
+    Field(17, 4, "crc",                    "CRC-32C of everything from attributes to the end, unsigned"),
+    Field(21, 2, "attributes",             "codec, timestamp type, flags: the ATTRIBUTE_ constants"),
+    Field(23, 4, "last_offset_delta",      "offset of the last record ever in the batch, less base_offset"),
+    Field(27, 8, "base_timestamp",         "what record timestamps are deltas to; with the horizon flag, the horizon"),
+    Field(35, 8, "max_timestamp",          "largest record timestamp; with LogAppendTime, that of them all (RB-3)"),
+    Field(43, 8, "producer_id",            "-1 if the producer is not idempotent"),
+    Field(51, 2, "producer_epoch",         "-1 likewise"),
+    Field(53, 4, "base_sequence",          "sequence number of the first record, -1 likewise"),
+    Field(57, 4, "record_count",           "records that are there; 0 in a batch that compaction emptied"),
+), "DefaultRecordBatch.java (RB-1)")
+
+MESSAGE_V0: Final = Layout("message v0", (
+    Field( 0, 8, "offset",                 "absolute, inside a compressed message too"),
+    Field( 8, 4, "length",                 "bytes that follow this field"),
+    Field(12, 4, "crc",                    "CRC-32 of everything from magic to the end, unsigned"),
+    Field(16, 1, "magic",                  "0"),
+    Field(17, 1, "attributes",             "codec"),
+), "LegacyRecord.java; then int32 size (-1: null) and bytes of the key, the same of the value")
+
+MESSAGE_V1: Final = Layout("message v1", (
+    Field( 0, 8, "offset",                 "absolute; inside a compressed message relative to the first one there"),
+    Field( 8, 4, "length",                 "bytes that follow this field"),
+    Field(12, 4, "crc",                    "CRC-32 of everything from magic to the end, unsigned"),
+    Field(16, 1, "magic",                  "1"),
+    Field(17, 1, "attributes",             "codec, timestamp type"),
+    Field(18, 8, "timestamp",              "of a wrapper: the largest inside, or the append time of them all"),
+), "LegacyRecord.java; then key and value as in v0")
+
+# Within RECORD_BATCH.attributes and (the first two) within MESSAGE_V1.attributes.
+ATTRIBUTE_CODEC:           Final = 0x07  # bits 0-2: none, gzip, snappy, lz4, zstd
+ATTRIBUTE_LOG_APPEND_TIME: Final = 0x08  # bit 3: the broker stamped the records, not the producer
+ATTRIBUTE_TRANSACTIONAL:   Final = 0x10  # bit 4
+ATTRIBUTE_CONTROL:         Final = 0x20  # bit 5: a marker for Kafka itself, never handed to a consumer
+ATTRIBUTE_DELETE_HORIZON:  Final = 0x40  # bit 6, from 3.1.0: base_timestamp says when tombstones may go
+# fmt: on
+
+LOG_OVERHEAD: Final = PREFIX.field("epoch_or_crc").offset
+"""Bytes before those that ``length`` counts: 12."""
+
+RECORD_BATCH_OVERHEAD: Final = RECORD_BATCH.size
+"""Bytes of a v2 batch without records: 61."""
+
+CHECKSUMMED_FROM: Final = RECORD_BATCH.field("attributes").offset
+"""Where the CRC-32C of a v2 batch starts: 21."""
+
+SIZE_FIELD: Final = 4
+"""Bytes of the size before a key or value of v0 and v1."""
+
+# What LegacyRecord.java calls RECORD_OVERHEAD counts from the checksum on, with both sizes.
+MESSAGE_OVERHEAD_V0: Final = MESSAGE_V0.size - LOG_OVERHEAD + 2 * SIZE_FIELD
+"""Bytes of a v0 message without key and value: 14, the least that ``length`` may be in any format (RB-4)."""
+
+MESSAGE_OVERHEAD_V1: Final = MESSAGE_V1.size - LOG_OVERHEAD + 2 * SIZE_FIELD
+"""Bytes of a v1 message without key and value: 22."""

@@ -1,0 +1,353 @@
+"""Messages of magic 0 and 1, the formats before Kafka 0.11 (``AbstractLegacyRecordBatch.java``, ``LegacyRecord.java``).
+
+A message is a batch of one record, itself. If its codec says so, its value is a compressed set of messages, and it is
+only their wrapper: their offsets are absolute in v0 and relative to the first one in v1, where the wrapper has the
+offset of the last; their timestamps are their own, or the wrapper's if the broker set it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from kidx.java_numbers import INT_MAX, to_int, to_long
+from kidx.records.base import Buffer, StoredBatch
+from kidx.records.codecs import Codec, decompress
+from kidx.records.errors import CorruptRecordError, InvalidArgumentError, InvalidRecordError, OutOfBoundsError
+from kidx.records.layout import (
+    ATTRIBUTE_CODEC,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MESSAGE_OVERHEAD_V0,
+    MESSAGE_V0,
+    MESSAGE_V1,
+    PREFIX,
+    SIZE_FIELD,
+)
+from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_SEQUENCE, NO_TIMESTAMP, Record, TimestampType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OFFSET_AND_SIZE: Final = struct.Struct(">qi")
+_SIZE: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+_TIMESTAMP: Final = MESSAGE_V1.codec("timestamp")
+
+# Offsets within a message, that is, behind the 12 bytes of offset and length.
+_CRC_AT: Final = MESSAGE_V1.field("crc").offset - LOG_OVERHEAD
+_MAGIC_AT: Final = PREFIX.field("magic").offset - LOG_OVERHEAD
+_ATTRIBUTES_AT: Final = MESSAGE_V1.field("attributes").offset - LOG_OVERHEAD
+_TIMESTAMP_AT: Final = MESSAGE_V1.field("timestamp").offset - LOG_OVERHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The bytes of one message from its checksum on, at least 14 (``LegacyRecord``).
+
+    Attributes:
+        data: the bytes.
+        wrapper_timestamp, wrapper_type: of the message that it was wrapped in, for a v1 message.
+    """
+
+    data: bytes
+    wrapper_timestamp: int | None = None
+    wrapper_type: TimestampType | None = None
+
+    @property
+    def magic(self) -> int:
+        """The format: signed, as files can hold anything."""
+        magic = self.data[_MAGIC_AT]
+        return magic - 256 if magic > 127 else magic
+
+    @property
+    def attributes(self) -> int:
+        """Codec and timestamp type."""
+        return self.data[_ATTRIBUTES_AT]
+
+    @property
+    def codec(self) -> Codec:
+        """How the value is compressed, if the message is a wrapper."""
+        return Codec.for_id(self.attributes & ATTRIBUTE_CODEC)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamp; a v1 message inside another has the type of that one."""
+        if self.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        if self.wrapper_type is not None:
+            return self.wrapper_type
+        if self.attributes & ATTRIBUTE_LOG_APPEND_TIME:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds, -1 in v0."""
+        if self.magic == 0:
+            return NO_TIMESTAMP
+        if self.wrapper_timestamp is not None and self.wrapper_type is TimestampType.LOG_APPEND_TIME:
+            return self.wrapper_timestamp
+        return int(_TIMESTAMP.unpack_from(self.data, _TIMESTAMP_AT)[0])
+
+    @property
+    def crc(self) -> int:
+        """The stored checksum, unsigned."""
+        return int(_CRC.unpack_from(self.data, _CRC_AT)[0])
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC-32 that the message should have."""
+        return zlib.crc32(self.data[_MAGIC_AT:])
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the message has the least size and the right checksum."""
+        return len(self.data) >= MESSAGE_OVERHEAD_V0 and self.crc == self.computed_crc
+
+    @property
+    def _key_size_at(self) -> int:
+        return (MESSAGE_V0.size if self.magic == 0 else MESSAGE_V1.size) - LOG_OVERHEAD
+
+    def _int_at(self, position: int) -> int:
+        if not 0 <= position <= len(self.data) - SIZE_FIELD:
+            raise OutOfBoundsError(f"a size at byte {position} of a message of {len(self.data)} bytes", None)
+        return int(_SIZE.unpack_from(self.data, position)[0])
+
+    def _sized_at(self, position: int) -> bytes | None:
+        size = self._int_at(position)
+        if size < 0:
+            return None
+        start = position + SIZE_FIELD
+        if start + size > len(self.data):
+            raise InvalidArgumentError(f"newLimit > capacity: ({size} > {len(self.data) - start})")
+        return self.data[start : start + size]
+
+    @property
+    def key(self) -> bytes | None:
+        """The key.
+
+        Raises:
+            OutOfBoundsError, InvalidArgumentError: its size is damaged.
+        """
+        return self._sized_at(self._key_size_at)
+
+    @property
+    def value(self) -> bytes | None:
+        """The value.
+
+        Raises:
+            OutOfBoundsError, InvalidArgumentError: its size, or that of the key before it, is damaged.
+        """
+        key_size = max(0, self._int_at(self._key_size_at))
+        return self._sized_at(to_int(self._key_size_at + SIZE_FIELD + key_size))
+
+
+class LegacyRecord(Record):
+    """A record of v0 or v1. Key and value are read when they are asked for, and fail only then, as in Kafka."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, offset: int, message: Message) -> None:
+        super().__init__(
+            offset,
+            message.timestamp,
+            size_in_bytes=LOG_OVERHEAD + len(message.data),
+            attributes=message.attributes - 256 if message.attributes > 127 else message.attributes,
+        )
+        self.message = message
+
+    @property
+    def key(self) -> bytes | None:
+        """The key, None if the record has none."""
+        return self.message.key
+
+    @property
+    def value(self) -> bytes | None:
+        """The value, None in a tombstone."""
+        return self.message.value
+
+
+class LegacyRecordBatch(StoredBatch):
+    """A v0 or v1 batch; see :class:`kidx.records.base.RecordBatch`.
+
+    Kafka's file reader takes any negative magic for this format; then everything but offsets and sizes fails.
+    """
+
+    __slots__ = ("_message", "last_offset", "magic")
+
+    # What these formats do not have.
+    count: Final = None
+    producer_id: Final = -1
+    producer_epoch: Final = -1
+    base_sequence: Final = NO_SEQUENCE
+    last_sequence: Final = NO_SEQUENCE
+    partition_leader_epoch: Final = -1
+    is_transactional: Final = False
+    is_control: Final = False
+    delete_horizon_ms: Final = None
+
+    last_offset: int
+    """The message's own offset, which in a wrapper is that of the last message inside."""
+
+    def __init__(
+        self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str, offset: int, magic: int
+    ) -> None:
+        """Name a message whose prefix is read already; arguments as of a v2 batch."""
+        super().__init__(buffer, position, size, in_file=in_file, source=source)
+        self.last_offset = offset
+        self.magic = magic
+        self._message: Message | None = None
+
+    @property
+    def message(self) -> Message:
+        """The message itself."""
+        message = self._message
+        if message is None:
+            message = self._message = Message(self._bytes(LOG_OVERHEAD))
+        return message
+
+    def _header(self) -> Message:
+        if self.magic not in (0, 1):
+            raise InvalidArgumentError(f"Invalid magic used in LegacyRecord: {self.magic}")
+        return self.message
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record, for which a compressed batch must be read."""
+        return next(iter(self)).offset
+
+    @property
+    def crc(self) -> int:
+        """The stored CRC-32, unsigned."""
+        return self._header().crc
+
+    @property
+    def computed_crc(self) -> int:
+        """The CRC-32 that the batch should have, unsigned."""
+        return self.message.computed_crc
+
+    @property
+    def attributes(self) -> int:
+        """Codec and timestamp type."""
+        return self._header().attributes
+
+    @property
+    def base_timestamp(self) -> int:
+        """The same as ``max_timestamp``: there are no deltas."""
+        return self._header().timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """The message's timestamp, which in a wrapper is the largest inside; -1 in v0 (RB-3)."""
+        return self._header().timestamp
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        return self._header().timestamp_type
+
+    @property
+    def codec(self) -> Codec:
+        """How the messages inside are compressed; NONE if there are none inside.
+
+        Raises:
+            UnsupportedCodecError: with a codec that Kafka does not have.
+        """
+        return self._header().codec
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the checksum is right."""
+        return self.message.is_valid
+
+    def ensure_valid(self) -> None:
+        """Check the checksum (``LegacyRecord.ensureValid``); the streams have checked the size.
+
+        Raises:
+            CorruptRecordError: it is wrong.
+        """
+        message = self.message
+        if not message.is_valid:
+            raise CorruptRecordError(
+                f"Record is corrupt (stored crc = {message.crc}, computed crc = {message.computed_crc})"
+            )
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records: the message itself, or those it wraps.
+
+        Raises:
+            InvalidRecordError, CorruptRecordError: the messages inside are wrong.
+            RecordStreamError: the compressed bytes are damaged.
+            InvalidArgumentError, OutOfBoundsError: codec or sizes are damaged.
+        """
+        return self.streaming_iterator(INT_MAX)
+
+    def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
+        """As iteration: these formats must be decompressed whole to know the offsets.
+
+        Args:
+            max_record_body_size: bytes that a message inside may have (4.4).
+        """
+        if self.message.codec is Codec.NONE:
+            return iter((LegacyRecord(self.last_offset, self.message),))
+        return self._deep(max_record_body_size)
+
+    def _deep(self, max_record_body_size: int) -> Iterator[Record]:
+        """``DeepRecordsIterator``."""
+        magic = self._wrapper_magic()
+        inner = list(self._inner(max_record_body_size))
+        if not inner:
+            raise InvalidRecordError("Found invalid compressed record set with no inner records")
+        base = 0
+        if magic == 1 and self.last_offset != 0:  # some releases of librdkafka produced wrappers with offset 0
+            last = inner[-1][0]
+            if self.last_offset < last:
+                raise InvalidRecordError(
+                    f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{self.last_offset}' "
+                    f"is less than the last inner message offset '{last}' and it is not zero."
+                )
+            base = self.last_offset - last
+        for offset, message in inner:
+            if message.codec is not Codec.NONE:
+                raise InvalidRecordError("Inner messages must not be compressed")
+            yield LegacyRecord(to_long(base + offset), message)
+
+    def _wrapper_magic(self) -> Literal[0, 1]:
+        if self.magic not in (0, 1):
+            raise InvalidRecordError(f"Invalid wrapper magic found in legacy deep record iterator {self.magic}")
+        if self.message.codec is Codec.ZSTD:
+            raise InvalidRecordError(
+                f"Invalid wrapper compressionType found in legacy deep record iterator {self.magic}"
+            )
+        return 1 if self.magic else 0
+
+    def _inner(self, max_record_body_size: int) -> Iterator[tuple[int, Message]]:
+        """The messages inside, with their offsets as stored."""
+        wrapper = self.message
+        value = wrapper.value
+        if value is None:
+            raise InvalidRecordError(f"Found invalid compressed record set with null value (magic = {self.magic})")
+        source = decompress(wrapper.codec, value, self.magic)
+        while True:
+            head = source.read(_OFFSET_AND_SIZE.size)
+            if len(head) < _OFFSET_AND_SIZE.size:
+                return
+            offset, size = _OFFSET_AND_SIZE.unpack(head)
+            if size < MESSAGE_OVERHEAD_V0:
+                raise CorruptRecordError(
+                    f"Record size is less than the minimum record overhead ({MESSAGE_OVERHEAD_V0})"
+                )
+            if size > max_record_body_size:
+                raise InvalidRecordError(
+                    f"Invalid record size: {size} exceeds the configured maximum record size of {max_record_body_size}."
+                )
+            data = source.read(size)
+            if len(data) < size:
+                return  # a partial message at the end is left out
+            message = Message(data)
+            if message.magic == 1:
+                message = Message(data, wrapper.timestamp, wrapper.timestamp_type)
+            yield offset, message

@@ -1,0 +1,254 @@
+"""One record of a v2 batch: what it holds, how it is read and written.
+
+A v2 record has no table of fixed offsets, since nearly all of it is of variable length::
+
+    size            varint   bytes that follow
+    attributes      int8     unused
+    timestamp delta varlong  to the batch's base timestamp
+    offset delta    varint   to the batch's base offset
+    key             varint size (-1: null), bytes
+    value           varint size (-1: null), bytes
+    headers         varint count, then of each: varint size, UTF-8 key, varint size (-1: null), value
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kidx.java_numbers import INT_MAX, to_int, to_long
+from kidx.records.errors import InvalidArgumentError, InvalidRecordError
+from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_PARTITION_LEADER_EPOCH: Final = -1
+
+MAX_RECORD_BODY_SIZE: Final = (1 << 31) - 9
+"""Bytes of one decompressed record at most, Kafka 4.4's ``max.decompressed.message.bytes`` (FR-1)."""
+
+Header = tuple[str, bytes | None]
+
+
+class TimestampType(IntEnum):
+    """Who set the timestamps of a batch (``TimestampType.java``)."""
+
+    NO_TIMESTAMP_TYPE = -1
+    """Nobody: v0 has none."""
+    CREATE_TIME = 0
+    """The producer, or whoever used it."""
+    LOG_APPEND_TIME = 1
+    """The broker, when it appended the batch."""
+
+    @property
+    def label(self) -> str:
+        """Kafka's name for it, as in ``message.timestamp.type`` and in dumps: ``CreateTime`` and so on."""
+        return ("NoTimestampType", "CreateTime", "LogAppendTime")[self + 1]
+
+
+class SimpleRecord(NamedTuple):
+    """What a producer hands over (``SimpleRecord.java``): the builders take these, or plain tuples of the same form."""
+
+    timestamp: int
+    """Milliseconds since the epoch; -1 for none."""
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[Header] = ()
+
+
+class Record:
+    """A record read from a batch.
+
+    Attributes:
+        offset: absolute.
+        timestamp: milliseconds since the epoch, -1 for none. In a batch stamped by the broker it is the batch's (RB-3).
+        key, value: the bytes, or None.
+        headers: in file order; keys may repeat. Malformed UTF-8 in a key reads as U+FFFD, as in Java.
+        sequence: the producer's number for it, -1 if there is none.
+        size_in_bytes: on disk; if the batch is compressed, before compression.
+        attributes: the record's own, unused so far.
+    """
+
+    __slots__ = ("_key", "_value", "attributes", "headers", "offset", "sequence", "size_in_bytes", "timestamp")
+
+    def __init__(
+        self,
+        offset: int,
+        timestamp: int,
+        key: bytes | None = None,
+        value: bytes | None = None,
+        *,
+        headers: tuple[Header, ...] = (),
+        sequence: int = NO_SEQUENCE,
+        size_in_bytes: int = 0,
+        attributes: int = 0,
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self._key = key
+        self._value = value
+        self.headers = headers
+        self.sequence = sequence
+        self.size_in_bytes = size_in_bytes
+        self.attributes = attributes
+
+    @property
+    def key(self) -> bytes | None:
+        """The key, None if the record has none."""
+        return self._key
+
+    @property
+    def value(self) -> bytes | None:
+        """The value, None in a tombstone."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+            and self.sequence == other.sequence
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.timestamp, self.sequence))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, "
+            f"value={self.value!r}, headers={self.headers!r}, sequence={self.sequence})"
+        )
+
+
+def increment_sequence(sequence: int, increment: int) -> int:
+    """The sequence number ``increment`` records on; after 2**31 - 1 comes 0 (``incrementSequence``)."""
+    if sequence > to_int(INT_MAX - increment):
+        return to_int(increment - (INT_MAX - sequence) - 1)
+    return to_int(sequence + increment)
+
+
+class BatchContext(NamedTuple):
+    """What a record needs to know of its batch."""
+
+    base_offset: int
+    base_timestamp: int
+    base_sequence: int
+    log_append_time: int | None
+    """The timestamp of every record, if the broker stamped the batch."""
+
+
+def _read_bytes(data: bytes, position: int, size: int) -> tuple[bytes | None, int]:
+    """``Utils.readBytes``: None for any negative size.
+
+    Raises:
+        IndexError: ``data`` ends first.
+    """
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(data):
+        raise IndexError
+    return data[position:end], end
+
+
+def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header, ...], int]:
+    headers: list[Header] = []
+    for _ in range(count):
+        size, position = read_varint(data, position)
+        if size < 0:
+            raise InvalidRecordError(f"Invalid negative header key size {size}")
+        key, position = _read_bytes(data, position, size)
+        size, position = read_varint(data, position)
+        value, position = _read_bytes(data, position, size)
+        headers.append(((key or b"").decode(errors="replace"), value))
+    return tuple(headers), position
+
+
+def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tuple[Record, int]:
+    """The record whose attributes are at ``start``, and the position after it (``DefaultRecord.readFrom``).
+
+    Args:
+        data: the records of an uncompressed batch, or the bytes of this one record.
+        start: where it begins, behind its size.
+        size: the bytes that it claims to have; only what is read beyond ``data`` is caught on the way.
+        context: of the batch.
+
+    Raises:
+        InvalidRecordError: its size or structure is wrong.
+    """
+    if len(data) - start < size:
+        raise InvalidRecordError(
+            f"Invalid record size: expected {size} bytes in record payload, but instead the buffer has only "
+            f"{len(data) - start} remaining bytes."
+        )
+    try:
+        attributes = data[start]
+        timestamp_delta, position = read_varlong(data, start + 1)
+        offset_delta, position = read_varint(data, position)
+        key_size, position = read_varint(data, position)
+        key, position = _read_bytes(data, position, key_size)
+        value_size, position = read_varint(data, position)
+        value, position = _read_bytes(data, position, value_size)
+        count, position = read_varint(data, position)
+        if count < 0:
+            raise InvalidRecordError(f"Found invalid number of record headers {count}")
+        if count > len(data) - position:
+            raise InvalidRecordError(
+                f"Found invalid number of record headers. {count} is larger than the remaining size of the buffer"
+            )
+        headers: tuple[Header, ...] = ()
+        if count:
+            headers, position = _read_headers(data, position, count)
+    except (IndexError, InvalidArgumentError) as error:
+        raise InvalidRecordError("Found invalid record structure") from error
+    if position - start != size:
+        raise InvalidRecordError(
+            f"Invalid record size: expected to read {size} bytes in record payload, but instead read {position - start}"
+        )
+    base_offset, base_timestamp, base_sequence, log_append_time = context
+    record = Record(
+        to_long(base_offset + offset_delta),
+        to_long(base_timestamp + timestamp_delta) if log_append_time is None else log_append_time,
+        key,
+        value,
+        headers=headers,
+        sequence=increment_sequence(base_sequence, offset_delta) if base_sequence >= 0 else NO_SEQUENCE,
+        size_in_bytes=size_of_varint(size) + size,
+        attributes=attributes - 256 if attributes > 127 else attributes,
+    )
+    return record, position
+
+
+def _sized(data: bytes | None) -> bytes:
+    return b"\x01" if data is None else write_varint(len(data)) + data
+
+
+def write_record(offset_delta: int, timestamp_delta: int, record: SimpleRecord) -> bytes:
+    """The bytes of a v2 record, its size first (``DefaultRecord.writeTo``).
+
+    Args:
+        offset_delta: to the batch's base offset; cut to 32 bits.
+        timestamp_delta: to the batch's base timestamp; cut to 64 bits.
+        record: key, value and headers; its timestamp is not looked at.
+    """
+    parts = [
+        b"\x00",
+        write_varlong(to_long(timestamp_delta)),
+        write_varint(offset_delta),
+        _sized(record.key),
+        _sized(record.value),
+        write_varint(len(record.headers)),
+    ]
+    for key, value in record.headers:
+        parts += (_sized(key.encode()), _sized(value))
+    body = b"".join(parts)
+    return write_varint(len(body)) + body

@@ -1,0 +1,132 @@
+"""Batches one after another in a buffer or a file, with Kafka's rules for where they end."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.java_numbers import INT_MAX, to_int
+from kidx.records.batch import DefaultRecordBatch
+from kidx.records.errors import CorruptRecordError, InvalidArgumentError
+from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX
+from kidx.records.legacy import LegacyRecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kidx.records.base import Buffer, RecordBatch
+
+_unpack: Final = PREFIX.struct.unpack_from
+_NEWEST_MAGIC: Final = 2
+
+
+def iter_batches(
+    buffer: Buffer, start: int = 0, end: int | None = None, *, source: str = "<buffer>"
+) -> Iterator[RecordBatch]:
+    """The batches of a segment file, as ``FileLogInputStream`` gives them (RB-4).
+
+    Only the first 17 bytes of each are read. The stream ends where fewer than 18 bytes are left before ``end``, or
+    where a batch would go beyond it, both without a word. The magic is not checked: from 2 on it is read as v2, and
+    negative values as v0 or v1.
+
+    Args:
+        buffer: the whole file, for instance a memory map; it must outlive the batches.
+        start: byte position of the first batch.
+        end: byte position not to read past; the end of the buffer by default.
+        source: what to call the buffer in errors, normally the path.
+
+    Raises:
+        CorruptRecordError: a length below 14, or ``end`` lies beyond the buffer.
+        InvalidArgumentError: ``start`` is negative.
+    """
+    size_of_buffer = len(buffer)
+    end = size_of_buffer if end is None else end
+    position = start
+    while position < end - PREFIX.size:
+        if position < 0:
+            raise InvalidArgumentError(f"The file channel position cannot be negative, but it is {position}")
+        if position + PREFIX.size > size_of_buffer:
+            raise CorruptRecordError("Unexpected EOF while attempting to read the next batch")
+        offset, length, _, magic = _unpack(buffer, position)
+        if length < MESSAGE_OVERHEAD_V0:
+            raise CorruptRecordError(
+                f"Found record size {length} smaller than minimum record overhead ({MESSAGE_OVERHEAD_V0}) "
+                f"in file {source}."
+            )
+        size = LOG_OVERHEAD + length
+        if position > end - size:
+            return
+        kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
+        yield kind(buffer, position, size, in_file=True, source=source, offset=offset, magic=magic)
+        position += size
+
+
+def iter_memory_batches(
+    buffer: Buffer, start: int = 0, end: int | None = None, *, max_message_size: int = INT_MAX, source: str = "<buffer>"
+) -> Iterator[RecordBatch]:
+    """The batches of a fetch or produce payload, as ``ByteBufferLogInputStream`` (``MemoryRecords``) gives them.
+
+    Unlike :func:`iter_batches` this checks the magic, takes a last batch of any size, and reads nothing beyond a batch.
+
+    Args:
+        buffer: the bytes; they must outlive the batches.
+        start: byte position of the first batch.
+        end: byte position not to read past; the end of the buffer by default.
+        max_message_size: the largest length that a batch may have.
+        source: what to call the buffer in errors.
+
+    Raises:
+        CorruptRecordError: a length below 14 or above the maximum, or a magic other than 0, 1 and 2.
+        InvalidArgumentError: ``start`` and ``end`` are not inside the buffer; or a length within 12 of 2**31, which
+            overflows in Kafka.
+    """
+    end = len(buffer) if end is None else end
+    if not 0 <= start <= end <= len(buffer):
+        raise InvalidArgumentError(f"no bytes {start} to {end} in a buffer of {len(buffer)}")
+    position = start
+    head_size = LOG_OVERHEAD
+    while end - position >= head_size:
+        # Behind fewer than 17 bytes no magic can be read, but the length is checked all the same.
+        head = bytes(buffer[position : min(position + PREFIX.size, end)]).ljust(PREFIX.size, b"\x00")
+        offset, length, _, magic = _unpack(head)
+        if length < MESSAGE_OVERHEAD_V0:
+            raise CorruptRecordError(
+                f"Record size {length} is less than the minimum record overhead ({MESSAGE_OVERHEAD_V0})"
+            )
+        if length > max_message_size:
+            raise CorruptRecordError(
+                f"Record size {length} exceeds the largest allowable message size ({max_message_size})."
+            )
+        if end - position < PREFIX.size:
+            return
+        if not 0 <= magic <= _NEWEST_MAGIC:
+            raise CorruptRecordError(f"Invalid magic found in record: {magic}")
+        size = LOG_OVERHEAD + length
+        if size > INT_MAX:
+            raise InvalidArgumentError(f"newLimit < 0: ({to_int(size)} < 0)")
+        if end - position < size:
+            return
+        kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
+        yield kind(buffer, position, size, in_file=False, source=source, offset=offset, magic=magic)
+        position += size
+
+
+def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
+    """The batches of the segment file at ``path``, which is mapped read-only for as long as one of them lives.
+
+    Args:
+        path: a ``.log`` file.
+        start: byte position of the first batch.
+        end: byte position not to read past; the end of the file by default.
+
+    Raises:
+        OSError: the file cannot be read.
+        CorruptRecordError, InvalidArgumentError: as :func:`iter_batches`.
+    """
+    with Path(path).open("rb") as file:
+        if file.seek(0, 2) == 0:  # an empty file cannot be mapped
+            yield from iter_batches(b"", start, end, source=str(path))
+            return
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    yield from iter_batches(mapped, start, end, source=str(path))
