@@ -1,0 +1,36 @@
+"""The ways the harness can fail to do its work at all, as opposed to finding a divergence.
+
+A command line prints ``str(error)`` as one line on stderr and exits 2, so every message here is one
+complete sentence for the person at the terminal: what could not be done, with which file, release or
+address, and, where there is one, the way out.
+"""
+
+from __future__ import annotations
+
+
+class ToolError(Exception):
+    """The work could not be done; the message is one line, fit to be shown as it is."""
+
+    def __init__(self, message: str) -> None:
+        # Causes such as HTTP errors bring line breaks along; the promise is one line.
+        super().__init__(" ".join(message.split()))
+
+
+class UnknownReleaseError(ToolError):
+    """A Kafka release was asked for that has no lock file; the message lists those that have."""
+
+
+class FetchError(ToolError):
+    """A locked jar is not in the cache and could not be brought there."""
+
+
+class HashMismatchError(FetchError):
+    """What arrived is not what was locked; nothing of it was kept."""
+
+
+class CacheError(FetchError):
+    """The cache directory cannot hold the jars: not writable, not a directory, or full."""
+
+
+class JavaNotFoundError(ToolError):
+    """No usable Java was found, or the one that was asked for by name cannot be used."""

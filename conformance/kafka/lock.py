@@ -1,0 +1,160 @@
+"""Make a lock file: ``python -m conformance.kafka.lock RELEASE ...`` (or ``tools``).
+
+For a maintainer, when Kafka publishes a release. It resolves the run-time class path of
+``org.apache.kafka:kafka_2.13:RELEASE`` with jgo's pure-Python Maven resolver, adds a logging backend and
+the jar that ``DumpLogSegments`` moved to, downloads every jar, and writes ``locks/RELEASE.toml``. The
+result is trusted from then on, so read the difference before committing it.
+
+``--work DIR`` keeps poms and jars between runs; without it they go to a temporary directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import ToolError
+from conformance.kafka.releases import GROUPS, Group, Jar, version_key
+
+LOCKS = Path(__file__).parent / "locks"
+
+# Compilers and the like that we run ourselves; they belong to no release.
+TOOLS = {
+    # The last ecj that runs on Java 17; it compiles our own adapter source where there is only a JRE.
+    "ecj": "org.eclipse.jdt:ecj:3.33.0",
+}
+
+# What a release's own pom names but was never published, checked against a resolver that downloads.
+UNPUBLISHED = {"4.4.0": {"org.apache.kafka:kafka-tools-api:4.4.0", "org.apache.kafka:kafka-tools:4.4.0"}}
+
+# In-process use: without a backend slf4j prints three lines on stderr for every class loader.
+SILENT = "org.slf4j:slf4j-nop:1.7.36"
+# Kafka's distribution has log4j 1.2.17 until 3.0 and reload4j, its maintained drop-in, from 3.1 on. One
+# reload4j for all of them keeps the cache small and log4j 1.2's known holes out of it.
+RELOAD4J = ("ch.qos.reload4j:reload4j:1.2.25", "org.slf4j:slf4j-reload4j:1.7.36")
+# 4.0's pom does not name log4j2 (4.1's does); this is the version in its distribution.
+LOG4J2 = "2.24.3"
+
+# What the index classes load, reflect on and run with; tried on all 26 releases in one JVM, one loader each.
+INDEX_SCALA = {"kafka_2.13", "kafka-clients", "scala-library", "scala-logging_2.13", "slf4j-api"}
+# LockUtils, in kafka-server-common, is needed from 3.9.2, 4.0.2 and 4.1.2 on; the rest would do without it.
+INDEX_JAVA = {"kafka-storage", "kafka-clients", "kafka-server-common", "slf4j-api"}
+SEGMENT_JAVA = INDEX_JAVA | {"kafka-storage-api", "metrics-core", "zstd-jni", "lz4-java", "snappy-java"}
+
+
+def groups_of(release: str, artifact: str) -> list[Group]:
+    """Return the groups an artifact of a release belongs to, in the order of ``GROUPS``."""
+    if artifact == SILENT:
+        return ["index", "segment", "log"]
+    _, name, _ = artifact.split(":")
+    if name in {"reload4j", "slf4j-reload4j", "log4j-slf4j-impl"}:
+        return ["broker"]
+    version = version_key(release)
+    index = INDEX_SCALA if version < (3, 5) else INDEX_JAVA
+    wanted: dict[Group, bool] = {
+        "index": name in index,
+        "segment": version < (3, 7) or name in SEGMENT_JAVA,  # Scala until 3.6: the full class path
+        "log": True,
+        "broker": True,
+    }
+    return [group for group in GROUPS if wanted[group]]
+
+
+def backend(release: str, resolved: list[str]) -> tuple[str, list[str]]:
+    """Return the name of a release's logging backend and the artifacts to add for it."""
+    if version_key(release) < (4,):
+        return "reload4j", list(RELOAD4J)
+    versions = {name: version for _, name, version in (artifact.split(":") for artifact in resolved)}
+    version = versions.get("log4j-core", LOG4J2)
+    return "log4j2", [
+        f"org.apache.logging.log4j:{name}:{version}" for name in ("log4j-api", "log4j-core", "log4j-slf4j-impl")
+    ]
+
+
+def resolve(context: Any, release: str) -> list[str]:
+    """Return the run-time class path of a release's broker as ``group:artifact:version``, unordered."""
+    dependency = context.create_dependency(f"org.apache.kafka:kafka_2.13:{release}")
+    inputs, transitive = context.resolver.resolve([dependency])
+    found = [
+        f"{d.groupId}:{d.artifactId}:{d.version}"
+        for d in [*inputs, *transitive]
+        if d.scope in {None, "compile", "runtime"}
+    ]
+    if version_key(release) >= (4, 3):
+        found.append(f"org.apache.kafka:kafka-tools:{release}")  # only the jar: DumpLogSegments needs no more
+    return [artifact for artifact in found if artifact not in UNPUBLISHED.get(release, ())]
+
+
+def download(context: Any, artifact: str) -> Jar:
+    """Download one artifact (or take it from the work directory) and return it with hash and size."""
+    group, name, version = artifact.split(":")
+    path = context.project(group, name).at_version(version).artifact().resolve()
+    data = path.read_bytes()
+    return Jar(artifact, hashlib.sha256(data).hexdigest(), len(data))
+
+
+def lock(context: Any, release: str) -> str:
+    """Return the text of the lock file of a release."""
+    artifacts = resolve(context, release)
+    name, extra = backend(release, artifacts)
+    # Kafka's own jars first, so that no class of a dependency can hide one of Kafka's.
+    artifacts = sorted({*artifacts, *extra, SILENT}, key=lambda a: (not a.startswith("org.apache.kafka:"), a))
+    with ThreadPoolExecutor(4) as pool:
+        jars = list(pool.map(lambda artifact: download(context, artifact), artifacts))
+    lines = [
+        f"# Made by: python -m conformance.kafka.lock {release}",
+        f'release = "{release}"',
+        f'logging = "{name}"',
+        "jars = [",
+    ]
+    for jar in jars:
+        groups = ", ".join(f'"{group}"' for group in groups_of(release, jar.artifact))
+        lines.append(
+            f'  {{ artifact = "{jar.artifact}", sha256 = "{jar.sha256}", size = {jar.size}, groups = [{groups}] }},'
+        )
+    return "\n".join([*lines, "]", ""])
+
+
+def lock_tools(context: Any) -> str:
+    """Return the text of ``tools.toml``."""
+    lines = ["# Made by: python -m conformance.kafka.lock tools"]
+    for name, artifact in TOOLS.items():
+        jar = download(context, artifact)
+        lines += ["", f"[{name}]", f'artifact = "{artifact}"', f'sha256 = "{jar.sha256}"', f"size = {jar.size}"]
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the lock files asked for; return 0, or 2 where jgo is missing or a release does not resolve."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.kafka.lock", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="+", metavar="RELEASE", help="a Kafka release such as 4.3.1, or 'tools'")
+    parser.add_argument("--work", type=Path, help="keep what is downloaded here (default: a temporary directory)")
+    options = parser.parse_args(arguments)
+    # jgo only warns when a jar does not match its published checksum: make that visible.
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    try:
+        from jgo.maven import MavenContext  # noqa: PLC0415  (an optional dependency)
+    except ImportError:
+        sys.stderr.write("making a lock file needs jgo: pip install 'kidx[jvm]'\n")
+        return 2
+    with tempfile.TemporaryDirectory() as temporary:
+        context = MavenContext(repo_cache=options.work or Path(temporary))
+        for name in options.names:
+            try:
+                text = lock_tools(context) if name == "tools" else lock(context, name)
+            except (ToolError, OSError, RuntimeError, ValueError) as error:
+                sys.stderr.write(f"cannot lock {name}: {error}\n")
+                return 2
+            (LOCKS / f"{name}.toml").write_text(text, "utf-8")
+            sys.stdout.write(f"{name}: {text.count('artifact =')} jars\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""The Kafka releases that are locked, and what each lock file says.
+
+A lock file, ``locks/<release>.toml``, names every jar of a release's run-time class path with its
+SHA-256 and its size in bytes::
+
+    release = "3.9.2"
+    logging = "reload4j"
+    jars = [
+      { artifact = "org.apache.kafka:kafka-clients:3.9.2", sha256 = "…", size = 9236023, groups = ["index", …] },
+    ]
+
+It holds no repository address: where jars come from is the resolver's business, that they are the
+right ones is ours. ``python -m conformance.kafka.lock RELEASE`` makes one.
+
+Groups let a caller fetch less than everything. They are not nested, because the in-process ones must
+stay silent while a broker must log:
+
+========= ==================================================================================
+index     the index objects (``OffsetIndex``, ``TimeIndex``, ``TransactionIndex``, ``LazyIndex``)
+segment   ``LogSegment`` and what it needs, the compression codecs included
+log       ``UnifiedLog``, ``DumpLogSegments``: everything, without a logging backend
+broker    everything, with the logging backend, to start ``kafka.Kafka`` (and ZooKeeper)
+========= ==================================================================================
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+from conformance.errors import UnknownReleaseError
+
+Group = Literal["index", "segment", "log", "broker"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+_LOCKS = files(__package__) / "locks"
+_TOOLS = "tools.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One locked artifact: Maven coordinates ``group:artifact:version``, SHA-256 in hex, size in bytes."""
+
+    artifact: str
+    sha256: str
+    size: int
+    groups: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The file name, ``kafka-clients-3.9.2.jar``."""
+        _, artifact, version = self.artifact.split(":")
+        return f"{artifact}-{version}.jar"
+
+    @property
+    def path(self) -> str:
+        """Where the jar lies below a repository or the cache: Maven's own layout, with ``/``."""
+        group, artifact, version = self.artifact.split(":")
+        return f"{group.replace('.', '/')}/{artifact}/{version}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One locked Kafka release.
+
+    ``logging`` is the backend on the ``broker`` class path, which decides the configuration file it
+    reads: ``reload4j`` (``-Dlog4j.configuration=``) or ``log4j2`` (``-Dlog4j2.configurationFile=``).
+    """
+
+    name: str
+    logging: str
+    jars: tuple[Jar, ...]
+
+    def group(self, group: Group) -> tuple[Jar, ...]:
+        """Return the jars of one group, in class path order.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        if group not in GROUPS:
+            raise ValueError(f"no group {group!r}; there are {', '.join(GROUPS)}")
+        return tuple(jar for jar in self.jars if group in jar.groups)
+
+
+def version_key(release: str) -> tuple[int, ...]:
+    """Order releases as versions: 3.10.0 after 3.9.2."""
+    return tuple(int(part) for part in release.split("."))
+
+
+RELEASES: tuple[str, ...] = tuple(
+    sorted(
+        (entry.name.removesuffix(".toml") for entry in _LOCKS.iterdir() if entry.name[0].isdigit()),
+        key=version_key,
+    )
+)
+"""Every locked release, oldest first."""
+
+
+def newest() -> str:
+    """Return the newest locked release."""
+    return RELEASES[-1]
+
+
+@cache
+def load_release(name: str) -> Release:
+    """Read the lock file of one release.
+
+    Raises:
+        UnknownReleaseError: the release is not locked; the message lists those that are.
+    """
+    if name not in RELEASES:
+        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {', '.join(RELEASES)}")
+    table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8"))
+    jars = tuple(
+        Jar(entry["artifact"], entry["sha256"], entry["size"], frozenset(entry["groups"])) for entry in table["jars"]
+    )
+    return Release(table["release"], table["logging"], jars)
+
+
+@cache
+def load_tool(name: str) -> Jar:
+    """Read the lock of one tool jar that belongs to no release, such as ``ecj``.
+
+    Raises:
+        KeyError: there is no such tool; names are constants in our own code, so this is a bug.
+    """
+    entry = tomllib.loads((_LOCKS / _TOOLS).read_text("utf-8"))[name]
+    return Jar(entry["artifact"], entry["sha256"], entry["size"])
