@@ -1,0 +1,9 @@
+"""Real brokers: :class:`LocalBroker` runs any locked release as a local process."""
+
+from __future__ import annotations
+
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.local import LocalBroker
+from conformance.kafka.broker.settings import Mode, default_mode, modes_of
+
+__all__ = ["BrokerError", "LocalBroker", "Mode", "default_mode", "modes_of"]

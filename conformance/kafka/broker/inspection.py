@@ -1,0 +1,214 @@
+"""Reads a partition's files with kidx and holds them to what must be true of them.
+
+Nothing here asks a broker: what the files say is compared with what a broker answered by
+:mod:`conformance.kafka.broker.scenario`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
+
+from conformance.kafka.broker.client import Answer
+from kidx import OffsetIndex, TimeIndex
+from kidx.errors import KidxError
+from kidx.records import iter_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from kidx.dialect import Dialect
+    from kidx.records import Record, RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Something that is not as it must be: the clause, the file or the question, and both sides in words."""
+
+    clause: str
+    subject: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"{self.clause} {self.subject}: expected {self.expected}, got {self.actual}"
+
+
+class Segment:
+    """A segment after a clean stop: all its batches, and its indexes opened read-only."""
+
+    def __init__(self, log: Path, dialect: Dialect) -> None:
+        self.log = log
+        self.base_offset = int(log.stem)
+        self._stack = ExitStack()
+        self.data = log.read_bytes()
+        self.batches = list(iter_batches(self.data, source=str(log)))
+        self.offset_index = self._stack.enter_context(
+            OffsetIndex(log.with_suffix(".index"), self.base_offset, writable=False, dialect=dialect)
+        )
+        self.time_index = self._stack.enter_context(
+            TimeIndex(log.with_suffix(".timeindex"), self.base_offset, writable=False, dialect=dialect)
+        )
+        self._positions = [batch.position for batch in self.batches]
+
+    def close(self) -> None:
+        """Close the indexes."""
+        self._stack.close()
+
+    @property
+    def largest_timestamp(self) -> int:
+        """As its time index says, by which a lookup chooses its segment."""
+        return self.time_index.last_entry.timestamp
+
+    def batches_from(self, position: int) -> Iterator[RecordBatch]:
+        """Give the batches in the file from a byte position on, which must be the start of one."""
+        return iter_batches(self.data, position, source=str(self.log))
+
+    def batch_at(self, position: int) -> RecordBatch | None:
+        """Return the batch that starts at a byte position."""
+        place = bisect_right(self._positions, position) - 1
+        return self.batches[place] if place >= 0 and self._positions[place] == position else None
+
+    def mismatches(self) -> Iterator[Mismatch]:
+        """Hold the files to the clauses that concern them alone."""
+        end = self.batches[-1].position + self.batches[-1].size_in_bytes if self.batches else 0
+        if end != len(self.data):
+            yield Mismatch("RB-4", str(self.log), f"batches up to the end, {len(self.data)}", f"batches up to {end}")
+        for index, clause in ((self.offset_index, "OI-11"), (self.time_index, "TI-11")):
+            try:
+                index.sanity_check()
+            except KidxError as error:
+                yield Mismatch(clause, str(index.path), "passes the sanity check", str(error))
+        yield from self._offset_index_mismatches()
+        yield from self._time_index_mismatches()
+
+    def _offset_index_mismatches(self) -> Iterator[Mismatch]:
+        path = str(self.offset_index.path)
+        entries = list(self.offset_index)
+        for before, entry in pairwise(entries):
+            if not (before.offset < entry.offset and before.position < entry.position):
+                yield Mismatch("OI-3", path, f"an entry behind {before}", str(entry))
+        for entry in entries:
+            batch = self.batch_at(entry.position)
+            # Every append here is one batch, so both append dialects must name its last offset and its start.
+            if batch is None or entry.offset != batch.last_offset:
+                found = f"a batch that ends with {batch.last_offset}" if batch else "no batch"
+                yield Mismatch("SEG-5", path, f"{entry} points at the batch that ends with it", found)
+
+    def _time_index_mismatches(self) -> Iterator[Mismatch]:
+        path = str(self.time_index.path)
+        entries = list(self.time_index)
+        for before, entry in pairwise(entries):
+            if not (before.timestamp < entry.timestamp and before.offset <= entry.offset):
+                yield Mismatch("TI-3", path, f"an entry behind {before}", str(entry))
+        for entry in entries:
+            # The batch with that offset reaches the timestamp, and is the first to do so (SEG-6).
+            reached = next((b for b in self.batches if b.max_timestamp >= entry.timestamp), None)
+            if reached is None or not (
+                reached.max_timestamp == entry.timestamp and reached.base_offset <= entry.offset <= reached.last_offset
+            ):
+                yield Mismatch(
+                    "SEG-6", path, f"{entry} lies in the first batch that reaches its timestamp", str(reached)
+                )
+        largest = max((batch.max_timestamp for batch in self.batches), default=-1)
+        if self.largest_timestamp != largest:
+            yield Mismatch(
+                "SEG-24", path, f"a last entry with the largest timestamp, {largest}", str(self.largest_timestamp)
+            )
+
+
+class Partition:
+    """A partition's directory after a clean stop; a context manager.
+
+    Args:
+        directory: the files, which should be a copy: they are only read, but nobody else may write them.
+        dialect: the release that wrote them.
+
+    Raises:
+        OSError: a file is missing or cannot be read.
+        KidxError: a batch that cannot be read.
+    """
+
+    def __init__(self, directory: Path, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.segments = [Segment(log, dialect) for log in sorted(directory.glob("*.log"))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for segment in self.segments:
+            segment.close()
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log begins, nothing having been deleted from its front."""
+        return self.segments[0].base_offset
+
+    def mismatches(self) -> Iterator[Mismatch]:
+        """Hold every segment to its clauses, and the segments to one another."""
+        for segment in self.segments:
+            yield from segment.mismatches()
+        for before, segment in pairwise(self.segments):
+            if before.batches and before.batches[-1].next_offset != segment.base_offset:
+                end = before.batches[-1].next_offset
+                yield Mismatch(
+                    "SEG-23", str(segment.log), f"begins with {end}, where the last one ended", segment.log.stem
+                )
+
+    # -- answers, through the indexes only -------------------------------------------------------------------------
+
+    def offset_for_time(self, target: int) -> Answer | None:
+        """Return the first record at or after a time (LO-6, SEG-52, FR-1)."""
+        segment = next((s for s in self.segments if s.largest_timestamp >= target), None)
+        if segment is None:
+            return None
+        start = self.log_start_offset
+        entry = segment.time_index.lookup(target)
+        position = segment.offset_index.lookup(max(entry.offset, start)).position
+        return _first(
+            segment.batches_from(position),
+            lambda batch: batch.max_timestamp >= target,
+            lambda record: record.timestamp >= target and record.offset >= start,
+        )
+
+    def special(self, special: int) -> Answer | None:
+        """Return the answer to a special timestamp (LO-1 … LO-4, LO-9, LO-10); None where there is none."""
+        epochs = [batch.partition_leader_epoch for segment in self.segments for batch in segment.batches]
+        if special == -1:
+            return Answer(self.segments[-1].batches[-1].next_offset, -1, epochs[-1])
+        if special in {-2, -4}:
+            return Answer(self.log_start_offset, -1, epochs[0])
+        if special == -3:
+            return self._max_timestamp(epochs[-1])
+        return Answer(-1, -1, None)  # nothing is tiered
+
+    def _max_timestamp(self, epoch: int) -> Answer | None:
+        segment = max(self.segments, key=lambda s: s.largest_timestamp)  # the first on ties
+        largest, offset = segment.time_index.last_entry
+        if self.dialect.max_lookup == "M1":
+            return Answer(offset, largest, epoch)
+        return _first(
+            segment.batches_from(segment.offset_index.lookup(offset).position),
+            lambda batch: batch.max_timestamp == largest,
+            lambda record: record.timestamp == largest,
+        )
+
+
+def _first(
+    batches: Iterator[RecordBatch], batch_fits: Callable[[RecordBatch], bool], record_fits: Callable[[Record], bool]
+) -> Answer | None:
+    for batch in batches:
+        if batch_fits(batch):
+            for record in batch:
+                if record_fits(record):
+                    epoch = batch.partition_leader_epoch
+                    return Answer(record.offset, record.timestamp, epoch if epoch >= 0 else None)
+    return None

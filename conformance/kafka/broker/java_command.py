@@ -1,0 +1,44 @@
+"""The command lines that run a release's classes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from conformance.kafka.broker.settings import JVM_OPTIONS, logging_configuration
+from conformance.kafka.fetch import class_path
+from conformance.kafka.java import find_java
+from conformance.kafka.releases import load_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conformance.kafka.fetch import Step
+
+
+class JavaCommand:
+    """How to run a main class of a release; writes the logging configuration into ``directory``.
+
+    Raises:
+        ToolError: no such release, no Java, or a jar that cannot be had.
+    """
+
+    def __init__(self, release: str, directory: Path, progress: Callable[[Step], None] | None = None) -> None:
+        jars = class_path(release, "broker", progress=progress)
+        configuration, text, option = logging_configuration(load_release(release).logging, directory)
+        configuration.write_text(text, "utf-8")
+        # In an @-file: a class path of fifty jars makes a command line that nobody can read.
+        arguments = directory / "java.args"
+        lines = [*JVM_OPTIONS, option, "-cp", os.pathsep.join(str(jar) for jar in jars)]
+        arguments.write_text("".join(f'"{_escaped(line)}"\n' for line in lines), "utf-8")
+        self._java = find_java().executable
+        self._arguments = arguments
+
+    def __call__(self, main_class: str, *arguments: str | Path) -> list[str]:
+        """Return the command line."""
+        return [str(self._java), f"@{self._arguments}", main_class, *(str(argument) for argument in arguments)]
+
+
+def _escaped(argument: str) -> str:
+    return argument.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,32 @@
+"""Waiting for something, with a deadline."""
+
+from __future__ import annotations
+
+import time
+
+PAUSE = 0.05
+
+
+class Deadline:
+    """A moment on the monotonic clock, ``limit`` seconds from now."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self._start = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, never below zero."""
+        return max(0.0, self.limit - self.elapsed)
+
+    def pause(self) -> bool:
+        """Wait a moment before the next try; return False, at once, when the time is up."""
+        if not self.left:
+            return False
+        time.sleep(min(PAUSE, self.left))
+        return True

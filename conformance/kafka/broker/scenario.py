@@ -1,0 +1,159 @@
+"""The first scenario: produce out of order, ask by time, stop, and find the same answers in the files.
+
+``run_scenario(broker)`` takes a started broker, and leaves it stopped with its files untouched::
+
+    with LocalBroker("4.3.1") as broker:
+        result = run_scenario(broker)
+    assert result.ok, result.mismatches
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.kafka.broker.client import Answer, Client
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.inspection import Mismatch, Partition
+from conformance.kafka.broker.workload import COMPRESSION, grid, plan, topic_config
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.kafka.broker.local import LocalBroker
+    from conformance.kafka.broker.workload import Batch
+    from kidx.dialect import Dialect
+
+__all__ = ["Mismatch", "ScenarioResult", "run_scenario"]
+
+TOPIC = "kidx-scenario"
+RECORDS = 600
+
+# Special timestamps: the ListOffsets version that brought each, and the clause that says what it means.
+SPECIALS = {-1: (0, "LO-2"), -2: (0, "LO-1"), -3: (7, ""), -4: (8, "LO-3"), -5: (9, "LO-4")}
+_MAX_CLAUSE = {"M1": "LO-9", "M2": "LO-10"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """What a scenario came to. ``seed`` and ``records`` repeat it; the other numbers say how much was looked at."""
+
+    release: str
+    mode: str
+    seed: int
+    records: int
+    batches: int
+    segments: int
+    offset_entries: int
+    time_entries: int
+    answers: int
+    ready_seconds: float
+    mismatches: tuple[Mismatch, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether everything was as it must be."""
+        return not self.mismatches
+
+
+def run_scenario(broker: LocalBroker, *, seed: int = 0, records: int = RECORDS, topic: str = TOPIC) -> ScenarioResult:
+    """Run the scenario on a started broker; it is stopped afterwards, and can be started again.
+
+    Raises:
+        BrokerError: the broker died, did not do what it was asked, or did not stop cleanly.
+        ToolError: kafka-python is not installed.
+    """
+    batches = plan(seed, records)
+    dialect = dialect_of(broker.release)
+    specials = [special for special, (version, _) in SPECIALS.items() if dialect.list_offsets_versions[1] >= version]
+    targets = [grid(_timestamps(batches, partition)) for partition in range(len(COMPRESSION))]
+    with _asking(broker), Client(broker.bootstrap) as client:
+        client.create_topic(topic, len(COMPRESSION), topic_config(broker.release))
+        client.produce(topic, batches)
+        by_time = client.offsets_for_times(topic, targets)
+        by_special = {special: client.list_offsets(topic, len(COMPRESSION), special) for special in specials}
+    broker.stop()
+
+    mismatches: list[Mismatch] = []
+    counts = {"batches": 0, "segments": 0, "offset_entries": 0, "time_entries": 0, "answers": 0}
+    for number in range(len(COMPRESSION)):
+        name = f"{topic}-{number}"
+        with _copied(broker.log_dir / name) as directory, Partition(directory, dialect) as partition:
+            for segment in partition.segments:
+                counts["batches"] += len(segment.batches)
+                counts["offset_entries"] += len(segment.offset_index)
+                counts["time_entries"] += len(segment.time_index)
+            counts["segments"] += len(partition.segments)
+            counts["answers"] += len(targets[number]) + len(specials)
+            mismatches += partition.mismatches()
+            mismatches += _content_mismatches(name, partition, [b for b in batches if b.partition == number])
+            for target, answer in zip(targets[number], by_time[number], strict=True):
+                mismatches += _compared("LO-6", f"{name} at {target}", answer, partition.offset_for_time(target))
+            for special, answers in by_special.items():
+                clause = _clause_of(special, dialect)
+                mismatches += _compared(clause, f"{name} at {special}", answers[number], partition.special(special))
+    return ScenarioResult(
+        broker.release,
+        broker.mode,
+        seed,
+        records,
+        ready_seconds=broker.ready_seconds,
+        mismatches=tuple(mismatches),
+        **counts,
+    )
+
+
+def _timestamps(batches: list[Batch], partition: int) -> set[int]:
+    return {message.timestamp for batch in batches if batch.partition == partition for message in batch.messages}
+
+
+def _clause_of(special: int, dialect: Dialect) -> str:
+    return SPECIALS[special][1] or _MAX_CLAUSE[dialect.max_lookup]
+
+
+def _content_mismatches(name: str, partition: Partition, sent: list[Batch]) -> Iterator[Mismatch]:
+    """Make sure that the log holds what was produced, batch for batch: else all the rest would prove little."""
+    stored = [
+        [(record.timestamp, record.value) for record in batch]
+        for segment in partition.segments
+        for batch in segment.batches
+    ]
+    expected = [[(message.timestamp, message.value) for message in batch.messages] for batch in sent]
+    if stored != expected:
+        differ = [n for n, (a, b) in enumerate(zip(expected, stored, strict=False)) if a != b]
+        where = f"batch {differ[0]} differs" if differ else f"{len(stored)} batches"
+        yield Mismatch("RB-1", name, f"the {len(expected)} batches that were produced", where)
+
+
+def _compared(clause: str, subject: str, answered: Answer | None, looked_up: Answer | None) -> Iterator[Mismatch]:
+    if answered != looked_up:
+        yield Mismatch(clause, subject, f"{looked_up} (through the index files)", f"{answered} (the broker)")
+
+
+@contextmanager
+def _copied(directory: Path) -> Iterator[Path]:
+    """Give a copy of a directory: what a broker left behind is evidence."""
+    with tempfile.TemporaryDirectory(prefix="kidx-copy-") as temporary:
+        yield Path(shutil.copytree(directory, Path(temporary) / directory.name))
+
+
+@contextmanager
+def _asking(broker: LocalBroker) -> Iterator[None]:
+    """Turn a client's failure into the broker's: it died, or did not do what it was asked."""
+    try:
+        yield
+    except Exception as error:
+        if not _is_of_kafka(error):
+            raise
+        broker.check()
+        raise BrokerError(f"the broker of Kafka {broker.release} failed a client: {error!r}", broker.log) from error
+
+
+def _is_of_kafka(error: Exception) -> bool:
+    # By name: kafka-python is optional, and imported by the client only.
+    return any(kind.__module__.startswith("kafka.") for kind in type(error).__mro__)
