@@ -1,0 +1,82 @@
+"""Compiles the Java side of this package at its first use and loads it.
+
+The drivers are a few small Java classes that perform one operation and read the state after it within one crossing from
+Python. A machine with only Python has no ``javac``, so they are compiled by Eclipse's compiler, a jar like any other,
+into the cache; the directory's name is the hash of the sources, so another version compiles anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import CacheError, ToolError
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.kafka.cache import cache_directory
+from conformance.kafka.fetch import tool_jar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SOURCES = files(__package__) / "java" / "conformance"
+JAVA_LEVEL = "17"
+
+
+@cache
+def driver_class(name: str) -> Any:
+    """A class of our Java package, e.g. ``IndexDriver``."""
+    return start_jvm().JClass(f"conformance.{name}", loader=_driver_loader())
+
+
+@cache
+def _driver_loader() -> Any:
+    return class_loader([_compiled()])
+
+
+def _compiled() -> Path:
+    """The directory with the compiled classes.
+
+    Raises:
+        CacheError: the cache cannot be written.
+        ToolError: the compiler refused our sources, which is a bug.
+    """
+    sources = sorted(
+        (source.name, source.read_bytes()) for source in SOURCES.iterdir() if source.name.endswith(".java")
+    )
+    digest = hashlib.sha256(repr(sources).encode()).hexdigest()[:16]
+    target = cache_directory() / "drivers" / digest
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".compiling-"))
+        try:
+            with as_file(SOURCES) as directory:
+                _compile([directory / name for name, _ in sources], scratch)
+            scratch.rename(target)
+        except OSError:
+            # Another process was faster: its result is as good as ours.
+            if not target.is_dir():
+                raise
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        raise CacheError(f"the cache {target.parent} cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def _compile(sources: Sequence[os.PathLike[str]], target: Path) -> None:
+    jpype = start_jvm()
+    compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
+    messages = jpype.JClass("java.io.StringWriter")()
+    printer = jpype.JClass("java.io.PrintWriter")(messages)
+    arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-d", str(target), *map(os.fspath, sources)]
+    strings = jpype.JArray(jpype.JClass("java.lang.String"))(arguments)
+    if not compiler.compile(strings, printer, printer, None):
+        raise ToolError(f"the Java drivers do not compile: {messages}")

@@ -1,0 +1,27 @@
+"""Which Kafka exception is which error kind: the one table (DESIGN.md, "Line protocol").
+
+A class stands for its subclasses too; the closest one counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIND_OF: Final = {
+    "org.apache.kafka.common.errors.InvalidOffsetException": "invalid_offset",
+    "kafka.common.IndexOffsetOverflowException": "offset_overflow",  # up to 3.4
+    "org.apache.kafka.storage.internals.log.IndexOffsetOverflowException": "offset_overflow",
+    "kafka.log.CorruptIndexException": "corrupt",  # up to 3.4
+    "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
+    "org.apache.kafka.common.KafkaException": "unsupported_version",  # the only one that an index throws itself (TX-7)
+    "java.lang.IllegalArgumentException": "invalid_argument",
+    "java.lang.IllegalStateException": "illegal_state",
+    "java.nio.ReadOnlyBufferException": "read_only",
+    "java.lang.NullPointerException": "closed",  # an unmapped buffer (AI-19)
+    "java.nio.BufferOverflowException": "buffer_overflow",
+    "java.lang.IndexOutOfBoundsException": "out_of_bounds",
+    "java.io.IOException": "io",
+}
+
+SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
+"""Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""

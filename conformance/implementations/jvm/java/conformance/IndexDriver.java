@@ -1,0 +1,87 @@
+package conformance;
+
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.util.Map;
+
+/**
+ * Performs the operations of the harness on one release's own index classes. One call from Python does one operation
+ * and leaves its outcome and the state after it in the shared reply, so a step costs a single crossing.
+ */
+public final class IndexDriver {
+    private final ClassLoader loader;
+    private final Reply reply;
+    private final IndexAdapter[] adapters = new IndexAdapter[3];
+    private IndexAdapter current;
+
+    public IndexDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
+        this.loader = loader;
+        this.reply = new Reply(buffer, kinds);
+    }
+
+    /** Lets go of what is open, as a killed process does. */
+    public void abandon() {
+        if (current != null)
+            current.abandon();
+        current = null;
+    }
+
+    /** The text of the last refusal, or null. */
+    public String text() {
+        return reply.text();
+    }
+
+    /** kind: 0 offset, 1 time, 2 transaction. */
+    public void open(int kind, String path, long baseOffset, int maxIndexSize, boolean writable) {
+        abandon();
+        run(() -> {
+            IndexAdapter adapter = adapter(kind);
+            adapter.open(new File(path), baseOffset, maxIndexSize, writable);
+            current = adapter;
+        });
+    }
+
+    private IndexAdapter adapter(int kind) throws Throwable {
+        if (adapters[kind] == null)
+            adapters[kind] = switch (kind) {
+                case 0 -> new OffsetIndexAdapter(loader);
+                case 1 -> new TimeIndexAdapter(loader);
+                default -> new TransactionIndexAdapter(loader);
+            };
+        return adapters[kind];
+    }
+
+    public void rename(String path) {
+        run(() -> current.rename(new File(path)));
+    }
+
+    public void perform(int operation, long a, long b, long c, long d, long e) {
+        run(() -> {
+            if (operation == IndexAdapter.CRASH)
+                abandon();
+            else
+                current.perform(operation, a, b, c, d, e, reply);
+        });
+    }
+
+    private interface Step {
+        void run() throws Throwable;
+    }
+
+    private void run(Step step) {
+        reply.begin();
+        try {
+            step.run();
+        } catch (Throwable thrown) {
+            reply.refused(thrown);
+        }
+        if (current != null) {
+            try {
+                current.state(reply);
+            } catch (Throwable thrown) {
+                reply.refused(thrown);
+            }
+        }
+        reply.end();
+    }
+}

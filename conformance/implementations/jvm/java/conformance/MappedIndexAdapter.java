@@ -1,0 +1,85 @@
+package conformance;
+
+import java.io.File;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+
+/** Offset and time index: mapped files of fixed-size entries. */
+abstract class MappedIndexAdapter extends IndexAdapter {
+    // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
+    private static final int MAPS_BETWEEN_COLLECTIONS = 8192;
+    private static int maps;
+
+    private final Constructor<?> constructor;
+    private final Method lookup;
+    private final Method entry;
+    private final Method truncate;
+    private final Method resize;
+    private final Method trimToValidSize;
+    private final Method entries;
+    private final Method maxEntries;
+    private final Method isFull;
+    private final Method length;
+
+    MappedIndexAdapter(Class<?> type) {
+        super(type);
+        constructor = Members.constructor(type, 4);
+        lookup = Members.method(type, "lookup", 1);
+        entry = Members.method(type, "entry", 1);
+        truncate = Members.method(type, "truncate", 0);
+        resize = Members.method(type, "resize", 1);
+        trimToValidSize = Members.method(type, "trimToValidSize", 0);
+        entries = Members.method(type, "entries", 0);
+        maxEntries = Members.method(type, "maxEntries", 0);
+        isFull = Members.method(type, "isFull", 0);
+        length = Members.method(type, "length", 0);
+    }
+
+    /** Writes the two numbers of an entry. */
+    abstract void addEntry(Object entry, Reply reply) throws Throwable;
+
+    abstract void append(long a, long b, boolean flag) throws Throwable;
+
+    abstract long[] last() throws Throwable;
+
+    @Override
+    final void open(File file, long baseOffset, int maxIndexSize, boolean writable) throws Throwable {
+        mapped();
+        index = Members.create(constructor, file, baseOffset, maxIndexSize, writable);
+    }
+
+    private static synchronized void mapped() {
+        if (++maps % MAPS_BETWEEN_COLLECTIONS == 0)
+            System.gc();
+    }
+
+    @Override
+    void performOwn(int operation, long a, long b, long c, long d, long e, Reply reply) throws Throwable {
+        switch (operation) {
+            case LOOKUP -> addEntry(Members.call(lookup, index, a), reply);
+            case ENTRY -> addEntry(Members.call(entry, index, (int) a), reply);
+            case TRUNCATE -> Members.call(truncate, index);
+            case RESIZE -> {
+                mapped();
+                reply.add((Boolean) Members.call(resize, index, (int) a) ? 1 : 0);
+            }
+            case TRIM -> Members.call(trimToValidSize, index);
+            case APPEND -> append(a, b, c != 0);
+            case BULK_APPEND -> {
+                for (long i = 0; i < e; i++)
+                    append(a + i * c, b + i * d, false);
+            }
+            default -> throw new UnsupportedOperationException("operation " + operation);
+        }
+    }
+
+    @Override
+    final void state(Reply reply) throws Throwable {
+        reply.state(
+            (Integer) Members.call(entries, index),
+            (Integer) Members.call(maxEntries, index),
+            (Boolean) Members.call(isFull, index),
+            (Long) Members.call(length, index),
+            last());
+    }
+}

@@ -1,0 +1,107 @@
+package conformance;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.NoSuchElementException;
+
+/**
+ * Finds what a class has instead of assuming it: between 2.4 and 4.4 Kafka's index classes went from Scala to Java,
+ * fields became records, and methods came, went and lost their visibility.
+ */
+final class Members {
+    private Members() {}
+
+    /** The first class of these names that the loader has. */
+    static Class<?> type(ClassLoader loader, String... names) throws ClassNotFoundException {
+        for (String name : names) {
+            try {
+                return Class.forName(name, true, loader);
+            } catch (ClassNotFoundException notThisOne) {
+                // the next name is another era's
+            }
+        }
+        throw new ClassNotFoundException("none of " + Arrays.toString(names));
+    }
+
+    /** A method of that name and number of parameters, declared here or above, whatever its visibility; or null. */
+    static Method methodOrNull(Class<?> type, String name, int parameters) {
+        for (Class<?> at = type; at != null; at = at.getSuperclass()) {
+            for (Method method : at.getDeclaredMethods()) {
+                if (method.getName().equals(name) && method.getParameterCount() == parameters && !method.isBridge()) {
+                    method.setAccessible(true);
+                    return method;
+                }
+            }
+        }
+        return null;
+    }
+
+    static Method method(Class<?> type, String name, int parameters) {
+        Method found = methodOrNull(type, name, parameters);
+        if (found == null)
+            throw new NoSuchElementException(type.getName() + " has no " + name + "/" + parameters);
+        return found;
+    }
+
+    static Constructor<?> constructor(Class<?> type, int parameters) {
+        for (Constructor<?> constructor : type.getDeclaredConstructors()) {
+            if (constructor.getParameterCount() == parameters) {
+                constructor.setAccessible(true);
+                return constructor;
+            }
+        }
+        throw new NoSuchElementException(type.getName() + " has no constructor of " + parameters);
+    }
+
+    /** A field whose name is, or in Scala's mangling ends with, the given one; or null. */
+    static Field fieldOrNull(Class<?> type, String name) {
+        for (Field field : type.getDeclaredFields()) {
+            if (field.getName().equals(name) || field.getName().endsWith("_" + name)) {
+                field.setAccessible(true);
+                return field;
+            }
+        }
+        return null;
+    }
+
+    /** Calls a method and lets its own exception through. */
+    static Object call(Method method, Object target, Object... arguments) throws Throwable {
+        try {
+            return method.invoke(target, arguments);
+        } catch (InvocationTargetException thrown) {
+            throw thrown.getCause();
+        }
+    }
+
+    static Object create(Constructor<?> constructor, Object... arguments) throws Throwable {
+        try {
+            return constructor.newInstance(arguments);
+        } catch (InvocationTargetException thrown) {
+            throw thrown.getCause();
+        }
+    }
+
+    /** A value that is a method in one release and a field in another. */
+    static final class Reader {
+        private final Method method;
+        private final Field field;
+
+        Reader(Class<?> type, String name) {
+            method = methodOrNull(type, name, 0);
+            field = method == null ? fieldOrNull(type, name) : null;
+            if (method == null && field == null)
+                throw new NoSuchElementException(type.getName() + " has neither " + name + "() nor a field " + name);
+        }
+
+        Object read(Object target) throws Throwable {
+            return method != null ? call(method, target) : field.get(target);
+        }
+
+        long readLong(Object target) throws Throwable {
+            return ((Number) read(target)).longValue();
+        }
+    }
+}

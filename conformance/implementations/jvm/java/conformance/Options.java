@@ -1,0 +1,35 @@
+package conformance;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+
+/** Options and lists of both languages as Java's. */
+final class Options {
+    private Options() {}
+
+    /** The value of an Optional, an OptionalLong or a scala.Option; null for none. */
+    static Object get(Object option) throws Throwable {
+        if (option instanceof Optional<?> some)
+            return some.orElse(null);
+        if (option instanceof OptionalLong some)
+            return some.isPresent() ? some.getAsLong() : null;
+        Class<?> type = option.getClass();
+        boolean empty = (Boolean) Members.call(Members.method(type, "isEmpty", 0), option);
+        return empty ? null : Members.call(Members.method(type, "get", 0), option);
+    }
+
+    /** The elements of a java.util.List or a scala.collection.Iterable. */
+    static List<?> list(Object elements) throws Throwable {
+        if (elements instanceof List<?> list)
+            return list;
+        Object iterator = Members.call(Members.method(elements.getClass(), "iterator", 0), elements);
+        java.lang.reflect.Method hasNext = Members.method(iterator.getClass(), "hasNext", 0);
+        java.lang.reflect.Method next = Members.method(iterator.getClass(), "next", 0);
+        List<Object> result = new ArrayList<>();
+        while ((Boolean) Members.call(hasNext, iterator))
+            result.add(Members.call(next, iterator));
+        return result;
+    }
+}

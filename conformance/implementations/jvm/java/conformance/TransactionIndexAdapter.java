@@ -1,0 +1,96 @@
+package conformance;
+
+import java.io.File;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.nio.channels.FileChannel;
+
+/** TransactionIndex and AbortedTxn, a 34-byte buffer up to 4.3 and a generated message from 4.4. */
+final class TransactionIndexAdapter extends IndexAdapter {
+    private static final String[] FIELDS = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
+    private static final int RECORD_BYTES = 34;
+    private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
+
+    private final Constructor<?> constructor;
+    private final Constructor<?> newTxn;
+    private final Method[] setters;
+    private final Members.Reader[] getters = new Members.Reader[FIELDS.length];
+    private final Members.Reader abortedTransactions;
+    private final Members.Reader isComplete;
+    private final Field lastOffset;
+    private final Field channel;
+    private final Method append;
+    private final Method allAbortedTxns;
+    private final Method collectAbortedTxns;
+
+    TransactionIndexAdapter(ClassLoader loader) throws Throwable {
+        super(Members.type(loader, STORAGE + "TransactionIndex", "kafka.log.TransactionIndex"));
+        Class<?> txn = Members.type(loader,
+            STORAGE + "AbortedTxn", "kafka.log.AbortedTxn", "org.apache.kafka.common.message.AbortedTxn");
+        boolean generated = txn.getName().startsWith("org.apache.kafka.common.message.");
+        newTxn = Members.constructor(txn, generated ? 0 : FIELDS.length);
+        setters = generated ? new Method[FIELDS.length] : null;
+        for (int i = 0; i < FIELDS.length; i++) {
+            getters[i] = new Members.Reader(txn, FIELDS[i]);
+            if (generated)
+                setters[i] = Members.method(txn, "set" + FIELDS[i].substring(0, 1).toUpperCase() + FIELDS[i].substring(1), 1);
+        }
+        Class<?> result = Members.type(loader, STORAGE + "TxnIndexSearchResult", "kafka.log.TxnIndexSearchResult");
+        abortedTransactions = new Members.Reader(result, "abortedTransactions");
+        isComplete = new Members.Reader(result, "isComplete");
+        constructor = Members.constructor(type, 2);
+        lastOffset = Members.fieldOrNull(type, "lastOffset");
+        channel = Members.fieldOrNull(type, "maybeChannel");
+        append = Members.method(type, "append", 1);
+        allAbortedTxns = Members.method(type, "allAbortedTxns", 0);
+        collectAbortedTxns = Members.method(type, "collectAbortedTxns", 2);
+    }
+
+    @Override
+    void open(File file, long baseOffset, int maxIndexSize, boolean writable) throws Throwable {
+        index = Members.create(constructor, baseOffset, file);
+    }
+
+    private Object txn(long... values) throws Throwable {
+        if (setters == null)
+            return Members.create(newTxn, values[0], values[1], values[2], values[3]);
+        Object txn = Members.create(newTxn);
+        for (int i = 0; i < FIELDS.length; i++)
+            Members.call(setters[i], txn, values[i]);
+        return txn;
+    }
+
+    private void addAll(Object txns, Reply reply) throws Throwable {
+        reply.list();
+        for (Object txn : Options.list(txns))
+            for (Members.Reader getter : getters)
+                reply.add(getter.readLong(txn));
+    }
+
+    @Override
+    void performOwn(int operation, long a, long b, long c, long d, long e, Reply reply) throws Throwable {
+        switch (operation) {
+            case APPEND -> Members.call(append, index, txn(a, b, c, d));
+            case ALL_ABORTED -> addAll(Members.call(allAbortedTxns, index), reply);
+            case COLLECT_ABORTED -> {
+                Object result = Members.call(collectAbortedTxns, index, a, b);
+                reply.add((Boolean) isComplete.read(result) ? 1 : 0);
+                addAll(abortedTransactions.read(result), reply);
+            }
+            default -> throw new UnsupportedOperationException("operation " + operation);
+        }
+    }
+
+    @Override
+    void state(Reply reply) throws Throwable {
+        // Where the next record goes: the only count that needs no record to be readable.
+        FileChannel open = (FileChannel) Options.get(channel.get(index));
+        long entries = open == null ? 0 : open.position() / RECORD_BYTES;
+        Object last = Options.get(lastOffset.get(index));
+        if (last == null)
+            reply.state(entries, 0, false, 0);
+        else
+            reply.state(entries, 0, false, 0, (Long) last);
+    }
+}

@@ -1,0 +1,76 @@
+"""The one JVM of this process, and one class loader for each release in it.
+
+A JVM cannot be started twice in a process, so it is started once, at the first use, and kept small. Each release gets a
+``URLClassLoader`` of its own whose parent is the platform loader: releases never see each other's classes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ToolError
+from conformance.kafka.fetch import class_path
+from conformance.kafka.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.kafka.fetch import Progress
+    from conformance.kafka.releases import Group
+
+OPTIONS = (
+    "-Xms64m",
+    "-Xmx512m",  # 26 releases' classes and the buffers of one example; the rest is headroom for segments
+    "-XX:+UseSerialGC",  # two cores, one of them ours
+    "-XX:-UsePerfData",  # no /tmp/hsperfdata file
+    "-Xrs",  # Ctrl-C stays Python's
+    "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times
+)
+
+
+@cache
+def start_jvm() -> Any:
+    """Starts the JVM if it does not run yet.
+
+    Returns:
+        The ``jpype`` module.
+
+    Raises:
+        ToolError: the ``jvm`` extra is not installed, no Java was found, or it would not start.
+    """
+    try:
+        import jpype  # noqa: PLC0415 -- part of an extra
+    except ImportError as error:
+        raise ToolError("Kafka's own classes need the jvm extra: pip install 'kidx[jvm]'") from error
+    if not jpype.isJVMStarted():
+        java = find_java()
+        try:
+            jpype.startJVM(str(java.libjvm), *OPTIONS, convertStrings=False, interrupt=False)
+        except (OSError, RuntimeError) as error:
+            raise ToolError(f"Java {java.version} at {java.home} does not start: {error}") from error
+        # Kafka logs through slf4j, which complains on stderr before anybody asked it anything.
+        sink = jpype.JClass("java.io.OutputStream").nullOutputStream()
+        jpype.JClass("java.lang.System").setErr(jpype.JClass("java.io.PrintStream")(sink))
+    return jpype
+
+
+def class_loader(paths: Iterable[Path]) -> Any:
+    """A class loader over jars and directories, seeing nothing else but the platform's classes."""
+    jpype = start_jvm()
+    files = jpype.JClass("java.io.File")
+    urls = [files(str(path)).toURI().toURL() for path in paths]
+    platform = jpype.JClass("java.lang.ClassLoader").getPlatformClassLoader()
+    return jpype.JClass("java.net.URLClassLoader")(urls, platform)
+
+
+@cache
+def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
+    """The class loader of a release's locked jars, fetched if need be.
+
+    Raises:
+        ToolError: as :func:`start_jvm` and :func:`conformance.kafka.fetch.class_path`.
+    """
+    paths = class_path(release, group, progress=progress)
+    return class_loader(paths)

@@ -1,0 +1,83 @@
+"""The bytes of a file after every step, read with as few system calls as possible.
+
+The harness compares what is on disk, not what an implementation says is there, and it does so after every operation of
+every party: at two system calls (``stat`` and ``pread``) that costs about a microsecond and a half.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class WatchedFile:
+    """One file of one party's directory; which one may change with ``open`` and ``rename``."""
+
+    __slots__ = ("_descriptor", "_inode", "_path")
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._descriptor = -1
+        self._inode = -1
+
+    def watch(self, path: Path | str) -> None:
+        """Looks at ``path`` from now on."""
+        self._path = os.fspath(path)
+
+    def read(self) -> bytes | None:
+        """Everything in the file right now; None if there is no file."""
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 -- a Path costs three times the call
+        except OSError:
+            self.release()
+            return None
+        if status.st_ino != self._inode:
+            self.release()
+            # The descriptor keeps the inode, so a new file of that name cannot get the same number.
+            self._descriptor = os.open(self._path, os.O_RDONLY)
+            self._inode = status.st_ino
+        return os.pread(self._descriptor, status.st_size, 0)
+
+    def release(self) -> None:
+        """Closes the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = self._inode = -1
+
+
+def damage(path: Path, name: str, arguments: tuple[int, ...]) -> None:
+    """Changes a closed file: the operations that no implementation offers (``FILE_OPERATIONS``).
+
+    A missing file stays missing, and positions are taken modulo its length, so that every damage applies everywhere.
+    """
+    if not path.exists():
+        return
+    if name == "remove_file":
+        path.unlink()
+        return
+    data = bytearray(path.read_bytes())
+    size = len(data)
+    if name == "pad_file":
+        count, byte = arguments
+        data += bytes([byte]) * count
+    elif name == "cut_file":
+        del data[min(arguments[0], size) :]
+    elif size and name == "flip_bit":
+        position, bit = arguments
+        data[position % size] ^= 1 << bit
+    elif size and name == "zero_range":
+        start, end = sorted((arguments[0] % (size + 1), arguments[1] % (size + 1)))
+        data[start:end] = bytes(end - start)
+    elif size and name == "swap_ranges":
+        first, second, width = arguments
+        _swap(data, first, second, width)
+    path.write_bytes(data)
+
+
+def _swap(data: bytearray, first: int, second: int, width: int) -> None:
+    """Exchanges the entries in two slots of ``width`` bytes."""
+    slots = len(data) // width
+    if slots < 2:
+        return
+    a, b = (first % slots) * width, (second % slots) * width
+    data[a : a + width], data[b : b + width] = data[b : b + width], data[a : a + width]
