@@ -1,0 +1,63 @@
+"""What differs between Kafka's releases where the model can see it (section 0.1 of the behaviour page)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Dialect(NamedTuple):
+    """The answers of one group of releases.
+
+    Attributes:
+        misplaced: the refusal of an append that found the pen away from the end of the entries (OI-6).
+        trims_when_closed: ``trim`` and ``close`` still try to trim once the map is gone (AI-16).
+        unmaps_to_resize: the old map is given up before the file is resized (KAFKA-19390), so a resize that fails
+            leaves a closed index behind.
+        close_trims: ``close`` trims the file (until 4.4).
+        flushes_when_closed: ``flush`` of a closed index is silent instead of refused (from 4.4).
+        strict_versions: a transaction record has to have version 0 in all 16 bits; before 4.4 only a first byte from 1
+            to 127 was refused.
+    """
+
+    misplaced: str = "illegal_state"
+    trims_when_closed: bool = False
+    unmaps_to_resize: bool = False
+    close_trims: bool = True
+    flushes_when_closed: bool = False
+    strict_versions: bool = False
+
+
+SCALA: Final = Dialect(misplaced="invalid_argument", trims_when_closed=True)
+JAVA: Final = Dialect(trims_when_closed=True)
+GUARDED: Final = Dialect()
+REMAPPED: Final = Dialect(unmaps_to_resize=True)
+UNTRIMMED: Final = Dialect(unmaps_to_resize=True, close_trims=False, flushes_when_closed=True, strict_versions=True)
+
+SINCE: Final[tuple[tuple[tuple[int, int, int], Dialect], ...]] = (
+    ((2, 4, 0), SCALA),
+    ((3, 5, 0), JAVA),
+    ((3, 9, 2), REMAPPED),
+    ((4, 0, 0), JAVA),
+    ((4, 0, 1), GUARDED),
+    ((4, 0, 2), REMAPPED),
+    ((4, 1, 0), GUARDED),
+    ((4, 1, 1), REMAPPED),
+    ((4, 4, 0), UNTRIMMED),
+)
+"""The first release of each group in version order; a group lasts until the next line."""
+
+
+def dialect_of(release: str) -> Dialect:
+    """Return the dialect of a release such as ``"3.9.2"``.
+
+    Raises:
+        ValueError: it is not a release, or one before 2.4.0.
+    """
+    parts = release.split(".")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        raise ValueError(f"not a Kafka release: {release!r}")
+    version = (int(parts[0]), int(parts[1]), int(parts[2]))
+    known = [dialect for first, dialect in SINCE if first <= version]
+    if not known:
+        raise ValueError(f"the model begins with Kafka 2.4.0, not {release}")
+    return known[-1]

@@ -1,0 +1,138 @@
+"""The meaning of an offset index: offsets that rise, each with a position in the log."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from conformance.implementations.model.prediction import UndefinedError
+from conformance.implementations.model.slots import (
+    CLOSED,
+    CORRUPT,
+    INT,
+    INVALID_ARGUMENT,
+    INVALID_OFFSET,
+    LONG,
+    OFFSET_OVERFLOW,
+    READ_ONLY,
+    SlotIndex,
+    as_int,
+    as_long,
+    need_ints,
+)
+from conformance.operations import OK, Outcome
+
+ENTRY: Final = struct.Struct(">ii")
+
+
+class OffsetIndex(SlotIndex):
+    """Keys are offsets, values positions. An entry is the offset counted from the base, and the position."""
+
+    size = 8
+    names = (*SlotIndex.names, "append", "bulk_append", "fetch_upper_bound")
+
+    def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
+        """Relative offsets are signed (AI-9)."""
+        numbers = struct.unpack(f">{len(data) // 4}i", data)
+        base = self.base_offset
+        keys = [base + relative for relative in numbers[::2]]
+        if not -LONG + INT <= base < LONG - INT:
+            keys = [as_long(key) for key in keys]
+        return keys, list(numbers[1::2])
+
+    def refresh_last(self) -> None:
+        """The base where there are no entries (OI-2)."""
+        self.last = self.keys[-1] if self.count else self.base_offset
+
+    @property
+    def remembered(self) -> tuple[int, ...]:
+        """The last offset."""
+        return (self.last,)
+
+    @property
+    def empty_answer(self) -> tuple[int, int]:
+        """The start of the segment (OI-7)."""
+        return (self.base_offset, 0)
+
+    @property
+    def full(self) -> bool:
+        """Every slot is taken."""
+        return self.count >= self.capacity
+
+    @property
+    def offsets(self) -> tuple[list[int], int]:
+        """The keys."""
+        return self.keys, self.ordered_keys
+
+    def resized(self) -> Outcome:
+        """The last offset stays what it was (OI-2)."""
+        return Outcome(value=True)
+
+    def append(self, offset: int, position: int) -> Outcome:  # noqa: PLR0911 - the order of refusals is the meaning
+        """One more entry, if there is room, the offset is the largest so far, and 31 bits can hold it (OI-3)."""
+        if not (-LONG <= offset < LONG and -INT <= position < INT):
+            raise UndefinedError
+        count = self.count
+        if count >= self.length // 8:
+            return INVALID_ARGUMENT
+        if count and offset <= self.last:
+            return INVALID_OFFSET
+        relative = self.relative(offset)
+        if relative is None:
+            return OFFSET_OVERFLOW
+        if not self.mapped:
+            return CLOSED
+        if not self.writable:
+            return READ_ONLY
+        if self.pen != count * 8:
+            return self._append_elsewhere(offset, ENTRY.pack(relative, position))
+        ENTRY.pack_into(self.data, self.pen, relative, position)
+        self.push(offset, position)
+        self.last = offset
+        return OK
+
+    def _append_elsewhere(self, offset: int, entry: bytes) -> Outcome:
+        """The pen is where a failed resize left it: the entry is written there, counted, and only then refused."""
+        self.put(entry)
+        self.count += 1
+        self.last = offset
+        self.reread()
+        self.changed()
+        return Outcome(self.dialect.misplaced)
+
+    def bulk_append(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> Outcome:
+        """So many appends, up to the first refusal."""
+        for n in range(count):
+            outcome = self.append(offset + n * offset_step, position + n * position_step)
+            if outcome is not OK:
+                return outcome
+        return OK
+
+    def fetch_upper_bound(self, offset: int, position: int, fetch_size: int) -> Outcome | None:
+        """The first entry at or after a position in the log, ``position + fetch_size`` in 32 bits; or nothing.
+
+        One exception (AI-33): where the bound is the position of the very first entry, the answer is the second one, as
+        the search never compares the first as its middle. Any other entry that has just that position is found.
+        """
+        del offset  # only the position counts
+        need_ints(position, fetch_size)
+        if not self.mapped:
+            return CLOSED
+        if self.count == 0:
+            return OK
+        values = self.values
+        if self.ordered_values < self.count:
+            return None
+        bound = as_int(position + fetch_size)
+        first, after = bisect_left(values, bound), bisect_right(values, bound)
+        if after - first > 1 and len(set(self.keys[first:after])) > 1:
+            return None  # any of them may be the answer (AI-36)
+        at = 1 if first == 0 and after > 0 else first
+        return Outcome(None, (self.keys[at], values[at])) if at < self.count else OK
+
+    def sanity_check(self) -> Outcome:
+        """The last offset is not below the base, and there is no part of an entry (OI-11)."""
+        if self.count and self.last < self.base_offset:
+            return CORRUPT
+        return CORRUPT if self.length % 8 else OK

@@ -1,0 +1,378 @@
+"""What an offset index and a time index have in common: entries of one size in a file of a fixed capacity."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from itertools import islice
+from operator import le
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from conformance.implementations.model.prediction import UNKNOWN, UndefinedError
+from conformance.operations import OK, Outcome, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.implementations.model.dialect import Dialect
+    from conformance.implementations.model.directory import Directory
+
+BUFFER_OVERFLOW: Final = Outcome("buffer_overflow")
+CLOSED: Final = Outcome("closed")
+CORRUPT: Final = Outcome("corrupt")
+ILLEGAL_STATE: Final = Outcome("illegal_state")
+INVALID_ARGUMENT: Final = Outcome("invalid_argument")
+INVALID_OFFSET: Final = Outcome("invalid_offset")
+IO: Final = Outcome("io")
+OFFSET_OVERFLOW: Final = Outcome("offset_overflow")
+OUT_OF_BOUNDS: Final = Outcome("out_of_bounds")
+READ_ONLY: Final = Outcome("read_only")
+YES: Final = Outcome(value=True)
+NO: Final = Outcome(value=False)
+
+INT: Final = 1 << 31
+LONG: Final = 1 << 63
+
+LARGEST: Final = 64 << 20
+"""Past this many bytes the model abstains: it keeps whole files in memory."""
+
+
+def as_int(number: int) -> int:
+    """A number as Java's ``int`` holds it: modulo 2**32, signed."""
+    return (number + INT) % (2 * INT) - INT
+
+
+def as_long(number: int) -> int:
+    """A number as Java's ``long`` holds it: modulo 2**64, signed."""
+    return (number + LONG) % (2 * LONG) - LONG
+
+
+def need_ints(*numbers: int) -> None:
+    """Arguments that a Java ``int`` cannot hold have no meaning."""
+    if not -INT <= min(numbers) <= max(numbers) < INT:
+        raise UndefinedError
+
+
+def need_longs(*numbers: int) -> None:
+    """Arguments that a Java ``long`` cannot hold have no meaning."""
+    if not -LONG <= min(numbers) <= max(numbers) < LONG:
+        raise UndefinedError
+
+
+def in_order(numbers: list[int]) -> int:
+    """How many of the first numbers do not fall."""
+    for n, fits in enumerate(map(le, numbers, islice(numbers, 1, None)), 1):
+        if not fits:
+            return n
+    return len(numbers)
+
+
+class Opening(NamedTuple):
+    """How an index is opened, in the order of the operation's arguments; a transaction index ignores the last two."""
+
+    path: str
+    base_offset: int
+    max_index_size: int
+    writable: bool
+
+
+class SlotIndex(ABC):
+    """A list of entries, its capacity, and the pen: the byte at which the next entry will be written.
+
+    The pen belongs at the end of the entries. Operations that fail half-way leave it elsewhere, and it stays there
+    until a truncation puts it back; entries are always what the slots of the file hold.
+
+    Attributes:
+        data: every byte of the file while the index is open.
+        keys: the keys of the entries that are inside the file, i.e. of all ``count`` of them but for a file that was
+            cut below its entries (AI-11).
+        values: their values.
+        count: how many entries the index says it has.
+        length: the length of the file as the index last set or saw it.
+        pen: where the next entry goes.
+        mapped: the index is open.
+        lost: the number of entries is unknown, as content that is not in order was truncated at a key.
+    """
+
+    size: ClassVar[int]
+    names: ClassVar[tuple[str, ...]] = (
+        *("lookup", "entry", "truncate", "truncate_to", "reset", "resize", "trim"),
+        *("sanity_check", "flush", "close", "delete", "rename"),
+    )
+
+    def __init__(self, dialect: Dialect, directory: Directory, opening: Opening) -> None:
+        self.dialect = dialect
+        self.directory = directory
+        self.path, self.base_offset, self.max_index_size, self.writable = opening
+        self.mapped = True
+        self.lost = False
+        content = directory.read(self.path)
+        if isinstance(content, bytearray):
+            # An existing file is full of entries, whatever it holds (AI-5).
+            self.data = content
+            self.count = len(content) // self.size
+        else:
+            self.data = bytearray(self.whole(self.max_index_size))
+            directory.put(self.path, self.data)
+            self.count = 0
+        self.length = len(self.data)
+        self.pen = self.count * self.size
+        self._state: State | None = None
+        self.reread()
+        self.refresh_last()
+        self.operations: dict[str, Callable[..., Outcome | None]] = {name: getattr(self, name) for name in self.names}
+
+    @classmethod
+    def refusal(cls, opening: Opening) -> Outcome | None:
+        """Why a new file cannot be made: no room for one entry (AI-3), or opened for reading (AI-4)."""
+        if opening.max_index_size < cls.size:
+            return INVALID_ARGUMENT
+        return None if opening.writable else IO
+
+    @classmethod
+    def whole(cls, size: int) -> int:
+        """A size without the part of an entry that does not fit; towards zero, as Java divides."""
+        return (abs(size) // cls.size) * cls.size * (1 if size >= 0 else -1)
+
+    # What the two kinds define.
+
+    @abstractmethod
+    def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
+        """The keys and values of the entries in some bytes."""
+
+    @abstractmethod
+    def refresh_last(self) -> None:
+        """Takes the remembered last entry from the last slot; the caller sees to it that the slot is there."""
+
+    @property
+    @abstractmethod
+    def remembered(self) -> tuple[int, ...]:
+        """The remembered last entry, as a state tells it."""
+
+    @property
+    @abstractmethod
+    def empty_answer(self) -> tuple[int, int]:
+        """What a lookup answers where no entry is low enough."""
+
+    @property
+    @abstractmethod
+    def full(self) -> bool:
+        """Whether an append is refused for lack of room."""
+
+    @property
+    @abstractmethod
+    def offsets(self) -> tuple[list[int], int]:
+        """The offsets of the entries, and how many of the first of them are in order."""
+
+    @abstractmethod
+    def resized(self) -> Outcome:
+        """What comes of a resize that has changed the size."""
+
+    @abstractmethod
+    def sanity_check(self) -> Outcome:
+        """Whether the index would be taken for damaged."""
+
+    # State.
+
+    @property
+    def capacity(self) -> int:
+        """How many entries the file has room for."""
+        return self.length // self.size
+
+    def state(self) -> State:
+        """What the index says of itself."""
+        state = self._state
+        if state is None:
+            state = self._state = State(self.count, self.capacity, self.full, self.length, self.remembered)
+        return state
+
+    def changed(self) -> None:
+        """Counter, capacity or last entry are new."""
+        self._state = None
+
+    def reread(self) -> None:
+        """Entries are what the slots of the file hold."""
+        self.keys, self.values = self.parse(self.data[: min(self.count, len(self.data) // self.size) * self.size])
+        self.ordered_keys = in_order(self.keys)
+        self.ordered_values = in_order(self.values)
+
+    def keep(self, count: int) -> None:
+        """Forgets all but the first entries; the file keeps its bytes (AI-14)."""
+        del self.keys[count:], self.values[count:]
+        self.ordered_keys = min(self.ordered_keys, count)
+        self.ordered_values = min(self.ordered_values, count)
+        self.count = count
+        self.pen = count * self.size
+        self.refresh_last()
+        self.changed()
+
+    def push(self, key: int, value: int) -> None:
+        """One more entry, after it was written where the pen belongs."""
+        count = self.count
+        if self.ordered_keys == count and (count == 0 or key >= self.keys[-1]):
+            self.ordered_keys = count + 1
+        if self.ordered_values == count and (count == 0 or value >= self.values[-1]):
+            self.ordered_values = count + 1
+        self.keys.append(key)
+        self.values.append(value)
+        self.count = count + 1
+        self.pen += self.size
+        self._state = None
+
+    def put(self, data: bytes) -> bool:
+        """Writes at the pen, all or nothing; false if it is too near to the end of the file."""
+        end = self.pen + len(data)
+        if end > len(self.data):
+            return False
+        self.data[self.pen : end] = data
+        self.pen = end
+        return True
+
+    def relative(self, offset: int) -> int | None:
+        """An offset counted from the base, modulo 2**64 (AI-8); None if an entry cannot hold it."""
+        relative = offset - self.base_offset
+        if not 0 <= relative < INT:
+            relative = as_long(relative)
+            if not 0 <= relative < INT:
+                return None
+        return relative
+
+    # Reading.
+
+    def lookup(self, target: int) -> Outcome | None:
+        """The entry with the largest key that is not above the target."""
+        if not -LONG <= target < LONG:
+            raise UndefinedError
+        if not self.mapped:
+            return CLOSED
+        if self.count == 0:
+            return Outcome(None, self.empty_answer)
+        if self.ordered_keys < self.count:
+            return None
+        keys, values = self.keys, self.values
+        at = bisect_right(keys, target) - 1
+        if at < 0:
+            return Outcome(None, self.empty_answer)
+        if at and keys[at] == target == keys[at - 1] and len(set(values[bisect_left(keys, target) : at + 1])) > 1:
+            return None  # any of them may be the answer (AI-36)
+        return Outcome(None, (keys[at], values[at]))
+
+    def entry(self, n: int) -> Outcome:
+        """The n-th entry. Below 0 it is whatever the byte 'n sizes from the start' means as an ``int`` (OI-8)."""
+        if not -INT <= n < INT:
+            raise UndefinedError
+        if n >= self.count:
+            return INVALID_ARGUMENT
+        if not self.mapped:
+            return CLOSED
+        if 0 <= n < len(self.keys):
+            return Outcome(None, (self.keys[n], self.values[n]))
+        at = as_int(n * self.size)
+        if at < 0 or at + self.size > len(self.data):
+            return OUT_OF_BOUNDS
+        keys, values = self.parse(self.data[at : at + self.size])
+        return Outcome(None, (keys[0], values[0]))
+
+    # Truncating and resizing.
+
+    def truncate(self) -> Outcome:
+        """No entries. A closed index loses its count before it notices that it is closed."""
+        if self.mapped:
+            self.keep(0)
+            self.lost = False
+            return OK
+        self.keys, self.values, self.count = [], [], 0
+        self.changed()
+        return CLOSED
+
+    def truncate_to(self, offset: int) -> Outcome | None:
+        """Keeps the entries below an offset (OI-10, TI-9)."""
+        need_longs(offset)
+        if not self.mapped:
+            return CLOSED
+        offsets, ordered = self.offsets
+        at = bisect_left(offsets, offset) if ordered == self.count else -1
+        if at < 0 or offsets[at : at + 2] == [offset, offset]:
+            self.lost = True
+            return None
+        self.keep(at)
+        return OK
+
+    def reset(self) -> Outcome:
+        """No entries, and the size that the index was opened with (AI-15)."""
+        outcome = self.truncate()
+        if outcome.error is None:
+            outcome = self.resize(self.max_index_size)
+        return OK if outcome.error is None else outcome
+
+    def resize(self, size: int) -> Outcome:
+        """A file of this size, rounded down: cut, or grown by zeros. Says whether there was anything to do (AI-10)."""
+        need_ints(size)
+        length = self.whole(size)
+        if length == self.length:
+            return NO
+        if not self.mapped:
+            if self.directory.read(self.path) is None:
+                self.directory.put(self.path, bytearray())  # opening it for writing makes the file
+            return CLOSED
+        if length < 0:
+            self.mapped = not self.dialect.unmaps_to_resize
+            return IO
+        if length > LARGEST:
+            raise UndefinedError
+        used, before = self.count * self.size, len(self.data)
+        del self.data[length:]
+        self.data.extend(bytes(length - len(self.data)))
+        if min(length, before) < used:
+            # Entries are cut off (AI-11), or were and are zeros now (AI-13).
+            self.reread()
+        self.length = length
+        self.writable = True  # the new map is for writing whatever the old one was
+        self.changed()
+        if self.pen > length:
+            self.pen = 0
+            return INVALID_ARGUMENT
+        return self.resized()
+
+    def trim(self) -> Outcome:
+        """A file of exactly the entries (AI-16)."""
+        if not self.mapped and not self.dialect.trims_when_closed:
+            return OK
+        outcome = self.resize(self.count * self.size)
+        return OK if outcome.error is None else outcome
+
+    # The file.
+
+    def flush(self) -> Outcome:
+        """Bytes that are on disk anyway; only a closed index may have something against it."""
+        return OK if self.mapped or self.dialect.flushes_when_closed else CLOSED
+
+    def close(self) -> Outcome:
+        """Trims, in most releases, and is closed unless that was refused."""
+        if self.dialect.close_trims:
+            outcome = self.trim()
+            if outcome.error is not None:
+                return outcome
+        self.mapped = False
+        return OK
+
+    def delete(self) -> Outcome | None:
+        """Closes without trimming; says whether there was a file."""
+        self.mapped = False
+        content = self.directory.read(self.path)
+        self.directory.put(self.path, None)
+        if content is UNKNOWN:
+            return None
+        return NO if content is None else YES
+
+    def rename(self, path: str) -> Outcome | None:
+        """Moves the file. The index has the new name even if there was nothing to move (AI-21)."""
+        content = self.directory.read(self.path)
+        if content is UNKNOWN:
+            self.directory.put(path, UNKNOWN)
+        elif content is not None:
+            self.directory.move(self.path, path)
+        self.path = path
+        if content is UNKNOWN:
+            return None
+        return IO if content is None else OK

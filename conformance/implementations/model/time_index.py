@@ -1,0 +1,142 @@
+"""The meaning of a time index: timestamps that rise, each with an offset that does not fall."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from conformance.implementations.model.prediction import UndefinedError
+from conformance.implementations.model.slots import (
+    BUFFER_OVERFLOW,
+    CLOSED,
+    CORRUPT,
+    ILLEGAL_STATE,
+    INT,
+    INVALID_ARGUMENT,
+    INVALID_OFFSET,
+    LONG,
+    OFFSET_OVERFLOW,
+    OUT_OF_BOUNDS,
+    READ_ONLY,
+    SlotIndex,
+    as_long,
+)
+from conformance.operations import OK, Outcome
+
+ENTRY: Final = struct.Struct(">qi")
+TIMESTAMP: Final = struct.Struct(">q")
+RELATIVE: Final = struct.Struct(">i")
+
+
+class TimeIndex(SlotIndex):
+    """Keys are timestamps, values offsets. An entry is the timestamp, and the offset counted from the base."""
+
+    size = 12
+    names = (*SlotIndex.names, "maybe_append", "bulk_maybe_append")
+
+    def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
+        """Relative offsets are signed (AI-9)."""
+        numbers = struct.unpack(">" + "qi" * (len(data) // 12), data)
+        base = self.base_offset
+        values = [base + relative for relative in numbers[1::2]]
+        if not -LONG + INT <= base < LONG - INT:
+            values = [as_long(value) for value in values]
+        return list(numbers[::2]), values
+
+    def refresh_last(self) -> None:
+        """No timestamp, and the base, where there are no entries (TI-2)."""
+        self.last = (self.keys[-1], self.values[-1]) if self.count else (-1, self.base_offset)
+
+    @property
+    def remembered(self) -> tuple[int, ...]:
+        """The last entry."""
+        return self.last
+
+    @property
+    def empty_answer(self) -> tuple[int, int]:
+        """No timestamp, and the start of the segment (TI-7)."""
+        return (-1, self.base_offset)
+
+    @property
+    def full(self) -> bool:
+        """One slot is kept for the last entry of the segment (AI-6)."""
+        return self.count >= self.capacity - 1
+
+    @property
+    def offsets(self) -> tuple[list[int], int]:
+        """The values."""
+        return self.values, self.ordered_values
+
+    def resized(self) -> Outcome:
+        """The last entry is read again (TI-10), which needs it to be inside the file."""
+        if len(self.keys) < self.count:
+            return OUT_OF_BOUNDS
+        self.refresh_last()
+        return Outcome(value=True)
+
+    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> Outcome:  # noqa: PLR0911 - as append
+        """One more entry, if the timestamp is the largest so far; refused if it or the offset is smaller (TI-3)."""
+        if not (-LONG <= offset < LONG and -LONG <= timestamp < LONG):
+            raise UndefinedError
+        count = self.count
+        if not skip_full_check and count >= self.length // 12 - 1:
+            return INVALID_ARGUMENT
+        last_timestamp, last_offset = self.last
+        if count and offset < last_offset:
+            return INVALID_OFFSET
+        if count and timestamp < last_timestamp:
+            return ILLEGAL_STATE
+        if timestamp <= last_timestamp:
+            return OK
+        if not self.mapped:
+            return CLOSED
+        if not self.writable:
+            return READ_ONLY
+        relative = self.relative(offset)
+        pen = self.pen
+        if relative is None or pen != count * 12 or pen + 12 > len(self.data):
+            return self._append_by_parts(timestamp, offset, relative)
+        ENTRY.pack_into(self.data, pen, timestamp, relative)
+        self.push(timestamp, offset)
+        self.last = (timestamp, offset)
+        return OK
+
+    def _append_by_parts(self, timestamp: int, offset: int, relative: int | None) -> Outcome:
+        """The timestamp is written before the offset is found impossible, and moves the pen (TI-6).
+
+        An entry that is written away from the end of the entries is counted, and only then refused.
+        """
+        if not self.put(TIMESTAMP.pack(timestamp)):
+            return BUFFER_OVERFLOW
+        outcome = BUFFER_OVERFLOW
+        if relative is None:
+            outcome = OFFSET_OVERFLOW
+        elif self.put(RELATIVE.pack(relative)):
+            self.count += 1
+            self.last = (timestamp, offset)
+            self.changed()
+            outcome = Outcome(self.dialect.misplaced)
+        self.reread()
+        return outcome
+
+    def bulk_maybe_append(
+        self, timestamp: int, offset: int, timestamp_step: int, offset_step: int, count: int
+    ) -> Outcome:
+        """So many appends with the check for room, up to the first refusal."""
+        for n in range(count):
+            outcome = self.maybe_append(timestamp + n * timestamp_step, offset + n * offset_step, skip_full_check=False)
+            if outcome is not OK:
+                return outcome
+        return OK
+
+    def sanity_check(self) -> Outcome:
+        """The last entry is neither before the first nor below the base, and there is no part of an entry (TI-11)."""
+        timestamp, offset = self.last
+        if self.count:
+            if not self.mapped:
+                return CLOSED
+            if len(self.data) < 8:
+                return OUT_OF_BOUNDS
+            if timestamp < TIMESTAMP.unpack_from(self.data)[0] or offset < self.base_offset:
+                return CORRUPT
+        return CORRUPT if self.length % 12 else OK

@@ -1,0 +1,189 @@
+"""The meaning of a transaction index: the aborted transactions in the order they were appended."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from conformance.implementations.model.prediction import UNKNOWN, UndefinedError, Unknown
+from conformance.implementations.model.slots import need_longs
+from conformance.operations import OK, Outcome, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.implementations.model.dialect import Dialect
+    from conformance.implementations.model.directory import Directory
+    from conformance.implementations.model.slots import Opening
+
+RECORD: Final = struct.Struct(">hqqqq")
+
+INVALID_ARGUMENT: Final = Outcome("invalid_argument")
+CORRUPT: Final = Outcome("corrupt")
+UNSUPPORTED_VERSION: Final = Outcome("unsupported_version")
+
+Transaction = tuple[int, int, int, int]
+"""Producer id, first offset, last offset, last stable offset."""
+
+
+class TransactionIndex:
+    """A list of transactions in a file that is made by the first append (TX-2).
+
+    Attributes:
+        data: every byte of the file while its channel is open, else None.
+        records: the transactions before the first record of a version that the release does not know.
+        barred: there is such a record after them.
+        remembered: the last offset that was appended through this object, if any.
+    """
+
+    names: ClassVar[tuple[str, ...]] = (
+        *("append_aborted", "collect_aborted", "all_aborted", "truncate_to", "reset"),
+        *("sanity_check", "flush", "close", "delete", "rename"),
+    )
+    lost: ClassVar[bool] = False
+
+    def __init__(self, dialect: Dialect, directory: Directory, opening: Opening) -> None:
+        self.dialect = dialect
+        self.directory = directory
+        self.path, self.start_offset, *_ = opening
+        self.remembered: int | None = None
+        self.records: list[Transaction] = []
+        self.barred = False
+        self.data: bytearray | None = None
+        content = directory.read(self.path)
+        if isinstance(content, bytearray):
+            self.data = content
+            self.reread()
+        self.operations: dict[str, Callable[..., Outcome | None]] = {name: getattr(self, name) for name in self.names}
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the channel is open."""
+        return self.data is not None
+
+    def state(self) -> State | Unknown:
+        """How many records there are; of records that cannot be read the model does not say whether they count."""
+        if self.barred:
+            return UNKNOWN
+        count = len(self.data) // RECORD.size if self.data is not None else 0
+        return State(count, None, None, None, () if self.remembered is None else (self.remembered,))
+
+    def known_version(self, data: bytearray, at: int) -> bool:
+        """Whether a release takes a record; before 4.4 it looks at one byte only, and lets negative ones pass."""
+        if self.dialect.strict_versions:
+            return data[at] == 0 == data[at + 1]
+        return data[at] == 0 or data[at] > 127
+
+    def reread(self) -> None:
+        """Transactions are what the file holds, 34 bytes each; a shorter rest is not seen."""
+        self.records, self.barred = [], False
+        data = self.data
+        if data is None:
+            return
+        for at in range(0, len(data) - RECORD.size + 1, RECORD.size):
+            if not self.known_version(data, at):
+                self.barred = True
+                return
+            self.records.append(RECORD.unpack_from(data, at)[1:])
+
+    def append_aborted(
+        self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
+    ) -> Outcome | None:
+        """One more at the end of the file, if its last offset is above the remembered one (TX-3)."""
+        need_longs(producer_id, first_offset, last_offset, last_stable_offset)
+        if self.remembered is not None and self.remembered >= last_offset:
+            return INVALID_ARGUMENT
+        if self.data is None:
+            self._open_channel()
+        assert self.data is not None
+        self.remembered = last_offset
+        aligned = len(self.data) % RECORD.size == 0
+        self.data += RECORD.pack(0, producer_id, first_offset, last_offset, last_stable_offset)
+        if not aligned:
+            self.reread()
+        elif not self.barred:
+            self.records.append((producer_id, first_offset, last_offset, last_stable_offset))
+        return OK
+
+    def _open_channel(self) -> None:
+        """Opens the file that is there, or makes one."""
+        content = self.directory.read(self.path)
+        if isinstance(content, Unknown):
+            raise UndefinedError
+        if content is None:
+            content = bytearray()
+            self.directory.put(self.path, content)
+        self.data = content
+        self.reread()
+
+    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> Outcome:
+        """Those that end at or after one offset and begin before another (TX-9).
+
+        Complete with the first that was stable at or after the upper bound; what comes after it is not looked at.
+        """
+        need_longs(fetch_offset, upper_bound)
+        found: list[Transaction] = []
+        for record in self.records:
+            _, first_offset, last_offset, last_stable_offset = record
+            if last_offset >= fetch_offset and first_offset < upper_bound:
+                found.append(record)
+            if last_stable_offset >= upper_bound:
+                return Outcome(None, (tuple(found), True))
+        return UNSUPPORTED_VERSION if self.barred else Outcome(None, (tuple(found), False))
+
+    def all_aborted(self) -> Outcome:
+        """All of them."""
+        return UNSUPPORTED_VERSION if self.barred else Outcome(None, tuple(self.records))
+
+    def truncate_to(self, offset: int) -> Outcome:
+        """Cuts the file at the first that ends at or after an offset, whatever follows it (TX-10)."""
+        need_longs(offset)
+        for n, record in enumerate(self.records):
+            if record[2] >= offset:
+                assert self.data is not None
+                del self.data[n * RECORD.size :], self.records[n:]
+                self.barred = False
+                self.remembered = self.records[-1][2] if n else None
+                return OK
+        return UNSUPPORTED_VERSION if self.barred else OK
+
+    def reset(self) -> Outcome:
+        """Empties the file of an open channel, and forgets the last offset (TX-11)."""
+        if self.data is not None:
+            del self.data[:], self.records[:]
+            self.barred = False
+        self.remembered = None
+        return OK
+
+    def sanity_check(self) -> Outcome:
+        """None ends before the start of the segment (TX-12)."""
+        if any(record[2] < self.start_offset for record in self.records):
+            return CORRUPT
+        return UNSUPPORTED_VERSION if self.barred else OK
+
+    def flush(self) -> Outcome:
+        """Nothing to see."""
+        return OK
+
+    def close(self) -> Outcome:
+        """Closes the channel; the next append opens it again, and still knows the last offset (TX-4)."""
+        self.data = None
+        self.reread()
+        return OK
+
+    def delete(self) -> Outcome | None:
+        """Closes, and says whether there was a file."""
+        self.close()
+        content = self.directory.read(self.path)
+        self.directory.put(self.path, None)
+        return None if content is UNKNOWN else Outcome(value=content is not None)
+
+    def rename(self, path: str) -> Outcome | None:
+        """Moves the file if there is one; an open channel stays with it (TX-13)."""
+        content = self.directory.read(self.path)
+        if content is UNKNOWN:
+            self.directory.put(path, UNKNOWN)
+        elif content is not None:
+            self.directory.move(self.path, path)
+        self.path = path
+        return None if content is UNKNOWN else OK
