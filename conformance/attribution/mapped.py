@@ -1,0 +1,200 @@
+"""What `.index` and `.timeindex` have in common: rows for sections 1 and 1.1 of the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.attribution.rules import Row, Step
+from kidx.java_numbers import INT_MAX
+
+if TYPE_CHECKING:
+    from conformance.attribution.situation import Situation
+    from conformance.operations import State
+
+
+def grew(step: Step) -> bool:
+    """Entries have been added."""
+    return step.now.entries > step.was.entries
+
+
+def shrank(step: Step) -> bool:
+    """Entries have been removed."""
+    return step.now.entries < step.was.entries
+
+
+def at_the_limit(state: State) -> bool:
+    """One entry more or less would change whether the index is full, for either kind."""
+    return -1 <= (state.max_entries or 0) - state.entries <= 2
+
+
+def is_trimmed(before: Situation, was: State) -> bool:
+    """The file is as long as its entries."""
+    return was.length == was.entries * before.entry_size
+
+
+def has_cold_section(step: Step) -> bool:
+    """The index is longer than its warm section, so that both halves of the search differ from the whole."""
+    return step.was.entries > step.before.warm_entries + 1
+
+
+def is_below_base(offset: int, base_offset: int) -> bool:
+    """A stored offset was negative."""
+    return offset < base_offset
+
+
+def missing_directory(step: Step) -> bool:
+    """The file's directory does not exist, which only a path with a directory can say."""
+    return "/" in step.args[1]
+
+
+def rounds_below_zero(step: Step) -> bool:
+    """The size asked for is negative even after rounding towards zero."""
+    return bool(step.args[0] <= -step.before.entry_size)
+
+
+def lookups(operations: str) -> tuple[Row, ...]:
+    """Rows of a search through keys in order, for the operations that make one."""
+    return (
+        Row(
+            "AI-30",
+            operations,
+            "ok",
+            "another warm section compares other slots, which unsorted content tells apart",
+            lambda s: s.before.unsorted and has_cold_section(s),
+        ),
+        Row("AI-31", operations, "ok", "there is no key to compare with", lambda s: s.was.entries == 0),
+        Row(
+            "AI-32",
+            operations,
+            "ok",
+            "two halves to choose from, and slots on both sides of the choice",
+            has_cold_section,
+        ),
+        Row(
+            "AI-33",
+            operations,
+            "ok",
+            "at least two keys, so the loop runs or its end decides",
+            lambda s: s.was.entries > 1,
+        ),
+        Row(
+            "AI-35",
+            operations,
+            "ok",
+            "any other path through keys out of order may end in another slot",
+            lambda s: s.before.unsorted and s.was.entries > 1,
+        ),
+    )
+
+
+# fmt: off
+_COMMON = (
+    Row("AI-2", "open", "io invalid_argument", "the file would not be there",
+        lambda s: not s.before.preexisting and not s.args[4] and not missing_directory(s)),
+    Row("AI-3a", "open", "ok", "length and content of the new file",
+        lambda s: not s.before.preexisting),
+    Row("AI-3b", "open", "invalid_argument", "the index would have been opened"),
+    Row("AI-3c", "open", "invalid_argument", "the empty file would not be there"),
+    Row("AI-4a", "open", "io", "the index would have been opened",
+        lambda s: not s.before.preexisting and not s.args[4] and not missing_directory(s)),
+    Row("AI-4b", "open", "io", "the empty file would not be there",
+        lambda s: not s.before.preexisting and not s.args[4] and not missing_directory(s)),
+    Row("AI-4c", "open", "io", "the directory would have been made, or another error raised",
+        lambda s: not s.before.preexisting and missing_directory(s)),
+    Row("AI-5", "open", "ok", "length, entries and capacity are those of the file",
+        lambda s: s.before.preexisting),
+    Row("AI-6", "open resize reset trim", "ok", "`full` is part of the state, and near its limit",
+        lambda s: at_the_limit(s.now)),
+    Row("AI-7", "open resize reset trim", "ok", "length, entries and capacity are part of the state"),
+    Row("AI-9", "open", "ok", "the last offset is below the base",
+        lambda s: is_below_base(s.now.last[-1], s.args[2])),
+
+    Row("AI-10", "resize", "ok", "answer, length and capacity"),
+    Row("AI-11a", "resize", "invalid_argument", "the outcome, the length cut all the same, the entry count kept"),
+    Row("AI-11b", "lookup entry truncate_to", "out_of_bounds", "the entries that were cut off are still counted",
+        lambda s: s.was.entries > (s.was.max_entries or 0)),
+    Row("AI-13a", "resize reset", "ok", "the bytes at the new end of the file",
+        lambda s: (s.now.length or 0) > (s.was.length or 0)),
+    Row("AI-13b", "resize", "ok", "the bytes of entries removed earlier",
+        lambda s: (s.now.length or 0) > (s.was.length or 0) and s.before.written > s.was.entries),
+    Row("AI-14a", "truncate truncate_to", "ok", "length and capacity are part of the state",
+        lambda s: s.was.entries > 0),
+    Row("AI-14b", "truncate truncate_to", "ok", "the bytes of the removed entries",
+        shrank),
+    Row("AI-15a", "reset", "ok", "entries, length and capacity are part of the state"),
+    Row("AI-15b", "reset", "ok", "the bytes of the removed entries",
+        lambda s: s.was.length == s.now.length and s.before.written > 0),
+    Row("AI-15c", "reset", "ok", "length and capacity have become 0",
+        lambda s: s.before.max_index_size < s.before.entry_size and s.now.length == 0 and s.was.length != 0),
+
+    Row("AI-16a", "trim", "ok", "the length of the file",
+        lambda s: not s.before.closed),
+    Row("AI-16b", "trim close", "closed", "the refusal, and an empty file where one was deleted"),
+    Row("AI-16c", "trim", "ok", "a trim that was carried out would fail or change the length",
+        lambda s: s.before.closed and not is_trimmed(s.before, s.was)),
+    Row("AI-18", "delete", "ok", "the length would be that of the entries",
+        lambda s: s.before.closed or not is_trimmed(s.before, s.was)),
+    Row("AI-19a", "lookup entry truncate truncate_to reset resize sanity_check fetch_upper_bound", "closed",
+        "the refusal and its kind"),
+    Row("AI-19b", "flush", "closed", "the refusal and its kind"),
+    Row("AI-19c", "flush", "ok", "there would be a refusal",
+        lambda s: s.before.closed),
+    Row("AI-19e", "close resize", "ok", "the counters are part of the state, and a resize to the same length succeeds",
+        lambda s: s.before.closed or s.now.entries > 0),
+    Row("AI-20a", "close", "ok", "there would be a refusal, or another length",
+        lambda s: s.before.closed),
+    Row("AI-20b", "delete", "ok", "the answer, and whether the file is there"),
+    Row("AI-21a", "rename", "ok io", "the file under its new name, or the refusal"),
+    Row("AI-21b", "resize reset trim close delete", "ok io", "the file would be found under its old name",
+        lambda s: s.before.misnamed),
+    Row("AI-40", "trim close", "ok", "the file would not grow, or the bytes would not be zeros",
+        lambda s: s.before.drift == "rewound" and (s.was.length or 0) < s.was.entries * s.before.entry_size
+        and not s.before.closed and s.now.length != s.was.length),
+    Row("AI-41", "entry", "ok", "there would be a refusal",
+        lambda s: s.args[0] < 0),
+    Row("AI-42a", "close", "ok", "the length of the file",
+        lambda s: not s.before.closed and not is_trimmed(s.before, s.was)),
+    Row("AI-42b", "close", "ok", "the length of the file",
+        lambda s: not s.before.closed and not is_trimmed(s.before, s.was)),
+    Row("AI-44a", "resize", "io", "the refusal, and the index that is still in use afterwards",
+        rounds_below_zero),
+    Row("AI-44a", "reset", "io", "the refusal, and the index that is still in use afterwards",
+        lambda s: s.before.max_index_size <= -s.before.entry_size),
+    Row("AI-44b", "lookup entry truncate truncate_to reset resize flush sanity_check fetch_upper_bound", "closed",
+        "the index would still be in use", lambda s: s.before.lost_mapping),
+    Row("AI-44b", "trim close", "ok", "the file would be trimmed",
+        lambda s: s.before.lost_mapping and not is_trimmed(s.before, s.was)),
+
+    *lookups("lookup truncate_to"),
+    Row("AI-9", "lookup entry", "ok", "the answer is below the base, or so is the last entry",
+        lambda s: is_below_base(min(s.was.last[-1], _offset_of(s)), s.before.base_offset)),
+)
+
+
+def _offset_of(step: Step) -> int:
+    """The offset of an answer: first of an offset index's entry, second of a time index's."""
+    answer: int = step.outcome.value[0 if step.before.kind == "offset" else 1]
+    return answer
+
+
+def rows(appends: str) -> tuple[Row, ...]:
+    """The rows for a kind whose appending operations are called ``appends``."""
+    return (
+        *_COMMON,
+        Row("AI-1", appends, "ok", "the bytes of the file", grew),
+        Row("AI-6", appends, "ok", "`full` is part of the state, and near its limit",
+            lambda s: at_the_limit(s.now)),
+        Row("AI-7", appends, "ok", "the entry count is part of the state", grew),
+        Row("AI-8", appends, "offset_overflow", "the offset would be accepted"),
+        Row("AI-8", appends, "ok", "the largest offset that fits would be refused",
+            lambda s: grew(s) and s.now.last[-1] - s.before.base_offset == INT_MAX),
+        Row("AI-10", appends, "ok", "the mapping would still be read-only",
+            lambda s: not s.before.writable and grew(s)),
+        Row("AI-19d", appends, "invalid_argument closed", "another refusal, or none",
+            lambda s: s.before.closed),
+        Row("AI-40", appends, "invalid_argument illegal_state", "the first entries would still be there",
+            lambda s: s.before.drift == "rewound" and grew(s)),
+        Row("AI-44b", appends, "closed", "the index would still be in use",
+            lambda s: s.before.lost_mapping),
+    )
+# fmt: on

@@ -1,0 +1,209 @@
+"""Rows for section 6 of the catalogue: the segment. What a row is: :mod:`conformance.attribution.rules`.
+
+A segment's step is evidence in the same sense as an index's: it would have come out differently in outcome, text, state
+or one of the four files had the clause been violated. In which releases a clause holds is the catalogue's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from conformance.attribution.rules import Row
+from conformance.clauses import load_clauses
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation, Outcome
+    from conformance.segment_operations import IndexState, SegmentObservation, SegmentState
+
+_ANY_REFUSAL = (
+    "invalid_offset offset_overflow invalid_argument illegal_state corrupt_record invalid_record out_of_bounds"
+    " buffer_overflow closed io"
+)
+
+
+class SegmentSituation:
+    """What is known before a step.
+
+    Attributes:
+        release: whose catalogue counts.
+        state: what the reference remembered before the step; None while nothing is open.
+        damaged: suffixes of the files that have been tampered with.
+        closed: the segment has been closed and not opened again.
+        crashed: the files are as a killed process left them, and have not been recovered.
+        calls: calls that have appended since the segment was opened.
+    """
+
+    __slots__ = ("calls", "closed", "crashed", "damaged", "release", "state")
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        self.damaged: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts an example in an empty directory."""
+        self.state: SegmentState | None = None
+        self.damaged.clear()
+        self.closed = self.crashed = False
+        self.calls = 0
+
+    def follow(self, operation: Operation, observation: SegmentObservation) -> None:
+        """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
+        name = operation.name
+        if name == "open_segment":
+            self.closed, self.calls = False, 0
+        elif name in ("close_segment", "delete_segment"):
+            self.closed = True
+            self.crashed = False
+        elif name == "crash_segment":
+            self.crashed = not self.closed
+        elif name == "recover_segment":
+            self.crashed = False
+            self.damaged.clear()
+        elif name == "append_records" and observation.outcome.error is None and operation.args[0]:
+            self.calls += 1
+        self.state = observation.state
+
+
+class SegmentStep(NamedTuple):
+    """What a row's condition looks at: the arguments, the situation and state before, what came of it, the files."""
+
+    args: tuple[Any, ...]
+    before: SegmentSituation
+    was: SegmentState
+    outcome: Outcome
+    now: SegmentState
+    files_before: tuple[bytes | None, ...]
+    files: tuple[bytes | None, ...]
+
+
+def _entries(index: IndexState | None) -> int:
+    return 0 if index is None else index.entries
+
+
+def _indexed(step: SegmentStep) -> int:
+    """Offset index entries that the step added."""
+    return _entries(step.now.offset_index) - _entries(step.was.offset_index)
+
+
+def _grew(step: SegmentStep) -> bool:
+    return step.now.size > step.was.size
+
+
+def _created(step: SegmentStep, file: int) -> bool:
+    return step.files_before[file] is None and step.files[file] is not None
+
+
+def _changed(step: SegmentStep, file: int) -> bool:
+    return step.files_before[file] != step.files[file]
+
+
+def _opened(index: IndexState | None) -> bool:
+    return index is not None
+
+
+_READS = "translate_offset read_segment read_next_offset find_offset"
+
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    Row("SEG-1", "open_segment", "ok", "index files would exist", lambda s: s.files[1] is None and s.files[2] is None),
+    Row("SEG-1", "append_records", "ok", "an index file would be missing", lambda s: _created(s, 1) or _created(s, 2)),
+    Row("SEG-2a", "append_records", "ok", "something would be written", lambda s: not s.args[0]),
+    Row("SEG-2b", "append_records", "offset_overflow", "the records would be written"),
+    Row("SEG-2c", "append_records", "ok", "the call would be refused", lambda s: s.args[1] < 0),
+    Row("SEG-2d", "append_records", "offset_overflow", "the time index would not exist", lambda s: _created(s, 2)),
+    Row("SEG-2e", "append_records", "offset_overflow", "the time index would exist",
+        lambda s: not _opened(s.was.time_index)),
+    Row("SEG-3", "append_records", "ok", "another number of entries, or another key", lambda s: _indexed(s) > 0),
+    Row("SEG-4", "append_records", "ok", "another number of entries, or another key", lambda s: _indexed(s) > 0),
+    Row("SEG-5", "append_records recover_segment", "ok", "key or position of the entry",
+        lambda s: _entries(s.now.offset_index) > 0 and _changed(s, 1)),
+    Row("SEG-6", "append_records", "ok", "the maximum is part of the state",
+        lambda s: _grew(s) and s.was.maximum is not None),
+    Row("SEG-7", "append_records", "ok", "the count of bytes is part of the state",
+        lambda s: _grew(s) and s.before.calls == 0 and s.was.size > 0),
+    Row("SEG-9", "recover_segment", "ok", "the time index would stay as the leader wrote it",
+        lambda s: _changed(s, 2) and s.was.size == s.now.size),
+    Row("SEG-10a", "append_records", "ok", "the rolling timestamp is part of the state",
+        lambda s: s.was.size == 0 and _grew(s)),
+    Row("SEG-10b", "append_records", "ok", "the rolling timestamp is part of the state",
+        lambda s: s.was.size == 0 and _grew(s)),
+    Row("SEG-10b", "should_roll first_batch_timestamp", "ok", "the rolling timestamp is part of the state",
+        lambda s: s.was.rolling_based_timestamp is None and s.now.rolling_based_timestamp is not None),
+    Row("SEG-12", "append_records", "invalid_offset", "nothing would be written", _grew),
+    Row("SEG-13", "append_from_file", "ok", "more or fewer batches would be copied", _grew),
+    Row("SEG-20", "should_roll", "ok", "the answer"),
+    Row("SEG-22", "become_inactive", "ok", "the files would keep their room, or lack the last entry"),
+    Row("SEG-24a", "close_segment", "ok", "the indexes would not be finished, or not exist",
+        lambda s: not s.before.closed),
+    Row("SEG-24b", "close_segment", "ok", "an index would be created, or not be finished",
+        lambda s: not s.before.closed),
+    Row("SEG-24c", "close_segment", "ok", "an index would be trimmed, or get an entry", lambda s: not s.before.closed),
+    Row("SEG-24d", "close_segment", "ok", "closing a closed log would fail", lambda s: s.before.closed),
+    Row("SEG-25", "append_records resize_indexes truncate_segment", "ok", "the length of an index file",
+        lambda s: _changed(s, 1) or _changed(s, 2)),
+    Row("SEG-30", "recover_segment", "ok", "the bytes cut, or what is in the files"),
+    Row("SEG-33", "recover_segment", "invalid_offset", "the recovery would go on"),
+    Row("SEG-34", "recover_segment", "ok", "an index would not be full",
+        lambda s: _opened(s.now.offset_index) and s.now.offset_index.entries == s.now.offset_index.max_entries),
+    Row("SEG-36", "largest_timestamp", "ok", "the answer would not be the file's time",
+        lambda s: s.outcome.value == s.args[0] and s.was.size > 0),
+    Row("SEG-37", "open_segment", "ok", "entries and last entry of the index are part of the state",
+        lambda s: s.before.crashed),
+    Row("SEG-37", _READS, "ok", "the answer", lambda s: s.before.crashed),
+    Row("SEG-38", "truncate_segment", "ok", "the files and what the segment remembers"),
+    Row("SEG-38", "truncate_segment", _ANY_REFUSAL, "the files that were cut before the refusal"),
+    Row("SEG-40", "read_next_offset", "ok", "the answer"),
+    Row("SEG-50a", "translate_offset read_segment", "ok", "the offset of the answer",
+        lambda s: s.outcome.value is not None),
+    Row("SEG-50b", "translate_offset read_segment", "ok", "the offset of the answer",
+        lambda s: s.outcome.value is not None),
+    Row("SEG-51", "translate_offset read_segment truncate_segment", "ok", "another batch", lambda s: s.was.size > 0),
+    Row("SEG-52", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
+    Row("SEG-53", "largest_timestamp", "ok", "the answer"),
+)
+# fmt: on
+
+Rules = dict[tuple[str, str | None], tuple[tuple[str, Callable[[Any], bool] | None], ...]]
+
+
+@cache
+def _rules_for(release: str) -> Rules:
+    """The rows that hold in a release, keyed by operation and error, what is only observed first."""
+    catalogue = load_clauses()
+    found: dict[tuple[str, str | None], list[tuple[str, Callable[[Any], bool] | None]]] = {}
+    for row in sorted(ROWS, key=lambda row: catalogue[row.clause].level == "MUST"):
+        if not catalogue[row.clause].applies_to(release):
+            continue
+        for operation in row.operations.split():
+            for result in row.results.split():
+                key = operation, None if result == "ok" else result
+                found.setdefault(key, []).append((row.clause, row.holds))
+    return {key: tuple(rows) for key, rows in found.items()}
+
+
+def segment_clauses_of(
+    operation: Operation,
+    before: SegmentSituation,
+    observation: SegmentObservation,
+    files_before: tuple[bytes | None, ...],
+    files: tuple[bytes | None, ...],
+) -> tuple[str, ...]:
+    """The clauses that a step exercises, the most particular first.
+
+    Args:
+        operation: what was done.
+        before: the situation it was done in, not yet told of this step.
+        observation: what the reference made of it.
+        files_before: the four files before it.
+        files: and after it.
+    """
+    name, args = operation
+    outcome, now = observation
+    rows = _rules_for(before.release).get((name, outcome.error))
+    if rows is None or now is None:
+        return ()
+    step = SegmentStep(args, before, before.state or now, outcome, now, files_before, files)
+    return tuple(dict.fromkeys(clause for clause, holds in rows if holds is None or holds(step)))

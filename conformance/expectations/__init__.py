@@ -1,0 +1,155 @@
+"""Known divergences, as data: each with the clause it violates, where, why and a link.
+
+One file a topic, ``<topic>.toml``, in this package or in a directory of one's own; a file with no entry is fine::
+
+    [[expectation]]
+    clause = "OI-22"                # the clause that does not hold; an id without letter stands for all its letters
+    machine = "offset"
+    implementation = "my-index*"    # name of the implementation, with * and ? as in a shell; case counts
+    releases = ">=2.4.0"            # of Kafka, see conformance.release_range
+    reason = "wraps at 64 bits; fix planned for 2.0"
+    link = "https://example.org/my-index/issues/7"
+
+An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
+and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
+unnoticed. One whose clause nobody exercised says nothing either way.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any, Final
+
+from conformance.clauses import MACHINES, load_clauses
+from conformance.errors import ToolError
+from conformance.release_range import ReleaseRange, ReleaseRangeError
+
+_KEYS: Final = ("clause", "machine", "implementation", "releases", "reason", "link")
+
+
+class ExpectationError(ToolError):
+    """A file of expectations is malformed; the message names the file and the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One known divergence; the attributes are the keys of its entry, ``origin`` is where it stands."""
+
+    clause: str
+    machine: str
+    implementation: str
+    releases: ReleaseRange
+    reason: str
+    link: str
+    origin: str
+
+    def concerns(self, machine: str, implementation: str, release: str) -> bool:
+        """Whether it is about this implementation on this release, as driven by this machine."""
+        return machine == self.machine and fnmatchcase(implementation, self.implementation) and release in self.releases
+
+    def names(self, clause: str) -> bool:
+        """Whether ``clause`` is its clause, or a lettered variant of it."""
+        return clause == self.clause or (self.clause[-1].isdigit() and clause.rstrip(ascii_lowercase) == self.clause)
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.clause}, {self.machine} machine, {self.implementation} on {self.releases}"
+
+
+class Ledger:
+    """The expectations of one run, and which of them it has met."""
+
+    def __init__(self, expectations: Iterable[Expectation]) -> None:
+        self.expectations = tuple(expectations)
+        self._met: set[Expectation] = set()
+
+    def match(self, clauses: Iterable[str], machine: str, implementation: str, release: str) -> Expectation | None:
+        """The first expectation that a divergence meets, or None; it counts as met from then on.
+
+        Args:
+            clauses: the clauses that the diverging step exercised.
+            machine: the machine that drove it.
+            implementation: name of the implementation that diverged.
+            release: the Kafka release it was held to.
+        """
+        ids = tuple(clauses)
+        for expectation in self.expectations:
+            if expectation.concerns(machine, implementation, release) and any(map(expectation.names, ids)):
+                self._met.add(expectation)
+                return expectation
+        return None
+
+    def stale(self, exercised: Mapping[tuple[str, str, str], Collection[str]]) -> tuple[Expectation, ...]:
+        """The expectations that nothing has met although their clause was exercised where they apply.
+
+        Args:
+            exercised: for machine, implementation and release, the clauses that its steps exercised.
+        """
+        return tuple(
+            expectation
+            for expectation in self.expectations
+            if expectation not in self._met
+            and any(
+                expectation.concerns(*where) and any(map(expectation.names, clauses))
+                for where, clauses in exercised.items()
+            )
+        )
+
+
+def load_expectations(directory: Path | None = None) -> tuple[Expectation, ...]:
+    """All expectations of a directory; by default those that the package ships.
+
+    Raises:
+        ExpectationError: a file cannot be read or is malformed.
+    """
+    root = files(__package__) if directory is None else directory
+    found: list[Expectation] = []
+    try:
+        for entry in sorted(root.iterdir(), key=lambda entry: entry.name):
+            if entry.name.endswith(".toml"):
+                found += read_expectations(entry.name, entry.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExpectationError(f"cannot read expectations from {root}: {error}") from None
+    return tuple(found)
+
+
+def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
+    """The expectations of one file.
+
+    Args:
+        origin: the file's name, for messages.
+        text: its content.
+
+    Raises:
+        ExpectationError: it is no TOML, or an entry is malformed or names a clause that does not exist.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationError(f"{origin} is not TOML: {error}") from None
+    if unknown := sorted(set(table) - {"expectation"}):
+        raise ExpectationError(f"{origin} has {', '.join(unknown)}; it may have [[expectation]] entries only")
+    entries = enumerate(table.get("expectation", []), start=1)
+    return tuple(_read_expectation(f"{origin}, entry {number}", entry) for number, entry in entries)
+
+
+def _read_expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
+    if missing := [key for key in _KEYS if not isinstance(entry.get(key), str) or not entry[key]]:
+        raise ExpectationError(f"{where} has no {', '.join(missing)}")
+    if unknown := sorted(set(entry) - set(_KEYS)):
+        raise ExpectationError(f"{where} has {', '.join(unknown)}, which no expectation has")
+    if entry["machine"] not in MACHINES:
+        raise ExpectationError(f"{where}: machine {entry['machine']!r} is none of {', '.join(MACHINES)}")
+    try:
+        releases = ReleaseRange.parse(entry["releases"])
+    except ReleaseRangeError as error:
+        raise ExpectationError(f"{where}: {error}") from None
+    expectation = Expectation(**{**entry, "releases": releases}, origin=where)
+    if not any(expectation.names(clause) for clause in load_clauses()):
+        raise ExpectationError(f"{where}: there is no clause {entry['clause']}")
+    return expectation

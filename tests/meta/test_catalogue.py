@@ -1,0 +1,126 @@
+"""The tester's own data: the packaged catalogue, the rows of attribution and the shipped expectations fit together."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conformance.attribution import ATTRIBUTED_MACHINES, rows_of, rules_for
+from conformance.clauses import FACETS, load_clauses
+from conformance.expectations import load_expectations
+from conformance.lockstep import Divergence
+from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, SIGNATURES
+from kidx.dialect import DIALECTS
+
+CLAUSES = load_clauses()
+SECTIONS = {"1": "AI", "1.1": "AI", "2": "OI", "3": "TI", "4": "TX", "5": "LZ", "6": "SEG", "8": "LO", "10": "DL"}
+
+
+@pytest.mark.parametrize("clause", CLAUSES.values(), ids=lambda clause: clause.id)
+def test_a_clause_reads_well(clause):
+    assert 3 <= len(clause.title.split()) <= 8
+    assert not clause.title.endswith(".")
+    assert len(clause.statement) <= 420
+    for text in (clause.statement, clause.reason, clause.not_exercised):
+        assert text == text.strip()
+        assert not text or text.endswith(".")
+    assert not clause.ticket or re.fullmatch(r"KAFKA-\d+", clause.ticket)
+
+
+@pytest.mark.parametrize("clause", CLAUSES.values(), ids=lambda clause: clause.id)
+def test_a_clause_says_something_about_a_release_there_is(clause):
+    assert any(clause.applies_to(release) for release in DIALECTS)
+
+
+def test_the_letters_of_an_id_do_not_stand_beside_the_plain_id_in_sections_one_to_five():
+    plain = {clause.id for clause in CLAUSES.values() if clause.id[-1].isdigit()}
+    lettered = {
+        clause.id[:-1] for clause in CLAUSES.values() if clause.section[0] in "12345" and clause.id[-1].isalpha()
+    }
+    assert plain & lettered == set()
+
+
+def test_a_family_of_ids_stays_in_its_section():
+    for clause in CLAUSES.values():
+        family = SECTIONS.get(clause.section)
+        assert family is None or clause.id.startswith(family + "-"), clause.id
+
+
+def test_every_release_has_exactly_one_of_the_variants_that_differ_by_release():
+    for variants in (
+        ("AI-16b", "AI-16c"),
+        ("AI-19b", "AI-19c"),
+        ("AI-42a", "AI-42b"),
+        ("AI-44a", "AI-44b"),
+        ("OI-4a", "OI-4b"),
+        ("OI-6a", "OI-6b"),
+        ("OI-8b", "OI-8c"),
+        ("OI-12a", "OI-12b"),
+        ("TI-4a", "TI-4b"),
+        ("TI-8b", "TI-8c"),
+        ("TI-11b", "TI-11c"),
+        ("TI-21a", "TI-21b"),
+        ("TX-7a", "TX-7b"),
+        ("TX-12b", "TX-12c"),
+        ("LZ-3a", "LZ-3b"),
+        ("SEG-2d", "SEG-2e"),
+        ("SEG-3", "SEG-4"),
+        ("SEG-10a", "SEG-10b"),
+        ("SEG-24a", "SEG-24b", "SEG-24c"),
+        ("SEG-31a", "SEG-31b"),
+        ("SEG-50a", "SEG-50b"),
+        ("LO-3a", "LO-3b"),
+        ("LO-20", "LO-9", "LO-10"),
+        ("LO-15b", "LO-15c"),
+    ):
+        for release in DIALECTS:
+            assert sum(CLAUSES[clause].applies_to(release) for clause in variants) == 1, (variants, release)
+
+
+def test_the_clauses_that_follow_from_a_dialect_agree_with_it():
+    for release, dialect in DIALECTS.items():
+        assert CLAUSES["OI-4a"].applies_to(release) == dialect.scala_texts
+        assert CLAUSES["OI-6b"].applies_to(release) == dialect.position_mismatch_is_state
+        assert CLAUSES["AI-16c"].applies_to(release) == dialect.unmapped_trim_is_noop
+        assert CLAUSES["AI-44b"].applies_to(release) == dialect.resize_unmaps_first
+        assert CLAUSES["AI-42a"].applies_to(release) == dialect.close_trims
+        assert CLAUSES["AI-19c"].applies_to(release) == dialect.unmapped_flush_is_noop
+        assert CLAUSES["TX-7b"].applies_to(release) == dialect.strict_txn_version
+        assert CLAUSES["TX-12b"].applies_to(release) == dialect.txn_text_has_version
+        assert CLAUSES["SEG-3"].applies_to(release) == (dialect.append == "A1")
+        assert CLAUSES["SEG-50a"].applies_to(release) == (dialect.translate == "last")
+        assert CLAUSES["LO-9"].applies_to(release) == (dialect.max_lookup == "M1")
+
+
+@pytest.mark.parametrize("machine", ATTRIBUTED_MACHINES)
+def test_a_row_is_about_a_clause_an_operation_and_a_result_there_are(machine):
+    for row in rows_of(machine):
+        assert row.clause in CLAUSES
+        assert machine in CLAUSES[row.clause].exercised_by, row
+        assert set(row.operations.split()) <= set(SIGNATURES) - FILE_OPERATIONS, row
+        assert set(row.results.split()) <= {"ok", *ERROR_KINDS}, row
+        assert row.why
+
+
+@pytest.mark.parametrize("machine", ATTRIBUTED_MACHINES)
+def test_every_clause_that_a_machine_exercises_has_a_row(machine):
+    exercised = {clause.id for clause in CLAUSES.values() if machine in clause.exercised_by}
+    assert exercised - {row.clause for row in rows_of(machine)} == set()
+
+
+@pytest.mark.parametrize("release", DIALECTS)
+def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
+    for always, conditional in rules_for(release).values():
+        ids = [*always, *(clause for clause, _ in conditional)]
+        assert len(set(ids)) == len(ids)
+        assert all(CLAUSES[clause].applies_to(release) for clause in ids)
+
+
+def test_facets_are_called_as_the_lockstep_calls_them():
+    documented = Divergence.__doc__ or ""
+    assert all(f'"{facet}"' in documented for facet in FACETS)
+
+
+def test_the_shipped_expectations_can_be_read():
+    load_expectations()

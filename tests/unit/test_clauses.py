@@ -1,0 +1,210 @@
+"""The catalogue's loader, the ranges of releases, and the expectations: what they accept and how they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.clauses import CatalogueError, clauses_for, load_clauses, read_catalogue
+from conformance.errors import ToolError
+from conformance.expectations import ExpectationError, Ledger, load_expectations, read_expectations
+from conformance.release_range import ReleaseRange, ReleaseRangeError
+
+CLAUSE = """
+[[clause]]
+id = "ZZ-1"
+title = "A title of words"
+statement = "Something holds."
+level = "MUST"
+releases = ">=2.4.0"
+source = "Some.java"
+evidence = "E"
+exercised_by = ["offset"]
+"""
+CHAPTER = 'section = "1"\n' + CLAUSE
+
+EXPECTATION = """
+[[expectation]]
+clause = "OI-3"
+machine = "offset"
+implementation = "my-*"
+releases = "3.9.0.."
+reason = "checks come in another order"
+link = "https://example.org/7"
+"""
+
+
+# -- ranges of releases -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("3.9.2", ["3.9.2"], ["3.9.1", "4.0.0"]),
+        ("2.4.0..3.4.1", ["2.4.0", "3.0.2", "3.4.1"], ["3.5.0"]),
+        ("4.0.1..", ["4.0.1", "4.4.0"], ["4.0.0", "3.9.2"]),
+        (">=3.5.0", ["3.5.0", "3.10.0"], ["3.4.1"]),
+        (">3.5.0", ["3.5.1"], ["3.5.0"]),
+        ("<=4.3.1", ["2.4.0", "4.3.1"], ["4.4.0"]),
+        ("<4.4.0", ["4.3.1"], ["4.4.0"]),
+        # 3.9.1 and 3.9.2 came after 4.0.0 and have what it lacks.
+        ("3.9.2, 4.0.1..", ["3.9.2", "4.0.1", "4.1.0"], ["3.9.1", "4.0.0"]),
+        ("2.4.0..3.9.1, 4.0.0", ["3.9.1", "4.0.0"], ["3.9.2", "4.0.1"]),
+    ],
+)
+def test_a_range_holds_its_releases_and_no_others(text, inside, outside):
+    releases = ReleaseRange.parse(text)
+    assert [release for release in inside if release not in releases] == []
+    assert [release for release in outside if release in releases] == []
+    assert str(releases) == text
+
+
+def test_releases_are_ordered_as_versions_and_not_as_text():
+    assert "3.10.0" not in ReleaseRange.parse("3.1.0..3.9.2")
+
+
+@pytest.mark.parametrize("text", ["", "3.9", "3.9.x", "2.4.0-3.4.1", "2.4.0..3.4.1,", "=3.9.0", "4.0.0..3.9.2"])
+def test_what_is_no_range_is_refused_by_name(text):
+    with pytest.raises(ReleaseRangeError) as refusal:
+        ReleaseRange.parse(text)
+    assert repr(text) in str(refusal.value)
+    assert isinstance(refusal.value, ToolError)
+
+
+# -- the catalogue ----------------------------------------------------------------------------------------------------
+
+
+def test_a_clause_has_what_its_entry_says():
+    clause = read_catalogue({"chapter": CHAPTER})["ZZ-1"]
+    assert (clause.chapter, clause.section, clause.title, clause.level) == ("chapter", "1", "A title of words", "MUST")
+    assert clause.exercised_by == ("offset",)
+    assert clause.excuses == frozenset()
+    assert clause.applies_to("4.4.0")
+
+
+def test_an_observed_clause_excuses_everything_unless_it_says_what():
+    observed = CHAPTER.replace('"MUST"', '"OBSERVED"\nreason = "an accident"')
+    assert read_catalogue({"c": observed})["ZZ-1"].excuses == {"outcome", "text", "state", "bytes"}
+    assert read_catalogue({"c": observed + 'excuses = ["bytes"]'})["ZZ-1"].excuses == {"bytes"}
+
+
+def test_clauses_come_by_section_and_number():
+    ids = [*load_clauses()]
+    assert ids.index("AI-9") < ids.index("AI-10") < ids.index("AI-30") < ids.index("OI-2") < ids.index("OI-10")
+
+
+def test_clauses_for_a_machine_are_those_of_the_release():
+    trims = {clause.id for clause in clauses_for("offset", "4.3.1")}
+    leaves = {clause.id for clause in clauses_for("offset", "4.4.0")}
+    assert "AI-42a" in trims
+    assert "AI-42b" not in trims
+    assert "AI-42b" in leaves
+    assert "AI-42a" not in leaves
+    assert not any(clause.id.startswith("TI-") for clause in clauses_for("offset", "4.4.0"))
+    with pytest.raises(ValueError, match="no machine 'offsets'"):
+        clauses_for("offsets", "4.4.0")
+
+
+@pytest.mark.parametrize(
+    ("chapters", "complaint"),
+    [
+        ({"one": CHAPTER, "two": CHAPTER}, "clause ZZ-1 is in one.toml and two.toml"),
+        ({"one": CHAPTER + CLAUSE}, "clause ZZ-1 is in one.toml and one.toml"),
+        ({"one": "section = "}, "one.toml is not TOML"),
+        ({"one": CLAUSE}, "one.toml does not say which section"),
+        ({"one": CHAPTER.replace('"MUST"', '"SHOULD"')}, "level 'SHOULD' is none of MUST, OBSERVED"),
+        ({"one": CHAPTER.replace('">=2.4.0"', '"all"')}, "'all' in the range of releases"),
+        ({"one": CHAPTER.replace('"E"', '"X"')}, "evidence 'X' is none of"),
+        ({"one": CHAPTER.replace('"offset"', '"offsets"')}, "machine 'offsets' is none of"),
+        ({"one": CHAPTER.replace('"ZZ-1"', '"ZZ1"')}, "an id is two or three letters"),
+        ({"one": CHAPTER.replace("title =", "titel =")}, "has no title"),
+        ({"one": CHAPTER + 'tickets = "KAFKA-1"'}, "has tickets, which no clause has"),
+        ({"one": CHAPTER + 'not_exercised = "because"'}, "either exercised_by or not_exercised"),
+        ({"one": CHAPTER.replace('["offset"]', "[]")}, "either exercised_by or not_exercised"),
+        ({"one": CHAPTER.replace('"MUST"', '"OBSERVED"')}, "an OBSERVED clause has a reason"),
+        ({"one": CHAPTER + 'reason = "because"'}, "an OBSERVED clause has a reason"),
+        ({"one": CHAPTER + 'excuses = ["bytes"]'}, "is MUST and excuses nothing"),
+    ],
+)
+def test_a_malformed_catalogue_is_refused_by_name(chapters, complaint):
+    with pytest.raises(CatalogueError) as refusal:
+        read_catalogue(chapters)
+    assert complaint in str(refusal.value)
+
+
+# -- expectations -----------------------------------------------------------------------------------------------------
+
+
+def ledger() -> Ledger:
+    return Ledger(read_expectations("mine.toml", EXPECTATION))
+
+
+def test_an_expectation_meets_its_clause_machine_implementation_and_release():
+    book = ledger()
+    assert book.match(("OI-1", "OI-3"), "offset", "my-index", "3.9.2") is book.expectations[0]
+    assert book.match(("OI-1",), "offset", "my-index", "3.9.2") is None
+    assert book.match(("OI-3",), "time", "my-index", "3.9.2") is None
+    assert book.match(("OI-3",), "offset", "your-index", "3.9.2") is None
+    assert book.match(("OI-3",), "offset", "my-index", "3.8.1") is None
+
+
+def test_an_id_without_letter_stands_for_its_variants():
+    (general,) = read_expectations("mine.toml", EXPECTATION.replace("OI-3", "OI-4"))
+    (particular,) = read_expectations("mine.toml", EXPECTATION.replace("OI-3", "OI-4a"))
+    assert general.names("OI-4b")
+    assert not general.names("OI-40")
+    assert not particular.names("OI-4b")
+
+
+def test_an_expectation_that_was_met_is_not_stale():
+    book = ledger()
+    book.match(("OI-3",), "offset", "my-index", "3.9.2")
+    assert book.stale({("offset", "my-index", "3.9.2"): {"OI-3"}}) == ()
+
+
+def test_an_expectation_whose_clause_was_exercised_without_divergence_is_stale():
+    (stale,) = ledger().stale({("offset", "my-index", "3.9.2"): {"OI-3"}})
+    assert str(stale) == "mine.toml, entry 1: OI-3, offset machine, my-* on 3.9.0.."
+
+
+@pytest.mark.parametrize(
+    "exercised",
+    [
+        {},
+        {("offset", "my-index", "3.9.2"): {"OI-1"}},
+        {("offset", "my-index", "3.8.1"): {"OI-3"}},
+        {("offset", "other", "3.9.2"): {"OI-3"}},
+        {("time", "my-index", "3.9.2"): {"OI-3"}},
+    ],
+)
+def test_an_expectation_that_could_not_show_is_not_stale(exercised):
+    assert ledger().stale(exercised) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("expectation", "mine.toml is not TOML"),
+        ("[expected]", "mine.toml has expected"),
+        (EXPECTATION.replace("reason", "because"), "entry 1 has no reason"),
+        (EXPECTATION + 'since = "today"', "has since, which no expectation has"),
+        (EXPECTATION.replace('"offset"', '"index"'), "machine 'index' is none of"),
+        (EXPECTATION.replace("3.9.0..", "3.9"), "'3.9' in the range of releases"),
+        (EXPECTATION.replace("OI-3", "OI-99"), "there is no clause OI-99"),
+    ],
+)
+def test_a_malformed_expectation_is_refused_by_name(text, complaint):
+    with pytest.raises(ExpectationError) as refusal:
+        read_expectations("mine.toml", text)
+    assert complaint in str(refusal.value)
+
+
+def test_expectations_are_read_from_a_directory(tmp_path):
+    (tmp_path / "b.toml").write_text(EXPECTATION)
+    (tmp_path / "a.toml").write_text(EXPECTATION.replace("OI-3", "OI-5"))
+    (tmp_path / "notes.txt").write_text("not one of them")
+    assert [expectation.clause for expectation in load_expectations(tmp_path)] == ["OI-5", "OI-3"]
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ExpectationError, match="cannot read expectations"):
+        load_expectations(tmp_path / "missing")
