@@ -1,0 +1,272 @@
+"""A run: machines × implementations × releases, in rounds, until the examples or the time are used up.
+
+All releases of a run take part in one lockstep, so that every step is held against all of them. An implementation that
+diverges is reported and leaves; the others go on.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING, Literal
+
+from hypothesis import seed as seeded
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.clauses import clauses_for, load_clauses
+from conformance.errors import ToolError
+from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
+from conformance.expectations import Ledger, load_expectations
+from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
+from conformance.profiles import ROUND
+from conformance.scratch import scratch_directory
+from conformance.trace import Trace, failure_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.events import Sink, Verdict
+    from conformance.implementations.protocol import Implementation
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence, Lockstep
+    from conformance.machines import IndexMachine
+    from conformance.profiles import Profile
+
+_SEED_OF_ROUND = 1_000_003
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is to do.
+
+    Attributes:
+        releases: Kafka releases, oldest first.
+        implementations: specifications such as ``"jvm"`` or ``"exec:./my-index"``.
+        machines: names of :data:`conformance.machines.MACHINES`.
+        profile: how much.
+        seed: overrides the profile's.
+        max_examples: overrides the profile's, for each machine.
+        max_time: seconds for the whole run; None for no limit.
+        level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict.
+        traces: where shrunk traces are written.
+    """
+
+    releases: tuple[str, ...]
+    implementations: tuple[str, ...]
+    machines: tuple[str, ...]
+    profile: Profile
+    traces: Path
+    seed: int | None = None
+    max_examples: int | None = None
+    max_time: float | None = None
+    level: Literal["must", "observed"] = "observed"
+
+
+def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
+    """Carries out a plan.
+
+    Args:
+        plan: what to do.
+        sink: told of every event.
+        progress: told while jars are being fetched.
+
+    Returns:
+        Whether everything conforms.
+
+    Raises:
+        ToolError: the work cannot be done: no Java, no jars, an adapter that does not start.
+    """
+    started = time.monotonic()
+    seed = plan.seed if plan.seed is not None else plan.profile.seed
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 31)
+    sink(
+        RunStarted(
+            plan.releases,
+            plan.implementations,
+            plan.machines,
+            plan.profile.name,
+            plan.level,
+            seed,
+            {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")},
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+    )
+    ledger = Ledger(load_expectations())
+    results: list[Result] = []
+    conforms = True
+    driven = tuple(name for name in plan.implementations if name != "broker")
+    for number, machine in enumerate(plan.machines if driven else ()):
+        remaining = None
+        if plan.max_time is not None:
+            left = plan.max_time - (time.monotonic() - started)
+            remaining = max(left, 0.0) / (len(plan.machines) - number)
+        with scratch_directory() as scratch:
+            machine_run = _MachineRun(plan, machine, seed, sink, scratch, ledger, progress)
+            results += machine_run.run(remaining)
+            conforms = conforms and not machine_run.divergences
+    if "broker" in plan.implementations:
+        from conformance.broker_run import run_brokers  # noqa: PLC0415 -- part of an extra
+
+        of_brokers = run_brokers(plan.releases, seed, sink, progress)
+        conforms = conforms and not any(result.divergences for result in of_brokers)
+        results += of_brokers
+    _refuse_stale_expectations(ledger, results)
+    steps = sum({(r.machine, r.release if r.implementation == "broker" else ""): r.steps for r in results}.values())
+    sink(RunFinished("conforms" if conforms else "diverges", steps, time.monotonic() - started))
+    return conforms
+
+
+def _refuse_stale_expectations(ledger: Ledger, results: list[Result]) -> None:
+    """An expectation whose clause was exercised and that nothing matched is an error.
+
+    Raises:
+        ToolError: there is one.
+    """
+    exercised = {
+        (result.machine, result.implementation, result.release): [id_ for id_, count in result.clauses.items() if count]
+        for result in results
+    }
+    for expectation in ledger.stale(exercised):
+        raise ToolError(f"a stale expectation, which nothing diverges from any more: {expectation}")
+
+
+class _MachineRun:
+    """One machine against all implementations of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        machine: str,
+        seed: int,
+        sink: Sink,
+        scratch: Path,
+        ledger: Ledger,
+        progress: Progress | None,
+    ) -> None:
+        self.plan = plan
+        self.name = machine
+        self.seed = seed
+        self.sink = sink
+        self.ledger = ledger
+        self.machine = MACHINES[machine]
+        self.subjects: list[tuple[str, Implementation]] = [
+            (specification, self.machine.subject(specification, release, progress))
+            for specification in plan.implementations
+            if specification != "broker"
+            for release in plan.releases
+        ]
+        self.lockstep: Lockstep = self.machine.new_lockstep(
+            [subject for _, subject in self.subjects], scratch, releases=plan.releases, excuse=self._excused
+        )
+        self.bound: type[IndexMachine] = self.machine.bind(self.lockstep)
+        self.divergences: dict[str, list[Divergence]] = {}
+        self.expected: dict[str, set[str]] = {}
+
+    def _excused(self, divergence: Divergence) -> bool:
+        """Whether a difference is known, or only about what nobody has to copy."""
+        specification = self._specification(divergence)
+        expectation = self.ledger.match(divergence.clauses, self.name, specification, divergence.release)
+        if expectation is not None:
+            self.expected.setdefault(divergence.party, set()).update(filter(expectation.names, divergence.clauses))
+            return True
+        return self.plan.level == "must" and divergence.observed_only
+
+    def _specification(self, divergence: Divergence) -> str:
+        """How the diverging implementation was asked for; the reference itself is nobody's."""
+        return next((name for name, subject in self.subjects if subject.name == divergence.party), "jvm")
+
+    def run(self, limit: float | None) -> list[Result]:
+        """Rounds until the examples or the seconds are used up, or nobody is left."""
+        started = time.monotonic()
+        wanted = self.plan.max_examples if self.plan.max_examples is not None else self.plan.profile.examples
+        done = rounds = 0
+        while done < wanted and (self.lockstep.subjects or not self.subjects):
+            elapsed = time.monotonic() - started
+            if limit is not None and elapsed >= limit and rounds:
+                break
+            examples = min(ROUND, wanted - done)
+            if not self._round(examples, self.seed + rounds * _SEED_OF_ROUND):
+                break
+            rounds += 1
+            done += examples
+            share = done / wanted if limit is None else max(done / wanted, min(1.0, elapsed / limit))
+            tally = self.lockstep.tally
+            self.sink(Progressed(self.name, tally.examples, tally.steps, share))
+        seconds = time.monotonic() - started
+        return [self._result(specification, subject, seconds) for specification, subject in self.subjects]
+
+    def _round(self, examples: int, seed: int) -> bool:
+        """One run of Hypothesis; False if the reference itself is wrong, so that going on makes no sense."""
+        self.lockstep.failure = None
+        machine = seeded(seed)(self.bound)
+        try:
+            run_state_machine_as_test(machine, settings=self.plan.profile.settings(examples))
+        except (DivergenceError, Flaky) as error:
+            failure = self.lockstep.failure or error
+            if not isinstance(failure, DivergenceError):
+                raise
+            self._report(failure, seed)
+            return self.lockstep.retire(failure.divergence.party)
+        return True
+
+    def _report(self, failure: DivergenceError, seed: int) -> None:
+        divergence = failure.divergence
+        self.divergences.setdefault(divergence.party, []).append(divergence)
+        made_by = {
+            "kidx": version_of_package("kidx"),
+            "hypothesis": version_of_package("hypothesis"),
+            "seed": seed,
+            "profile": self.plan.profile.name,
+        }
+        trace = Trace(self.name, divergence.release, failure.operations, failure_json(divergence), made_by=made_by)
+        path = trace.save(self.plan.traces)
+        catalogue = load_clauses()
+        requirements = tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses)
+        specification = self._specification(divergence)
+        option = "" if specification == "jvm" else f" -i '{specification}'"
+        self.sink(
+            Diverged(
+                self.name,
+                failure_json(divergence),
+                requirements,
+                tuple(str(operation) for operation in failure.operations),
+                str(path),
+                f"conformance replay {path} --kafka {divergence.release}{option}",
+            )
+        )
+
+    def _result(self, specification: str, subject: Implementation, seconds: float) -> Result:
+        tally = self.lockstep.tally
+        counts = tally.exercised(subject.release)
+        divergences = self.divergences.get(subject.name, [])
+        expected = self.expected.get(subject.name, set())
+        clauses = {clause.id: counts.get(clause.id, 0) for clause in clauses_for(self.name, subject.release)}
+        verdicts: dict[str, Verdict] = {}
+        for clause, count in clauses.items():
+            if any(clause in divergence.clauses for divergence in divergences):
+                verdicts[clause] = "diverges"
+            elif clause in expected:
+                verdicts[clause] = "expected-divergence"
+            elif not count:
+                verdicts[clause] = "not-run"
+            else:
+                verdicts[clause] = "conforms"
+        result = Result(
+            self.name,
+            specification,
+            subject.release,
+            tally.examples,
+            tally.steps,
+            seconds,
+            len(divergences),
+            clauses,
+            verdicts,
+        )
+        self.sink(result)
+        return result

@@ -1,0 +1,77 @@
+"""``conformance kafka list | fetch | java``: what is locked, cached and found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from conformance.commands.options import JsonOption, chosen_releases
+from conformance.errors import JavaNotFoundError, ToolError
+from conformance.kafka.commands import fetch_release, list_releases, show_java
+from conformance.kafka.progress import show_progress
+from conformance.kafka.releases import GROUPS
+
+app = typer.Typer(help="Kafka's jars and the Java to run them: what is locked, cached and found.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_command(as_json: JsonOption = False) -> None:
+    """List the locked releases and how much of each is in the cache.
+
+    Example: `conformance kafka list`
+    """
+    rows = list_releases()
+    if as_json:
+        typer.echo(json.dumps([dataclasses.asdict(row) | {"cached": row.cached} for row in rows]))
+        return
+    table = Table("release", "jars", "cached", "size", box=None, pad_edge=False)
+    for row in rows:
+        cached = "all" if row.cached else f"{row.cached_jars}"
+        table.add_row(row.release, str(row.jars), cached, decimal(row.size))
+    Console().print(table)
+
+
+@app.command("fetch")
+def fetch_command(
+    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="What to bring into the cache.")],
+    group: Annotated[str, typer.Option(help=f"Which class path: {', '.join(GROUPS)}.")] = "broker",
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a release's jars into the cache, checked against the lock.
+
+    Example: `conformance kafka fetch 3.9.2`
+    """
+    if group not in GROUPS:
+        raise ToolError(f"there is no group {group!r}; there are {', '.join(GROUPS)}")
+    for name in chosen_releases([release]):
+        with show_progress(f"Kafka {name}") as progress:
+            fetched = fetch_release(name, group, progress=progress)  # type: ignore[arg-type]
+        said = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
+        document = {"release": name, "jars": [str(jar) for jar in fetched.jars], "new": fetched.new_jars}
+        typer.echo(json.dumps(document) if as_json else f"{said} {fetched.directory}")
+
+
+@app.command("java")
+def java_command(as_json: JsonOption = False) -> None:
+    """Show which Java is used, and why others are not.
+
+    Example: `conformance kafka java`
+    """
+    search = show_java()
+    if as_json:
+        found = None if search.found is None else dataclasses.asdict(search.found)
+        passed_over = [dataclasses.asdict(entry) for entry in search.passed_over]
+        typer.echo(json.dumps({"found": found, "passed_over": passed_over}, default=str))
+    else:
+        for entry in search.passed_over:
+            typer.echo(f"passed over  {entry.path} ({entry.source}): {entry.reason}")
+        if search.found is not None:
+            typer.echo(f"uses         {search.found.home} ({search.found.source}): Java {search.found.version}")
+    if search.found is None:
+        raise JavaNotFoundError("no usable Java was found; pip install 'kidx[jvm]' brings one")

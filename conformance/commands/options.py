@@ -1,0 +1,62 @@
+"""Options that several commands share, and the checks that make a bad one a clear line."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from platformdirs import user_state_path
+
+from conformance.errors import ToolError
+from conformance.kafka.releases import RELEASES, load_release, newest
+from conformance.machines import MACHINES
+
+ReleaseOption = Annotated[
+    list[str] | None, typer.Option("--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times.")
+]
+ImplementationOption = Annotated[
+    list[str] | None,
+    typer.Option("-i", "--implementation", metavar="IMPL", help="jvm, broker, exec:COMMAND or python:MODULE:FACTORY."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Also what was not exercised.")]
+
+
+def print_version(wanted: bool) -> None:
+    """Prints the version and exits."""
+    if wanted:
+        typer.echo(f"conformance {version('kidx')}")
+        raise typer.Exit
+
+
+def chosen_releases(names: list[str] | None) -> tuple[str, ...]:
+    """The releases of ``--kafka``, oldest first; the newest locked one by default.
+
+    Raises:
+        UnknownReleaseError: one is not locked.
+    """
+    if not names:
+        return (newest(),)
+    if "all" in names:
+        return RELEASES
+    return tuple(sorted({load_release(name).name for name in names}, key=RELEASES.index))
+
+
+def chosen_machines(names: list[str] | None) -> tuple[str, ...]:
+    """The machines of ``--machine``; all by default.
+
+    Raises:
+        ToolError: there is no such machine.
+    """
+    for name in names or ():
+        if name not in MACHINES:
+            raise ToolError(f"there is no machine {name!r}; there are {', '.join(MACHINES)}")
+    return tuple(dict.fromkeys(names)) if names else tuple(MACHINES)
+
+
+def state_directory() -> Path:
+    """Where traces go that no report directory was given for."""
+    return user_state_path("kidx")

@@ -1,0 +1,124 @@
+"""``conformance run``: hold implementations against the reference."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from conformance.campaign import Plan, run
+from conformance.commands.options import (
+    ImplementationOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    VerboseOption,
+    chosen_machines,
+    chosen_releases,
+    state_directory,
+)
+from conformance.errors import ToolError
+from conformance.kafka.progress import show_progress
+from conformance.profiles import PROFILES
+from conformance.report.ndjson import NdjsonWriter
+from conformance.report.terminal import TerminalWriter
+
+if TYPE_CHECKING:
+    from conformance.events import Event, Sink
+
+ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
+Level = StrEnum("Level", ["must", "observed"])
+_DEV = ProfileName("dev")
+_OBSERVED = Level("observed")
+_TIERS = ("jvm", "broker")
+
+
+def run_command(
+    kafka: ReleaseOption = None,
+    implementation: ImplementationOption = None,
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
+    ] = None,
+    profile: Annotated[ProfileName, typer.Option(help="How much to do.")] = _DEV,
+    seed: Annotated[int | None, typer.Option(help="Start here; the same seed does the same.")] = None,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
+    require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> int:
+    """Hold implementations against the reference, in the dialect of each release.
+
+    Every operation is performed by all of them before the next one starts; outcome, state and bytes on disk must be
+    equal. Exit code 0: conforms, 1: diverges, 2: could not do the work.
+
+    Example: `conformance run --kafka 3.9.2 --kafka 4.4.0 --machine offset --seed 7`
+    """
+    implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+    _check_required(require, implementations)
+    plan = Plan(
+        chosen_releases(kafka),
+        implementations,
+        chosen_machines(machine),
+        PROFILES[profile.value],
+        (report if report is not None else state_directory()) / "traces",
+        seed,
+        max_examples,
+        max_time,
+        level.value,  # type: ignore[arg-type]
+    )
+    events: list[Event] = []
+    with ExitStack() as stack:
+        sinks: list[Sink] = [events.append]
+        if report is not None:
+            sinks.append(stack.enter_context(NdjsonWriter(report)))
+        if not as_json:
+            sinks.append(stack.enter_context(TerminalWriter(Console(), quiet=quiet, verbose=verbose)))
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+
+        def tell(event: Event) -> None:
+            for sink in sinks:
+                sink(event)
+
+        conforms = run(plan, tell, progress)
+    if as_json:
+        typer.echo(json.dumps(_document(events)))
+    return 0 if conforms else 1
+
+
+def _check_required(require: str, implementations: tuple[str, ...]) -> None:
+    """Every required tier is among what is run.
+
+    Raises:
+        ToolError: one is unknown or not asked for with ``-i``.
+    """
+    for tier in filter(None, require.split(",")):
+        if tier not in _TIERS:
+            raise ToolError(f"--require knows {', '.join(_TIERS)}, not {tier!r}")
+        if tier not in implementations:
+            raise ToolError(f"--require {tier}: this run has no {tier}; add -i {tier}")
+
+
+def _document(events: list[Event]) -> dict[str, Any]:
+    """The run as one document: header, results, differences, verdict."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        document = event.to_json()
+        by_name.setdefault(document.pop("event"), []).append(document)
+    finished = by_name["RunFinished"][0]
+    return {
+        "verdict": finished["verdict"],
+        "run": by_name["RunStarted"][0],
+        "results": by_name.get("Result", []),
+        "divergences": by_name.get("Diverged", []),
+        "steps": finished["steps"],
+        "seconds": finished["seconds"],
+    }

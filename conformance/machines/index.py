@@ -1,0 +1,179 @@
+"""What the machines of all three kinds of index do: open, close, crash, damage, delete, rename, read, cut.
+
+Subclass recipe: set ``kind`` and ``suffix``, add the rules that append, and return from ``closed_calls`` what may be
+tried on an index that is closed. Every rule ends with an index open, so that no rule needs a precondition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from conformance import strategies
+from conformance.errors import ToolError
+from conformance.lockstep import Lockstep
+from conformance.operations import Observation, Operation, State
+from conformance.view import Aim, IndexView
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from conformance.implementations.protocol import Implementation
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+_SUFFIXES = ("", "", ".deleted", ".swap", ".cleaned")
+_NOWHERE = "missing/"
+_ENTRY_SIZES = {"offset": OFFSET_INDEX.size, "time": TIME_INDEX.size, "transaction": ABORTED_TXN.size}
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Drives a lockstep through the life of one index file."""
+
+    kind: ClassVar[str]
+    suffix: ClassVar[str]
+    lockstep: ClassVar[Lockstep]
+
+    @classmethod
+    def bind(cls, lockstep: Lockstep) -> type[Self]:
+        """This machine, driving ``lockstep``."""
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Implementation:
+        """The implementation that a specification such as ``jvm`` names, for a release.
+
+        Raises:
+            ToolError: it cannot be had here.
+        """
+        if specification == "jvm":
+            from conformance.implementations.jvm import JvmIndex  # noqa: PLC0415 -- part of an extra
+
+            return JvmIndex(release, progress)
+        raise ToolError(f"the {cls.kind} machine drives no implementation {specification!r}")
+
+    @classmethod
+    def new_lockstep(
+        cls,
+        subjects: Iterable[Implementation],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        excuse: Callable[[Divergence], bool] = lambda _: False,
+    ) -> Lockstep:
+        """A lockstep of the kind this machine drives."""
+        return Lockstep(subjects, scratch, releases=releases, excuse=excuse)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view = IndexView(self.lockstep, self.kind)
+        self.path = ""
+        self.misnamed = False
+        self.lockstep.begin()
+
+    def teardown(self) -> None:
+        """Removes the example's files; called by Hypothesis, also after a failure."""
+        self.lockstep.end()
+
+    def do(self, name: str, *arguments: Any) -> Observation | None:
+        """Everybody performs an operation. None where there is no party at all (the benchmark's baseline)."""
+        return self.lockstep.perform(Operation(name, arguments)) if self.lockstep.groups else None
+
+    @property
+    def state(self) -> State | None:
+        """The state of the newest dialect's reference; None if nothing has been opened, or without any party."""
+        groups = self.lockstep.groups
+        return groups[-1].observation.state if groups else None
+
+    # -- opening -----------------------------------------------------------------------------------------------
+
+    def create(self, base_offset: int, max_index_size: int) -> None:
+        """Opens a file that does not exist yet."""
+        self.view.base_offset = base_offset
+        self.view.max_index_size = max_index_size
+        self.path = f"{base_offset:020d}{self.suffix}"
+        self.open("read-write")
+
+    def open(self, how: str) -> None:
+        """Opens the file read-write, read-only, or after an attempt in a directory that does not exist.
+
+        A new file that is refused is left behind empty, and then is opened (AI-3, AI-4, AI-5).
+        """
+        attempts = [(self.path, how != "read-only"), (self.path, True), (self.path, True)]
+        if how == "missing":
+            attempts[0] = (_NOWHERE + self.path, True)
+        for path, writable in attempts:
+            seen = self.do("open", self.kind, path, self.view.base_offset, self.view.max_index_size, writable)
+            if seen is None or seen.state is not None:
+                break
+        self.misnamed = False
+
+    # -- rules -------------------------------------------------------------------------------------------------
+
+    @rule(aim=strategies.cut_points())
+    def truncate_to(self, aim: Aim) -> None:
+        """Removes what is at or beyond an offset."""
+        self.do("truncate_to", self.view.offset(aim))
+
+    @rule(suffix=st.sampled_from(_SUFFIXES), directory=st.sampled_from(("", "", "", _NOWHERE)))
+    def rename(self, suffix: str, directory: str) -> None:
+        """Moves the open index's file, as Kafka does before deleting or swapping; a move to nowhere fails (AI-21)."""
+        name = f"{self.view.base_offset:020d}{self.suffix}{suffix}"
+        self.move(directory + name)
+        if not directory:
+            self.path = name
+        self.lockstep.compare_directories()
+
+    def move(self, path: str) -> None:
+        """Renames; a failure changes the name all the same, and the file may come to be somebody else's (AI-21)."""
+        seen = self.do("rename", path)
+        self.misnamed = self.misnamed or (seen is not None and seen.outcome.error is not None)
+
+    def close_and_damage(self, how: str, calls: list[Operation], damages: list[Operation]) -> None:
+        """Closes, crashes or deletes, tries calls on what is closed, and damages the file."""
+        self.do(how)
+        if how != "crash":
+            for call in calls:
+                self.do(call.name, *call.args)
+                if call.name == "rename":
+                    self.path = call.args[0]
+        for damage in damages:
+            self.do(damage.name, *damage.args)
+        self.lockstep.compare_directories()
+
+
+def closings() -> st.SearchStrategy[str]:
+    """How an index is let go of: closed as Kafka does, as a killed process leaves it, or with its file."""
+    return st.sampled_from(("close", "close", "crash", "delete"))
+
+
+def calls_on_closed(kind: str, suffix: str) -> st.SearchStrategy[list[Operation]]:
+    """Calls that some release answers although the file is unmapped (AI-16, AI-19, AI-20)."""
+    plain = [Operation(name) for name in ("close", "flush", "sanity_check", "reset", "delete")]
+    plain += [Operation("truncate_to", (0,)), Operation("rename", (f"closed{suffix}",))]
+    if kind == "transaction":
+        plain += [
+            Operation("all_aborted"),
+            Operation("append_aborted", (1, 2, 3, 4)),
+            Operation("collect_aborted", (0, 9)),
+        ]
+    else:
+        plain += [Operation(name) for name in ("trim", "truncate")]
+        plain += [Operation("lookup", (0,)), Operation("entry", (0,)), Operation("resize", (_ENTRY_SIZES[kind],))]
+        append = ("append", (7, 7)) if kind == "offset" else ("maybe_append", (7, 7, True))
+        plain.append(Operation(*append))
+    return st.lists(st.sampled_from(plain), max_size=2)
+
+
+def openings() -> st.SearchStrategy[str]:
+    """How a file is opened again."""
+    return st.sampled_from(("read-write", "read-write", "read-only", "missing"))
+
+
+def damages_of(kind: str) -> st.SearchStrategy[list[Operation]]:
+    """Up to two damages: the second one finds the file as the first one left it."""
+    return st.lists(strategies.damages(_ENTRY_SIZES[kind]), max_size=2)

@@ -1,0 +1,62 @@
+"""What offset and time index share beyond :mod:`conformance.machines.index`: slots, sizes, and a zero tail."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from conformance import strategies
+from conformance.machines.index import IndexMachine
+from conformance.strategies import Start
+from conformance.view import Aim
+from kidx.java_numbers import LONG_MAX
+
+_HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset")
+
+
+class MappedIndexMachine(IndexMachine):
+    """Rules and invariants of the mapped files."""
+
+    @rule(aim=strategies.targets())
+    def lookup(self, aim: Aim) -> None:
+        """Looks up a key."""
+        self.do("lookup", self.view.column(aim, 0))
+
+    @rule(aim=strategies.slots())
+    def entry(self, aim: Aim) -> None:
+        """Reads a slot by number."""
+        self.do("entry", self.view.count(aim))
+
+    @rule(aims=st.lists(strategies.sizes(), min_size=1, max_size=2))
+    def resize(self, aims: list[Aim]) -> None:
+        """Changes the file's length, once or twice: what a failed resize leaves shows in the next one (AI-40)."""
+        for aim in aims:
+            self.do("resize", self.view.size(aim))
+
+    @rule(name=st.sampled_from(_HOUSEKEEPING))
+    def housekeep(self, name: str) -> None:
+        """The operations without arguments."""
+        self.do(name)
+
+    def fits(self, start: Start) -> bool:
+        """Whether the offsets of a start can be appended at all, so close to the end of the longs."""
+        return start.prefill > 0 and self.view.base_offset + start.prefill * start.step <= LONG_MAX
+
+    @invariant()
+    def full_means_that_no_slot_is_left(self) -> None:
+        """A time index keeps one slot for the entry that a roll appends (AI-6)."""
+        state = self.state
+        if state is not None and state.max_entries is not None:
+            left = state.max_entries - state.entries - (self.kind == "time")
+            self.lockstep.require(state.full == (left <= 0), "full means that no slot is left", state)
+
+    @invariant()
+    def the_file_is_as_long_as_the_index_says(self) -> None:
+        """``length`` is the file's length; not so once a failed rename has changed the name alone (AI-21)."""
+        state = self.state
+        if state is None or state.length is None:
+            return
+        file = self.lockstep.primary.file
+        if file is not None and not self.misnamed:
+            same = state.length == len(file)
+            self.lockstep.require(same, "the file is as long as the index says", state)

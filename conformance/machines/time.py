@@ -1,0 +1,76 @@
+"""The life of a ``.timeindex`` file (KAFKA_BEHAVIOUR.md sections 1 and 3)."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from conformance import strategies
+from conformance.machines.index import calls_on_closed, closings, damages_of, openings
+from conformance.machines.mapped import MappedIndexMachine
+from conformance.operations import Operation
+from conformance.strategies import Start
+from conformance.view import Aim
+from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
+from kidx.layout import TIME_INDEX
+
+_LAST = Aim("last", 0)
+
+
+class TimeMachine(MappedIndexMachine):
+    """Appends, looks up, cuts and damages a time index."""
+
+    kind = "time"
+    suffix = ".timeindex"
+
+    @initialize(base_offset=strategies.base_offsets(), start=strategies.starts(TIME_INDEX.size))
+    def begin(self, base_offset: int, start: Start) -> None:
+        """Creates the file, and fills one in six past the warm section."""
+        self.create(base_offset, start.max_index_size)
+        if self.fits(start):
+            self.do("bulk_maybe_append", 0, base_offset, start.step, 1, start.prefill)
+
+    @rule(
+        gap=strategies.timestamp_gaps(),
+        offset_gap=strategies.offset_gaps_of_times(),
+        skip_full_check=st.sampled_from((False, False, True)),
+    )
+    def maybe_append_next(self, gap: int, offset_gap: int, skip_full_check: bool) -> None:
+        """Appends behind the last entry, as a segment does; a third of the time as a roll does."""
+        timestamp, offset = self.view.column(_LAST, 0), self.view.column(_LAST, 1)
+        self.do("maybe_append", to_long(timestamp + gap), to_long(offset + offset_gap), skip_full_check)
+
+    @rule(
+        timestamp=strategies.targets(),
+        offset=strategies.aimed_offsets(),
+        skip_full_check=st.sampled_from((False, True)),
+    )
+    def maybe_append_anywhere(self, timestamp: Aim, offset: Aim, skip_full_check: bool) -> None:
+        """Appends where it is likely to be refused or ignored."""
+        self.do("maybe_append", self.view.column(timestamp, 0), self.view.column(offset, 1), skip_full_check)
+
+    @rule(timestamp=st.sampled_from((-1, -2, 0, LONG_MIN)), gap=strategies.offset_gaps_of_times())
+    def maybe_append_no_timestamp(self, timestamp: int, gap: int) -> None:
+        """Appends "no timestamp" and its neighbours: nothing is written to an empty index (TI-3)."""
+        self.do("maybe_append", timestamp, to_long(self.view.column(_LAST, 1) + gap), False)
+
+    @rule(count=strategies.bulk_counts(), gap=strategies.timestamp_gaps(), offset_gap=strategies.offset_gaps_of_times())
+    def bulk_maybe_append(self, count: int, gap: int, offset_gap: int) -> None:
+        """Appends several entries in one step."""
+        timestamp, offset = self.view.column(_LAST, 0), self.view.column(_LAST, 1)
+        if timestamp + (count + 1) * abs(gap) > LONG_MAX or offset + (count + 1) * abs(offset_gap) > LONG_MAX:
+            return
+        if timestamp - (count + 1) < LONG_MIN or offset - (count + 1) < LONG_MIN:
+            return
+        self.do("bulk_maybe_append", timestamp + gap, offset + offset_gap, gap, offset_gap, count)
+
+    @rule(
+        how=closings(),
+        calls=calls_on_closed("time", ".timeindex"),
+        damages=damages_of("time"),
+        opening=openings(),
+    )
+    def reopen(self, how: str, calls: list[Operation], damages: list[Operation], opening: str) -> None:
+        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
+        self.close_and_damage(how, calls, damages)
+        self.open(opening)

@@ -1,0 +1,67 @@
+"""The life of a ``.txnindex`` file (KAFKA_BEHAVIOUR.md section 4)."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from conformance import strategies
+from conformance.machines.index import IndexMachine, calls_on_closed, closings, damages_of
+from conformance.operations import Operation
+from conformance.view import Aim
+from kidx.java_numbers import LONG_MAX
+
+_LAST = Aim("last", 0)
+_DISTANCES = st.sampled_from((1, 1, 2, 5, 0, 100, LONG_MAX // 2))
+
+
+class TransactionMachine(IndexMachine):
+    """Appends, collects, cuts and damages a transaction index."""
+
+    kind = "transaction"
+    suffix = ".txnindex"
+
+    @initialize(base_offset=st.sampled_from((0, 0, 10, 5_000_000_000)))
+    def begin(self, base_offset: int) -> None:
+        """Opens the index; no file exists before the first append (TX-2)."""
+        self.create(base_offset, 0)
+
+    @rule(
+        producer_id=strategies.producers(), gap=_DISTANCES, span=_DISTANCES, stable=st.sampled_from((1, 0, -1, -5, 9))
+    )
+    def append_next(self, producer_id: int, gap: int, span: int, stable: int) -> None:
+        """Appends a transaction that ends behind the last one; it may overlap it, or be open beside another."""
+        last = _offset(self.view.offset(_LAST) + gap)
+        self.do("append_aborted", producer_id, _offset(last - span), last, _offset(last + stable))
+
+    @rule(
+        producer_id=strategies.producers(),
+        first=strategies.targets(),
+        last=strategies.targets(),
+        stable=strategies.targets(),
+    )
+    def append_anywhere(self, producer_id: int, first: Aim, last: Aim, stable: Aim) -> None:
+        """Appends where it is likely to be refused, or makes no sense."""
+        offsets = (_offset(self.view.column(aim, 0)) for aim in (first, last, stable))
+        self.do("append_aborted", producer_id, *offsets)
+
+    @rule(fetch=strategies.targets(), upper=strategies.targets())
+    def collect_aborted(self, fetch: Aim, upper: Aim) -> None:
+        """Collects what a fetch has to hide; ends are first and last offsets and their neighbours."""
+        self.do("collect_aborted", _offset(self.view.column(fetch, 0)), _offset(self.view.column(upper, 1)))
+
+    @rule(name=st.sampled_from(("all_aborted", "sanity_check", "flush", "reset")))
+    def housekeep(self, name: str) -> None:
+        """The operations without arguments."""
+        self.do(name)
+
+    @rule(how=closings(), calls=calls_on_closed("transaction", ".txnindex"), damages=damages_of("transaction"))
+    def reopen(self, how: str, calls: list[Operation], damages: list[Operation]) -> None:
+        """Closes or crashes, damages the file, and opens it again."""
+        self.close_and_damage(how, calls, damages)
+        self.open("read-write")
+
+
+def _offset(value: int) -> int:
+    """The nearest offset that a transaction can have: 0 … 2**63 - 1."""
+    return min(max(value, 0), LONG_MAX)

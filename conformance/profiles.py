@@ -1,0 +1,59 @@
+"""How much a run does, with the reason for each number.
+
+Hypothesis has profiles of its own and loads one called ``ci`` by itself when it sees a CI machine. Ours are never
+loaded globally: a run builds its settings from here, so that no environment variable changes what it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, settings
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The size of a run.
+
+    Attributes:
+        name: ``dev``, ``ci`` or ``nightly``.
+        examples: how many state machine runs for each machine.
+        steps: how many rules in each.
+        seed: where it starts; None draws one, which the report tells.
+    """
+
+    name: str
+    examples: int
+    steps: int
+    seed: int | None
+
+    def settings(self, examples: int) -> settings:
+        """Hypothesis settings for one round of this profile."""
+        return settings(
+            max_examples=examples,
+            stateful_step_count=self.steps,
+            deadline=None,  # a garbage collection of the JVM is no failure
+            database=None,  # failures are kept as traces, which no version of Hypothesis is needed to read
+            derandomize=False,  # the seed is ours and in the report
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,  # a blob belongs to one version of Hypothesis
+            report_multiple_bugs=False,  # one minimal trace at a time; the next round finds the next
+        )
+
+
+ROUND: Final = 100
+"""Examples in one round: progress is reported, and time looked at, about once a second."""
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        # Seconds for one release; the first look that a person has at the tool.
+        Profile("dev", examples=200, steps=30, seed=None),
+        # The same every time: a red pipeline has the same reason tomorrow. Minutes for all releases.
+        Profile("ci", examples=1_000, steps=50, seed=0),
+        # Longer lives find what only many operations together do; --max-time bounds it.
+        Profile("nightly", examples=20_000, steps=100, seed=None),
+    )
+}

@@ -1,0 +1,49 @@
+"""One difference in words: requirement, expected, actual, the steps, and the command that replays it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from conformance.events import Diverged
+
+_SHOWN_BYTES = 48
+
+
+def describe(event: Diverged) -> str:
+    """The text that a run prints for a difference; ends with the replay command."""
+    failure = event.failure
+    against = "the abstract model" if failure["against"] == "model" else "kidx"
+    lines = [f"{failure['party']} diverges from {against} ({event.machine} machine, release {failure['release']})", ""]
+    for clause, level, statement in event.requirements:
+        lines.append(f"  requirement  {clause} ({level}): {statement}")
+    if not event.requirements:
+        lines.append("  requirement  (no clause speaks of this step: a finding)")
+    expected, actual = failure["expected"], failure["actual"]
+    if failure["aspects"][0] == "bytes" and isinstance(expected, str) and isinstance(actual, str):
+        lines.append(
+            f"  differs in   {', '.join(failure['aspects'])}, first at byte {_first_difference(expected, actual)}"
+        )
+    else:
+        lines.append(f"  differs in   {', '.join(failure['aspects'])}")
+    lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", "  steps"]
+    last = failure["step"]
+    for number, step in enumerate(event.steps):
+        mark = ">" if number == last else " "
+        lines.append(f"  {mark} {number + 1:3}  {step}")
+    return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
+
+
+def show(value: Any) -> str:
+    """A value of an observation, short: long files are cut in the middle."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, str) and len(value) > 2 * _SHOWN_BYTES:
+        return f"{value[:_SHOWN_BYTES]}…{value[-_SHOWN_BYTES:]} ({len(value) // 2} bytes)"
+    return str(value)
+
+
+def _first_difference(expected: str, actual: str) -> int:
+    """Index of the first byte in which two hexadecimal strings differ."""
+    pairs = zip(expected, actual, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(actual))) // 2

@@ -1,0 +1,133 @@
+"""A run as a person sees it: progress while it runs, differences as they are found, a table at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
+from conformance.report.divergence import describe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.events import Event
+
+
+class TerminalWriter:
+    """Prints events; a progress bar on a terminal, plain lines anywhere else.
+
+    Args:
+        console: where the results go.
+        quiet: differences and the verdict only.
+        verbose: also name the clauses that nobody exercised.
+    """
+
+    def __init__(self, console: Console, *, quiet: bool = False, verbose: bool = False) -> None:
+        self.console = console
+        self.quiet = quiet
+        self.verbose = verbose
+        self._results: list[Result] = []
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._machine = ""
+        self._differences = 0
+        if console.is_terminal and not quiet:
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+            self._progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Prints one event."""
+        match event:
+            case RunStarted() if not self.quiet:
+                self._start(event)
+            case Progressed():
+                self._advance(event)
+            case Diverged():
+                self._differences += 1
+                self.console.print()
+                self.console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
+                self.console.print()
+            case Result():
+                self._results.append(event)
+            case RunFinished():
+                self._finish(event)
+            case _:
+                pass
+
+    def _start(self, event: RunStarted) -> None:
+        releases = ", ".join(event.releases)
+        self.console.print(
+            f"{', '.join(event.implementations)} against kidx · releases {releases} · "
+            f"profile {event.profile} · level {event.level} · seed {event.seed}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def _advance(self, event: Progressed) -> None:
+        said = f"{event.examples} examples, {event.steps} steps"
+        if self._progress is None:
+            if not self.quiet and event.share >= 1.0 and self._machine != event.machine:
+                self._machine = event.machine
+                self.console.print(f"{event.machine} machine: {said}", highlight=False)
+            return
+        if self._task is None or self._machine != event.machine:
+            if self._task is not None:
+                self._progress.remove_task(self._task)
+            self._machine = event.machine
+            self._task = self._progress.add_task(f"{event.machine} machine", total=1.0, said="")
+        self._progress.update(self._task, completed=event.share, said=said)
+
+    def _finish(self, event: RunFinished) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        if not self.quiet:
+            self.console.print(self._table())
+            if self.verbose:
+                self._print_not_run()
+        verdict = "conforms" if event.verdict == "conforms" else f"DIVERGES: {self._differences} differences, see above"
+        self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("release", "impl", "machine"):
+            table.add_column(heading, no_wrap=True)
+        for heading in ("examples", "steps", "steps/s", "diverged", "clauses", "not run"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for result in self._results:
+            rate = result.steps / result.seconds if result.seconds else 0.0
+            exercised = len(result.verdicts) - result.count("not-run")
+            table.add_row(
+                result.release,
+                result.implementation,
+                result.machine,
+                str(result.examples),
+                str(result.steps),
+                f"{rate:.0f}",
+                f"[bold red]{result.divergences}[/]" if result.divergences else "0",
+                f"{exercised}/{len(result.verdicts)}",
+                str(result.count("not-run")),
+            )
+        return table
+
+    def _print_not_run(self) -> None:
+        """The clauses that nobody exercised; releases with the same ones share a line."""
+        releases: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for result in self._results:
+            missing = tuple(clause for clause, verdict in result.verdicts.items() if verdict == "not-run")
+            if missing:
+                releases.setdefault((result.machine, missing), []).append(result.release)
+        for (machine, missing), names in releases.items():
+            said = f"not run by {machine} on {', '.join(names)}: {', '.join(missing)}"
+            self.console.print(said, highlight=False, soft_wrap=True)

@@ -1,0 +1,124 @@
+"""What a machine can see of the index it drives, so that strategies can aim at it.
+
+A strategy is drawn before anybody knows the state of the index, so it does not draw a number but an :class:`Aim`: an
+anchor such as "the last key" and a small distance from it. The rule resolves it against the view. Aims shrink well
+(towards "last key, distance 0"), and no example is thrown away because a drawn number misses the interesting places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES
+
+if TYPE_CHECKING:
+    from conformance.lockstep import Lockstep
+
+
+class Aim(NamedTuple):
+    """A number to be found when the rule runs: that of ``anchor``, plus ``delta``."""
+
+    anchor: str
+    delta: int
+
+
+class IndexView:
+    """Keys, values and sizes of the open index, read from the primary reference's file and state.
+
+    Without any party (Hypothesis alone) everything is empty, and every anchor is the base.
+    """
+
+    def __init__(self, lockstep: Lockstep, kind: str) -> None:
+        self._lockstep = lockstep
+        layout = {"offset": OFFSET_INDEX, "time": TIME_INDEX, "transaction": ABORTED_TXN}[kind]
+        self._kind = kind
+        self._struct = layout.struct
+        self.entry_size = layout.size
+        self.warm_entries = WARM_SECTION_BYTES // layout.size
+        self.base_offset = 0
+        self.max_index_size = 0
+
+    @property
+    def entries(self) -> int:
+        """Entries in memory."""
+        groups = self._lockstep.groups
+        state = groups[-1].observation.state if groups else None
+        return 0 if state is None else max(state.entries, 0)
+
+    @property
+    def length(self) -> int:
+        """Length of the file, bytes."""
+        groups = self._lockstep.groups
+        return len(groups[-1].file or b"") if groups else 0
+
+    def entry(self, slot: int) -> tuple[int, int] | None:
+        """Key and value in a slot, offsets absolute; None outside the file.
+
+        (offset, position), (timestamp, offset), or (last offset, first offset) of a transaction.
+        """
+        groups = self._lockstep.groups
+        file = groups[-1].file if groups else None
+        start = slot * self.entry_size
+        if file is None or slot < 0 or start + self.entry_size > len(file):
+            return None
+        fields = self._struct.unpack_from(file, start)
+        if self._kind == "offset":
+            return self.base_offset + fields[0], fields[1]
+        if self._kind == "time":
+            return fields[0], self.base_offset + fields[1]
+        return fields[3], fields[2]
+
+    def slot(self, anchor: str) -> int:
+        """The slot that an anchor speaks of."""
+        entries = self.entries
+        if anchor == "first":
+            return 0
+        if anchor == "middle":
+            return entries // 2
+        if anchor == "warm":
+            return max(0, entries - 1 - self.warm_entries)
+        return entries - 1
+
+    def column(self, aim: Aim, column: int) -> int:
+        """An aimed number of one column: 0 is the key, 1 the value. As a Java ``long``."""
+        return to_long(self._anchor(aim.anchor, column) + aim.delta)
+
+    def offset(self, aim: Aim) -> int:
+        """An aimed offset, whichever column holds it. As a Java ``long``."""
+        return self.column(aim, 1 if self._kind == "time" else 0)
+
+    def size(self, aim: Aim) -> int:
+        """An aimed size in bytes, not negative: anchors are entries, ``delta`` is bytes."""
+        return max(0, to_int(self._entries(aim.anchor) * self.entry_size + aim.delta))
+
+    def count(self, aim: Aim) -> int:
+        """An aimed slot number. As a Java ``int``."""
+        return to_int(self._entries(aim.anchor) + aim.delta)
+
+    def _anchor(self, anchor: str, column: int) -> int:
+        if anchor in _FIXED:
+            return _FIXED[anchor]
+        if anchor == "base":
+            return self.base_offset
+        if anchor == "last_relative":
+            return self.base_offset + INT_MAX
+        entry = self.entry(self.slot(anchor))
+        return self.base_offset if entry is None else entry[column]
+
+    def _entries(self, anchor: str) -> int:
+        count = _COUNTS.get(anchor)
+        return 0 if count is None else count(self)
+
+
+_COUNTS: dict[str, Callable[[IndexView], int]] = {
+    "used": lambda view: view.entries,
+    "half": lambda view: view.entries // 2,
+    "warm": lambda view: view.slot("warm"),
+    "length": lambda view: view.length // view.entry_size,
+    "max": lambda view: view.max_index_size // view.entry_size,
+    "wrap": lambda view: -(1 << 32) // view.entry_size,  # n * entry_size wraps around 32 bits to a small number
+    "int_min": lambda _: -(1 << 31),
+}
+_FIXED = {"zero": 0, "int_max": INT_MAX, "long_max": LONG_MAX, "long_min": LONG_MIN, "unsigned_max": (1 << 32) - 1}
