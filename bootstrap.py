@@ -1,0 +1,98 @@
+"""Sets up an environment of its own and runs a command in it: ``python3 bootstrap.py COMMAND [ARGUMENT ...]``.
+
+    python3 bootstrap.py conformance run       set up, then run the harness
+    python3 bootstrap.py pytest                set up, then run the tests
+
+Needs Python 3.11 with its venv module and pip's registry; nothing else, no Java, no Docker. The environment is
+``.venv`` beside this file (``KIDX_VENV`` names another place). What is installed is the wheel, not the source tree, so
+what runs is what users get; it is built anew when a source file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = Path(os.environ.get("KIDX_VENV", ROOT / ".venv")).resolve()
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+TEST_COMMANDS = {"pytest", "ruff", "mypy", "coverage", "python"}
+
+
+def main() -> int:
+    """Sets up what the command needs and replaces this process by it."""
+    if len(sys.argv) < 2:  # noqa: PLR2004
+        print(__doc__, file=sys.stderr)  # noqa: T201
+        return 2
+    if sys.version_info < (3, 11):  # noqa: UP036 -- this file is what an old Python runs first
+        return complain(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
+    command, *arguments = sys.argv[1:]
+    extras = "test" if command in TEST_COMMANDS else "jvm,broker"
+    try:
+        set_up(extras)
+    except (subprocess.CalledProcessError, OSError) as error:
+        return complain(f"the environment {VENV} could not be set up: {error}")
+    executable = BIN / command
+    if not executable.exists():
+        return complain(f"there is no command {command!r} in {BIN}")
+    os.environ["KIDX_WHEEL"] = "1"  # tests check that they do not test the source tree
+    os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.execv(executable, [str(executable), *arguments])  # noqa: S606
+
+
+def set_up(extras: str) -> None:
+    """Makes the environment, builds the wheel and installs it, each only if need be."""
+    if not (BIN / "python").exists():
+        say(f"making {VENV}")
+        venv.create(VENV, with_pip=True)
+    wanted = f"{fingerprint()} {extras}\n"
+    mark = VENV / "kidx-installed"
+    installed = mark.read_text().splitlines(keepends=True) if mark.exists() else []
+    if wanted in installed:
+        return
+    say(f"installing kidx[{extras}]")
+    wheels = VENV / "wheels"
+    for old in wheels.glob("*.whl"):
+        old.unlink()
+    pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT))
+    wheel = next(wheels.glob("kidx-*.whl"))
+    pip("install", "--force-reinstall", "--no-deps", str(wheel))
+    pip("install", f"kidx[{extras}] @ {wheel.as_uri()}")
+    same = [line for line in installed if line.startswith(wanted.split()[0])]
+    mark.write_text("".join([*same, wanted]))
+
+
+def fingerprint() -> str:
+    """A hash of everything that goes into the wheel."""
+    digest = hashlib.sha256(sys.version.encode())
+    sources = [ROOT / "pyproject.toml"]
+    for package in ("kidx", "conformance"):
+        sources += sorted(path for path in (ROOT / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    for path in sources:
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def pip(*arguments: str) -> None:
+    """Runs the environment's own pip, quietly."""
+    command = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    subprocess.run(command, check=True)  # noqa: S603
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(f"bootstrap: {text}", file=sys.stderr)  # noqa: T201
+
+
+def complain(text: str) -> int:
+    """One line on stderr; the exit code of "could not do the work"."""
+    say(text)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
