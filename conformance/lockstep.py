@@ -115,12 +115,13 @@ class _Party:
 class _Group:
     """The subjects of one dialect with the reference and the model they are held to."""
 
-    def __init__(self, release: str, subjects: list[_Party], directory: Path) -> None:
+    def __init__(self, release: str, subjects: list[_Party], directory: Path, *, model: bool) -> None:
         self.dialect = dialect_of(release)
         self.reference = _Party(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
-        self.model = Model(release)
+        self.model = Model(release) if model else None
         self.subjects = subjects
         self.situation = Situation(release)
+        self.exercised: Counter[str] = Counter()
         self.observation = Observation(OK, None)
         self.file: bytes | None = None
 
@@ -138,6 +139,7 @@ class Lockstep:
         releases: dialects to run the reference in even without a subject.
         excuse: decides about a difference: True lets the party leave the example, False raises.
         attribute: count which clauses the steps exercise.
+        model: hold the reference to the abstract model.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class Lockstep:
         releases: Iterable[str] = (),
         excuse: Callable[[Divergence], bool] = lambda _: False,
         attribute: bool = True,
+        model: bool = True,
     ) -> None:
         self.excuse = excuse
         self.attribute = attribute
@@ -159,10 +162,12 @@ class Lockstep:
         for party in parties:
             release = party.implementation.release
             by_dialect.setdefault(dialect_of(release).index_rules, (release, []))[1].append(party)
-        self.groups = [_Group(release, members, scratch) for _, (release, members) in sorted(by_dialect.items())]
+        self.groups = [
+            _Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
+        ]
         self._parties = [*parties, *(group.reference for group in self.groups)]
         for group in self.groups:
-            self.tally.clauses[group.dialect.index_rules] = Counter()
+            self.tally.clauses[group.dialect.index_rules] = group.exercised
         self._name = ""
 
     @property
@@ -202,7 +207,8 @@ class Lockstep:
         for party in self._parties:
             party.begin()
         for group in self.groups:
-            group.model.begin()
+            if group.model is not None:
+                group.model.begin()
             group.situation.begin()
             group.observation = Observation(OK, None)
             group.file = None
@@ -241,7 +247,7 @@ class Lockstep:
 
     def _step(self, group: _Group, operation: Operation, before: str) -> None:
         reference = group.reference
-        prediction = group.model.perform(operation, file_bytes=group.file)
+        prediction = None if group.model is None else group.model.perform(operation, file_bytes=group.file)
         if operation.name in FILE_OPERATIONS:
             for party in (reference, *group.subjects):
                 damage(party.directory / before, operation.name, operation.args)
@@ -255,9 +261,8 @@ class Lockstep:
         group.file = file = reference.file.read()
         group.observation = observation
         group.situation.follow(operation, observation)
-        group_clauses = self.tally.clauses[group.dialect.index_rules]
         for clause in clauses:
-            group_clauses[clause] += 1
+            group.exercised[clause] += 1
         if prediction is not None:
             self._hold_reference_to_model(group, operation, prediction, clauses)
         if operation.name in FILE_OPERATIONS:

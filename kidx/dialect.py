@@ -8,7 +8,7 @@ section 0: every value is an id whose meaning is written beside it here, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, Literal
 
 IndexRules = Literal["X1", "X2", "X3", "X4", "X5", "X6"]
@@ -18,7 +18,7 @@ MaxLookup = Literal["M0", "M1", "M2"]
 Shutdown = Literal["C1", "C2", "C3"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialect:
     """The behaviours of one release.
 
@@ -44,32 +44,32 @@ class Dialect:
 
     # What follows from the columns. Each property names one observable behaviour.
 
-    @property
+    @cached_property
     def version(self) -> tuple[int, ...]:
         """The release as numbers, for ordering."""
         return version_of(self.release)
 
-    @property
+    @cached_property
     def scala_texts(self) -> bool:
         """Exceptions carry the texts of the Scala classes: ``requirement failed: ``, full stops (X1, X2)."""
         return self.index in ("X1", "X2")
 
-    @property
+    @cached_property
     def position_mismatch_is_state(self) -> bool:
         """A position that does not fit the entries is an IllegalState, not an InvalidArgument (OI-6; X3+)."""
         return not self.scala_texts
 
-    @property
+    @cached_property
     def unmapped_trim_is_noop(self) -> bool:
         """``trim_to_valid_size`` does nothing once unmapped (AI-16; X4+)."""
         return self.index in ("X4", "X5", "X6")
 
-    @property
+    @cached_property
     def close_trims(self) -> bool:
         """``close`` trims the file to its entries before unmapping it (X1–X5)."""
         return self.index != "X6"
 
-    @property
+    @cached_property
     def resize_unmaps_first(self) -> bool:
         """``resize`` gives up the old mapping before it sets the length (KAFKA-19390; AI-25).
 
@@ -77,29 +77,34 @@ class Dialect:
         """
         return self.unmapped_trim_is_noop and self.release not in ("4.0.1", "4.1.0")
 
-    @property
+    @cached_property
     def index_rules(self) -> str:
         """Two releases of the same text behave alike in everything that an index object shows."""
         return self.index if self.resize_unmaps_first or self.index != "X4" else "X4a"
 
-    @property
+    @cached_property
     def unmapped_flush_is_noop(self) -> bool:
         """``flush`` does nothing once unmapped (AI-19; X6)."""
         return self.index == "X6"
 
-    @property
+    @cached_property
+    def flush_syncs_file(self) -> bool:
+        """``flush`` also syncs the file, so that a changed length is durable (AI-23, KAFKA-20979; X6)."""
+        return self.index == "X6"
+
+    @cached_property
     def strict_txn_version(self) -> bool:
         """Any version but 0 in a ``.txnindex`` is refused, negative ones included (TX-7; X6)."""
         return self.index == "X6"
 
-    @property
+    @cached_property
     def txn_text_has_version(self) -> bool:
         """``AbortedTxn(version=0, …)`` in texts (TX-12; up to X5)."""
         return self.index != "X6"
 
     # Segments (KAFKA_BEHAVIOUR.md section 6).
 
-    @property
+    @cached_property
     def segment_rules(self) -> str:
         """Two releases of the same text behave alike in everything that a segment shows."""
         columns = (
@@ -122,133 +127,133 @@ class Dialect:
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
 
-    @property
+    @cached_property
     def append_per_batch(self) -> bool:
         """Each batch of an append call may add an index entry (SEG-4); before, one call added one at most (SEG-3)."""
         return self.append == "A2"
 
-    @property
+    @cached_property
     def maximum_is_two_fields(self) -> bool:
         """Largest timestamp and its offset are read and forgotten apart (SEG-6; up to 2.8)."""
         return self.version < (3, 0)
 
-    @property
+    @cached_property
     def truncation_reloads_in_two_steps(self) -> bool:
         """``truncate_to`` believes the last time entry before it scans the log (SEG-38; the Scala class, up to 3.6)."""
         return self.version < (3, 7)
 
-    @property
+    @cached_property
     def translates_to_base_offset(self) -> bool:
         """Offset translation and reads name the batch's base offset (SEG-50)."""
         return self.translate == "base"
 
-    @property
+    @cached_property
     def searches_by_base_offset(self) -> bool:
         """Offsets are searched for by base offset; before, by last offset (SEG-51; from 4.1)."""
         return self.version >= (4, 1)
 
-    @property
+    @cached_property
     def streams_timestamp_search(self) -> bool:
         """A search by timestamp decompresses only as far as it has to (FR-1; 4.4)."""
         return self.version >= (4, 4)
 
-    @property
+    @cached_property
     def close_loads_indexes(self) -> bool:
         """Closing, deleting and renaming a segment open its indexes first (SEG-24; C1)."""
         return self.shutdown == "C1"
 
-    @property
+    @cached_property
     def close_finishes_segment(self) -> bool:
         """``close`` appends the last time entry and trims the log (SEG-24; C1, C2)."""
         return self.shutdown != "C3"
 
-    @property
+    @cached_property
     def close_reports_errors(self) -> bool:
         """``close`` lets an I/O error through (SEG-24, KAFKA-19221); closing once more is harmless."""
         return self.version >= (4, 0, 1)
 
-    @property
+    @cached_property
     def segment_text(self) -> Literal["time", "option", "plain"]:
         """How a segment names itself in errors: ``largestTime=5``, ``…=Some(5)`` (from 2.7), ``…=5`` (from 3.7)."""
         if self.version < (2, 7):
             return "time"
         return "option" if self.version < (3, 7) else "plain"
 
-    @property
+    @cached_property
     def offset_metadata_gap(self) -> str:
         """What stands between offset and segment in errors: ``(offset=1 segment=…``; nothing in 3.5."""
         if self.scala_texts:
             return " "
         return "" if self.version < (3, 6) else ", "
 
-    @property
+    @cached_property
     def recover_ignores_epoch_zero(self) -> bool:
         """``recover`` does not note a leader epoch of 0 (SEG-31, KAFKA-10432)."""
         return self.version < (2, 6, 1)
 
-    @property
+    @cached_property
     def empty_transactions_complete(self) -> bool:
         """A marker without a transaction before it completes one that is as long as itself (up to 2.7)."""
         return self.version < (2, 8)
 
-    @property
+    @cached_property
     def recover_fences_markers(self) -> bool:
         """Replicated markers with an old epoch are refused, as a client's are (2.4.0)."""
         return self.version < (2, 4, 1)
 
     # Logs (sections 6.3 and 8); asked for by :mod:`kidx.log`.
 
-    @property
+    @cached_property
     def follower_skips_newer_epochs(self) -> bool:
         """A follower appends no batch of an epoch newer than the one it fetches in (KAFKA-18723)."""
         return self.append_per_batch
 
-    @property
+    @cached_property
     def refuses_unknown_targets(self) -> bool:
         """A broker refuses a negative target that it does not know (LO-15; from 3.9)."""
         return self.version >= (3, 9)
 
-    @property
+    @cached_property
     def loading_recovers_epochs(self) -> bool:
         """A segment recovered because of its index files also tells its leader epochs (SEG-35; from 3.0)."""
         return self.version >= (3, 0)
 
-    @property
+    @cached_property
     def loading_cuts_epochs_at_start(self) -> bool:
         """Loading moves the first epoch to the log start; from 3.0 only to its checkpoint, which may be smaller."""
         return self.version < (3, 0)
 
-    @property
+    @cached_property
     def deleting_all_forgets_epochs(self) -> bool:
         """Loading a log that ends before its start also empties the epochs (from 2.8)."""
         return self.version >= (2, 8)
 
-    @property
+    @cached_property
     def recovery_moves_recovery_point(self) -> bool:
         """After loading, everything counts as flushed even if the shutdown was not clean (up to 2.7)."""
         return self.version < (2, 8)
 
-    @property
+    @cached_property
     def idle_truncation_cuts_epochs(self) -> bool:
         """Truncating behind the end still removes epochs that begin there (from 2.7)."""
         return self.version >= (2, 7)
 
-    @property
+    @cached_property
     def full_truncation_keeps_high_watermark(self) -> bool:
         """After a full truncation to a larger offset, the high watermark stays before the log (2.4.0)."""
         return self.version < (2, 4, 1)
 
-    @property
+    @cached_property
     def full_truncation_moves_recovery_point(self) -> bool:
         """After a full truncation to a larger offset, that is the recovery point too (2.4.1 to 2.6)."""
         return (2, 4, 1) <= self.version < (2, 7)
 
-    @property
+    @cached_property
     def retention_starts_with_start_offset(self) -> bool:
         """Retention goes by start offset, size and time in this order; before, in the opposite one (from 3.0)."""
         return self.version >= (3, 0)
 
-    @property
+    @cached_property
     def shutdown_flushes_empty_segment(self) -> bool:
         """A clean shutdown flushes an active segment without records too, which opens its indexes (from 3.4)."""
         return self.version >= (3, 4)

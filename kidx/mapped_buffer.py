@@ -7,10 +7,10 @@ entry lands, even after an operation failed half way. The rules here are those o
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 
 from kidx.errors import BufferOverflowError, InvalidArgumentError, OutOfBoundsError, ReadOnlyError
+from kidx.java_numbers import INT_MAX
 
 
 class MappedBuffer:
@@ -20,17 +20,28 @@ class MappedBuffer:
         descriptor: an open file; it may be closed once this returns.
         length: bytes to map; 0 is fine.
         writable: map read-write and shared, else read-only.
+        name: what errors call the file; may be changed when the file moves.
+
+    Raises:
+        InvalidArgumentError: more than 2**31 - 1 bytes, which Java cannot map at once.
+        OSError: the file cannot be mapped.
     """
 
-    __slots__ = ("data", "limit", "position", "writable")
+    __slots__ = ("data", "limit", "name", "position", "writable")
 
-    def __init__(self, descriptor: int, length: int, *, writable: bool) -> None:
+    def __init__(self, descriptor: int, length: int, *, writable: bool, name: str) -> None:
+        if length > INT_MAX:
+            raise InvalidArgumentError(
+                f"{name}: {length} bytes are more than the {INT_MAX} that can be mapped",
+                "Size exceeds Integer.MAX_VALUE",
+            )
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         # An empty mapping does not exist on POSIX; Java has one, and nothing can be read from it.
         self.data: mmap.mmap | bytearray = mmap.mmap(descriptor, length, access=access) if length else bytearray()
         self.limit = length
         self.position = 0
         self.writable = writable
+        self.name = name
 
     def seek(self, position: int) -> None:
         """Moves the cursor (``Buffer.position(int)``).
@@ -39,10 +50,13 @@ class MappedBuffer:
             InvalidArgumentError: ``position`` is not within ``0 .. limit``.
         """
         if position > self.limit:
-            raise InvalidArgumentError(f"newPosition > limit: ({position} > {self.limit})")
+            raise self._no_position(position, f"newPosition > limit: ({position} > {self.limit})")
         if position < 0:
-            raise InvalidArgumentError(f"newPosition < 0: ({position} < 0)")
+            raise self._no_position(position, f"newPosition < 0: ({position} < 0)")
         self.position = position
+
+    def _no_position(self, position: int, kafka_message: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"{self.name}: position {position} is not within 0..{self.limit}", kafka_message)
 
     def put(self, codec: struct.Struct, value: int) -> None:
         """Writes one field at the cursor and moves the cursor behind it (``putInt``, ``putLong``).
@@ -50,14 +64,20 @@ class MappedBuffer:
         Raises:
             ReadOnlyError: the file is mapped read-only.
             BufferOverflowError: fewer bytes are left than the field needs; nothing is written.
+            InvalidArgumentError: the field cannot hold the value (Java's types rule that out); the cursor stays.
         """
         if not self.writable:
-            raise ReadOnlyError("the index is mapped read-only", None)
+            raise ReadOnlyError(f"{self.name} is mapped read-only; {value} cannot be written", None)
         position = self.position
         end = position + codec.size
         if end > self.limit:
-            raise BufferOverflowError(f"{codec.size} bytes at {position} do not fit in {self.limit}", None)
-        codec.pack_into(self.data, position, value)
+            raise BufferOverflowError(
+                f"{self.name}: {value} takes {codec.size} bytes at {position} and does not fit in {self.limit}", None
+            )
+        try:
+            codec.pack_into(self.data, position, value)
+        except struct.error:
+            raise InvalidArgumentError(f"{self.name}: {value} is no signed number of {codec.size} bytes") from None
         self.position = end
 
     def get(self, codec: struct.Struct, position: int) -> int:
@@ -67,7 +87,9 @@ class MappedBuffer:
             OutOfBoundsError: the field does not lie within ``0 .. limit``.
         """
         if position < 0 or position + codec.size > self.limit:
-            raise OutOfBoundsError(f"{codec.size} bytes at {position} are not within 0..{self.limit}", None)
+            raise OutOfBoundsError(
+                f"{self.name}: {codec.size} bytes at {position} are not within 0..{self.limit}", None
+            )
         value: int = codec.unpack_from(self.data, position)[0]
         return value
 
@@ -80,22 +102,3 @@ class MappedBuffer:
         """Unmaps the file."""
         if self.limit:
             self.data.close()  # type: ignore[union-attr]
-
-
-def open_and_map(path: str | os.PathLike[str], *, writable: bool, set_length: int | None = None) -> MappedBuffer:
-    """Opens a file as ``RandomAccessFile`` does, sets its length if asked to, and maps all of it.
-
-    ``writable`` creates a missing file ("rw"); the mapping outlives the descriptor, which is closed again.
-
-    Raises:
-        OSError: the file cannot be opened, resized or mapped.
-    """
-    descriptor = os.open(path, (os.O_RDWR | os.O_CREAT) if writable else os.O_RDONLY, 0o666)
-    try:
-        if set_length is None:
-            set_length = os.fstat(descriptor).st_size
-        else:
-            os.ftruncate(descriptor, set_length)
-        return MappedBuffer(descriptor, set_length, writable=writable)
-    finally:
-        os.close(descriptor)

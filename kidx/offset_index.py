@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 from kidx.abstract_index import AbstractIndex
 from kidx.entries import OffsetPosition
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
-from kidx.java_numbers import to_int
+from kidx.java_numbers import INT_MAX, INT_MIN, to_int
 from kidx.layout import OFFSET_INDEX
+from kidx.search import warm_search
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.layout import Layout
     from kidx.mapped_buffer import MappedBuffer
-    from kidx.search import ProbeCallback
+    from kidx.search import ProbeCallback, Search
 
 _OFFSET = OFFSET_INDEX.codec("relative_offset")
 _OFFSET_AT = OFFSET_INDEX.field("relative_offset").offset
@@ -72,7 +73,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         """Appends an entry; the checks come in Kafka's order (OI-3).
 
         Raises:
-            InvalidArgumentError: the index is full.
+            InvalidArgumentError: the index is full, or ``position`` is no Java ``int``.
             InvalidOffsetError: ``offset`` does not exceed the last one.
             IndexOffsetOverflowError: ``offset`` does not fit relative to the base.
             ReadOnlyError: the file is mapped read-only.
@@ -89,6 +90,8 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
                 self._out_of_order_text(offset),
             )
         relative = self.relative_offset(offset)
+        if not INT_MIN <= position <= INT_MAX:
+            raise InvalidArgumentError(f"{self.path}: position {position} is not within {INT_MIN}..{INT_MAX}")
         buffer = self._mapped()
         buffer.put(_OFFSET, relative)
         buffer.put(_POSITION, position)
@@ -115,19 +118,22 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             return IllegalStateError(message, text)
         return InvalidArgumentError(message, f"{self._requirement}{text}.")
 
-    def lookup(self, target: int, probe: ProbeCallback | None = None) -> OffsetPosition:
+    def lookup(
+        self, target: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
+    ) -> OffsetPosition:
         """The entry with the largest offset ≤ ``target``; ``(base_offset, 0)`` if there is none (OI-7).
 
         Args:
             target: an offset.
             probe: told of every comparison, see :class:`kidx.search.Probe`.
+            search: :func:`kidx.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
             ClosedError: the index is closed.
             OutOfBoundsError: the file has been cut below its entries (AI-11).
         """
         buffer = self._mapped()
-        slot, _ = self._bounds(_OFFSET, _OFFSET_AT, target, offsets=True, probe=probe)
+        slot, _ = self._bounds(_OFFSET, _OFFSET_AT, target, offsets=True, probe=probe, search=search)
         return OffsetPosition(self.base_offset, 0) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, target: int, probe: ProbeCallback | None = None) -> OffsetPosition | None:

@@ -59,6 +59,10 @@ class Keys(NamedTuple):
         return self._replace(read=read)
 
 
+Search = Callable[[Keys, int, int], tuple[int, int]]
+"""Finds both bounds of a target among the keys of that many entries: ``warm_search`` or ``plain_search``."""
+
+
 def warm_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
     """Both bounds of ``target``, looking at the warm section first (AI-31, AI-32).
 

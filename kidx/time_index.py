@@ -9,12 +9,13 @@ from kidx.abstract_index import AbstractIndex
 from kidx.entries import TimestampOffset
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
 from kidx.layout import TIME_INDEX
+from kidx.search import warm_search
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.layout import Layout
     from kidx.mapped_buffer import MappedBuffer
-    from kidx.search import ProbeCallback
+    from kidx.search import ProbeCallback, Search
 
 _TIMESTAMP = TIME_INDEX.codec("timestamp")
 _TIMESTAMP_AT = TIME_INDEX.field("timestamp").offset
@@ -135,19 +136,22 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             f" to {self.path.absolute()}{end}"
         )
 
-    def lookup(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset:
+    def lookup(
+        self, timestamp: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
+    ) -> TimestampOffset:
         """The entry with the largest timestamp ≤ ``timestamp``; ``(-1, base_offset)`` if there is none (TI-7).
 
         Args:
             timestamp: milliseconds.
             probe: told of every comparison, see :class:`kidx.search.Probe`.
+            search: :func:`kidx.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
             ClosedError: the index is closed.
             OutOfBoundsError: the file has been cut below its entries (AI-11).
         """
         buffer = self._mapped()
-        slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe)
+        slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe, search=search)
         return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset | None:

@@ -6,7 +6,10 @@ none.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -78,15 +81,20 @@ class TransactionIndex:
 
     def _open(self) -> int:
         flags = (os.O_RDWR | os.O_CREAT) if self.writable else os.O_RDONLY
-        self._descriptor = os.open(self.path, flags, 0o666)
-        self._position = os.fstat(self._descriptor).st_size
-        return self._descriptor
+        descriptor = os.open(self.path, flags, 0o666)
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self.path))
+        self._descriptor, self._position = descriptor, status.st_size
+        return descriptor
 
     def append(self, txn: AbortedTxn) -> None:
         """Appends a record; opens or creates the file if need be, also after ``close``.
 
         Raises:
-            InvalidArgumentError: its last offset does not exceed the one appended before (TX-3).
+            InvalidArgumentError: its last offset does not exceed the one appended before (TX-3), or a field is no
+                Java ``long``.
             ReadOnlyError: opened with ``writable=False``.
             OSError: the file cannot be created or written.
         """
@@ -99,9 +107,16 @@ class TransactionIndex:
             )
         if not self.writable:
             raise ReadOnlyError(f"{self.path} is open read-only")
+        try:
+            record = _RECORD.pack(_CURRENT_VERSION, *txn)
+        except struct.error:
+            raise InvalidArgumentError(f"{self.path}: {txn} does not fit in numbers of 64 bits") from None
         self._last_offset = txn.last_offset
         descriptor = self._open() if self._descriptor is None else self._descriptor
-        self._position += os.pwrite(descriptor, _RECORD.pack(_CURRENT_VERSION, *txn), self._position)
+        while record:
+            written = os.pwrite(descriptor, record, self._position)
+            self._position += written
+            record = record[written:]
 
     def _records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
         """Byte position, version and content of every whole record, in file order."""

@@ -81,7 +81,10 @@ class IndexMachine(RuleBasedStateMachine):
 
     def do(self, name: str, *arguments: Any) -> Observation | None:
         """Everybody performs an operation. None where there is no party at all (the benchmark's baseline)."""
-        return self.lockstep.perform(Operation(name, arguments)) if self.lockstep.groups else None
+        if self.lockstep.groups:
+            return self.lockstep.perform(Operation(name, arguments))
+        self.lockstep.tally.steps += 1
+        return None
 
     @property
     def state(self) -> State | None:

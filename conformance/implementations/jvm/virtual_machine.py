@@ -26,6 +26,7 @@ OPTIONS = (
     "-XX:+UseSerialGC",  # two cores, one of them ours
     "-XX:-UsePerfData",  # no /tmp/hsperfdata file
     "-Xrs",  # Ctrl-C stays Python's
+    "-XX:-StackTraceInThrowable",  # a refusal is an outcome; its stack trace would cost more than the operation
     "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times
 )
 

@@ -5,7 +5,10 @@ import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Finds what a class has instead of assuming it: between 2.4 and 4.4 Kafka's index classes went from Scala to Java,
@@ -26,17 +29,29 @@ final class Members {
         throw new ClassNotFoundException("none of " + Arrays.toString(names));
     }
 
+    private record Key(Class<?> type, String name, int parameters) {}
+
+    // Asking a class for its methods copies them all: too slow to do it again for every option and every list.
+    private static final Map<Key, Optional<Method>> FOUND = new ConcurrentHashMap<>();
+
     /** A method of that name and number of parameters, declared here or above, whatever its visibility; or null. */
     static Method methodOrNull(Class<?> type, String name, int parameters) {
+        return FOUND.computeIfAbsent(new Key(type, name, parameters), Members::find).orElse(null);
+    }
+
+    private static Optional<Method> find(Key key) {
+        Class<?> type = key.type();
+        String name = key.name();
+        int parameters = key.parameters();
         for (Class<?> at = type; at != null; at = at.getSuperclass()) {
             for (Method method : at.getDeclaredMethods()) {
                 if (method.getName().equals(name) && method.getParameterCount() == parameters && !method.isBridge()) {
                     method.setAccessible(true);
-                    return method;
+                    return Optional.of(method);
                 }
             }
         }
-        return null;
+        return Optional.empty();
     }
 
     static Method method(Class<?> type, String name, int parameters) {
