@@ -25,7 +25,7 @@ TEST_COMMANDS = {"pytest", "ruff", "mypy", "coverage", "python"}
 
 def main() -> int:
     """Sets up what the command needs and replaces this process by it."""
-    if len(sys.argv) < 2:  # noqa: PLR2004
+    if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)  # noqa: T201
         return 2
     if sys.version_info < (3, 11):  # noqa: UP036 -- this file is what an old Python runs first
@@ -42,6 +42,7 @@ def main() -> int:
     os.environ["KIDX_WHEEL"] = "1"  # tests check that they do not test the source tree
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"
     os.execv(executable, [str(executable), *arguments])  # noqa: S606
+    return 0  # never reached
 
 
 def set_up(extras: str) -> None:
@@ -62,7 +63,7 @@ def set_up(extras: str) -> None:
     wheel = next(wheels.glob("kidx-*.whl"))
     pip("install", "--force-reinstall", "--no-deps", str(wheel))
     pip("install", f"kidx[{extras}] @ {wheel.as_uri()}")
-    same = [line for line in installed if line.startswith(wanted.split()[0])]
+    same = [line for line in installed if line.startswith(wanted.split(maxsplit=1)[0])]
     mark.write_text("".join([*same, wanted]))
 
 

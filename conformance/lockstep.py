@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.attribution import Situation, clauses_of, is_observed_only
 from conformance.implementations.model import UNKNOWN, Model
 from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from conformance.watched_file import WatchedFile, damage
 from kidx.dialect import dialect_of
@@ -283,10 +284,13 @@ class Lockstep:
             party.active = False
             return
         mine, theirs = expected.outcome, actual.outcome
+        speaks_kafka = party.implementation.speaks_kafka
         pairs = {
-            "outcome": (mine[:2], theirs[:2]),
-            "text": (mine.text, theirs.text) if party.implementation.speaks_kafka else (None, None),
-            "state": (expected.state, actual.state),
+            # What went wrong with somebody's program is told in the text of its failure.
+            "outcome": (mine[:2], theirs if theirs.error == FAILURE else theirs[:2]),
+            "text": (mine.text, theirs.text) if speaks_kafka else (None, None),
+            # Who is not Kafka need not tell its state, of a closed index for instance; the file speaks for it.
+            "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
             "bytes": (file, content),
         }
         self._diverged(party, operation, "kidx", pairs, clauses)

@@ -105,7 +105,7 @@ class Operation(NamedTuple):
             ValueError: there is no such operation, or its arguments are not the ones in :func:`every_signature`.
         """
         name = data.get("op")
-        if name not in every_signature():
+        if not isinstance(name, str) or name not in every_signature():
             raise ValueError(f"unknown operation {name!r}")
         names = every_signature()[name]
         given = set(data) - {"op"}

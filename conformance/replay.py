@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
+from conformance.operations import FILE_OPERATIONS
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, TraceError
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.kafka.fetch import Progress
-    from conformance.lockstep import Divergence
+    from conformance.lockstep import Divergence, Lockstep
     from conformance.operations import Observation, Operation
 
 
@@ -35,14 +38,15 @@ def find_trace(name: str, directories: Iterable[Path]) -> Trace:
         TraceError: there is none, or it cannot be read.
     """
     path = Path(name)
-    if path.exists() or path.suffix == ".json":
+    if os.path.lexists(path) or path.suffix == ".json":
         if path.is_dir():
             raise TraceError(f"{path} is a directory, not a trace")
         return Trace.load(path)
-    found = [file for directory in directories for file in sorted(directory.rglob(f"*{name}.json"))]
-    if not found:
-        raise TraceError(f"no trace {name!r}: neither a file nor the id of one that was recorded here")
-    return Trace.load(found[0])
+    for directory in directories:
+        for file in sorted(directory.rglob("*.json")):
+            if name in (file.stem, file.stem.rpartition("-")[2]):
+                return Trace.load(file)
+    raise TraceError(f"no trace {name!r}: neither a file nor the id of one that was recorded here")
 
 
 def replay(
@@ -62,8 +66,8 @@ def replay(
         progress: told while jars are being fetched.
 
     Raises:
-        TraceError: its machine is unknown.
-        ToolError: an implementation cannot be had here.
+        TraceError: its machine is unknown, or a step makes no sense there.
+        ToolError: an implementation cannot be had here, or does not have one of the operations.
     """
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
@@ -71,14 +75,61 @@ def replay(
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
-        lockstep.begin()
-        number = -1
+        done = 0
+
+        def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
+            nonlocal done
+            _refuse_unsupported(lockstep, number)
+            tell(number, operation, seen, None)
+            done = number + 1
+
         try:
-            for number, operation in enumerate(trace.operations):
-                tell(number, operation, lockstep.perform(operation), None)
+            perform_all(lockstep, trace.operations, tell_and_count)
         except DivergenceError as error:
-            tell(number, trace.operations[number], None, error.divergence)
-            return Replayed("FAILED", error.divergence, number + 1)
-        finally:
-            lockstep.end()
+            tell(done, trace.operations[done], None, error.divergence)
+            return Replayed("FAILED", error.divergence, done + 1)
+        except (TypeError, ValueError, LookupError) as error:
+            # Only a trace that no machine has recorded gets here: check_steps knows the steps of an index best.
+            raise TraceError(
+                f"step {done + 1} of the trace, {trace.operations[done]}, cannot be performed: {error!r}"
+            ) from error
     return Replayed("FIXED", None, len(trace.operations))
+
+
+def perform_all(
+    lockstep: Lockstep,
+    operations: Iterable[Operation],
+    tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
+) -> None:
+    """One example, made of these operations; directories are compared where the machines do.
+
+    Raises:
+        DivergenceError: somebody differs.
+    """
+    closed = True
+    lockstep.begin()
+    try:
+        for number, operation in enumerate(operations):
+            seen = lockstep.perform(operation)
+            closed = operation.name not in _OPENING and (closed or operation.name in _CLOSING)
+            if closed or operation.name in _MOVING:
+                lockstep.compare_directories()
+            tell(number, operation, seen)
+    finally:
+        lockstep.end()
+
+
+# The machines compare directories when an index has been let go of or moved: an open one may keep files of its own.
+_OPENING = frozenset({"open"})
+_CLOSING = frozenset({"close", "crash", "delete"}) | FILE_OPERATIONS
+_MOVING = frozenset({"rename"})
+
+
+def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
+    """Who does not have an operation has left, and is not FIXED.
+
+    Raises:
+        ToolError: somebody does not have the operation of this step.
+    """
+    for party, operation in lockstep.tally.unsupported:
+        raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")

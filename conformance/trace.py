@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
+from conformance.trace_steps import StepError, check_steps
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
@@ -106,7 +107,7 @@ class Trace:
             document = json.loads(Path(path).read_text("utf-8"))
         except OSError as error:
             raise TraceError(f"the trace {path} cannot be read: {error.strerror or error}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TraceError(f"the trace {path} is no JSON: {error}") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise TraceError(f"{path} is no trace: its format is not {FORMAT!r}")
@@ -114,16 +115,46 @@ class Trace:
             found = document.get("version")
             raise TraceError(f"{path} is a trace of version {found!r}; this program reads version {VERSION}")
         try:
-            return cls(
-                document["machine"],
-                document["release"],
-                tuple(Operation.from_json(step) for step in document["steps"]),
-                document.get("failure"),
-                document.get("title", ""),
-                document.get("made_by", {}),
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise TraceError(f"the trace {path} is not complete: {error}") from error
+            return _from_json(document)
+        except ValueError as error:
+            raise TraceError(f"the trace {path} cannot be performed: {error}") from error
+
+
+_MEMBERS: Final[dict[str, tuple[type | tuple[type, ...], Any]]] = {
+    "machine": (str, None),
+    "release": (str, None),
+    "steps": (list, None),
+    "failure": ((dict, type(None)), None),
+    "title": (str, ""),
+    "made_by": (dict, {}),
+}
+"""The members of the document: of which type they are, and what stands for those that may be missing."""
+
+
+def _from_json(document: Json) -> Trace:
+    """A trace from its document.
+
+    Raises:
+        ValueError: a member is missing or of another type, or a step cannot be performed.
+    """
+    members = {name: document.get(name, default) for name, (_, default) in _MEMBERS.items()}
+    for name, (types, _) in _MEMBERS.items():
+        if not isinstance(members[name], types):
+            raise StepError(f"{name} is {'missing' if name not in document else repr(members[name])}")
+    steps = members["steps"]
+    for number, step in enumerate(steps, start=1):
+        if not isinstance(step, dict) or not isinstance(step.get("op"), str):
+            raise StepError(f"step {number} is {step!r}, no operation")
+    operations = tuple(Operation.from_json(step) for step in steps)
+    check_steps(members["machine"], operations)
+    return Trace(
+        members["machine"],
+        members["release"],
+        operations,
+        members["failure"],
+        members["title"],
+        members["made_by"],
+    )
 
 
 def failure_json(divergence: Divergence) -> Json:

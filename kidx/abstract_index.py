@@ -149,7 +149,9 @@ class AbstractIndex(ABC, Generic[Entry]):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        # What was closed or deleted inside the block needs no close, and X1–X3 would refuse it (AI-16).
+        if self._mmap is not None:
+            self.close()
 
     def __repr__(self) -> str:
         return (

@@ -114,6 +114,7 @@ class Dialect:
             self.shutdown,
             self.segment_text,
             self.offset_metadata_gap,
+            *self.other_control_types,
         )
         switches = (
             self.maximum_is_two_fields,
@@ -124,6 +125,7 @@ class Dialect:
             self.recover_ignores_epoch_zero,
             self.empty_transactions_complete,
             self.recover_fences_markers,
+            self.markers_are_generated,
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
 
@@ -136,6 +138,11 @@ class Dialect:
     def maximum_is_two_fields(self) -> bool:
         """Largest timestamp and its offset are read and forgotten apart (SEG-6; up to 2.8)."""
         return self.version < (3, 0)
+
+    @cached_property
+    def maximum_may_look_unknown(self) -> bool:
+        """A pair (-1, -1) read from a damaged time index counts as not read yet: pairs compare by value (3.0–3.6)."""
+        return (3, 0) <= self.version < (3, 7)
 
     @cached_property
     def truncation_reloads_in_two_steps(self) -> bool:
@@ -197,6 +204,21 @@ class Dialect:
         return self.version < (2, 8)
 
     @cached_property
+    def markers_are_generated(self) -> bool:
+        """A transaction marker cut short is no damage but a failure: generated code reads it (from 4.1)."""
+        return self.version >= (4, 1)
+
+    @cached_property
+    def other_control_types(self) -> tuple[str, ...]:
+        """Names of the control records that are no transaction markers, from number 2 on."""
+        if self.version < (2, 7):
+            return ()
+        if self.version < (3, 0):
+            return ("QUORUM_REASSIGNMENT", "LEADER_CHANGE")
+        names = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
+        return names if self.version < (3, 8) else (*names, "KRAFT_VERSION", "KRAFT_VOTERS")
+
+    @cached_property
     def recover_fences_markers(self) -> bool:
         """Replicated markers with an old epoch are refused, as a client's are (2.4.0)."""
         return self.version < (2, 4, 1)
@@ -235,8 +257,13 @@ class Dialect:
 
     @cached_property
     def idle_truncation_cuts_epochs(self) -> bool:
-        """Truncating behind the end still removes epochs that begin there (from 2.7)."""
-        return self.version >= (2, 7)
+        """Truncating behind the end still removes epochs that begin there (from 2.6)."""
+        return self.version >= (2, 6)
+
+    @cached_property
+    def start_moves_other_offsets(self) -> bool:
+        """High watermark and recovery point are never before the log start (from 2.4.1)."""
+        return self.version >= (2, 4, 1)
 
     @cached_property
     def full_truncation_keeps_high_watermark(self) -> bool:
@@ -247,6 +274,16 @@ class Dialect:
     def full_truncation_moves_recovery_point(self) -> bool:
         """After a full truncation to a larger offset, that is the recovery point too (2.4.1 to 2.6)."""
         return (2, 4, 1) <= self.version < (2, 7)
+
+    @cached_property
+    def search_start_survives_truncation(self) -> bool:
+        """A search by timestamp begins where the log start once was, also after a truncation before it (LG-21; 3.5)."""
+        return (3, 5) <= self.version < (3, 6)
+
+    @cached_property
+    def truncation_looks_for_transactions(self) -> bool:
+        """Truncating can fail half way because of a transaction that it cuts off (LG-11; up to 2.6)."""
+        return self.version < (2, 7)
 
     @cached_property
     def retention_starts_with_start_offset(self) -> bool:

@@ -67,8 +67,8 @@ def warm_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
     """Both bounds of ``target``, looking at the warm section first (AI-31, AI-32).
 
     Returns:
-        ``(lower, upper)``: slots, -1 for "none". Kafka's upper bound of a key that is equal to the very first key
-        compared with nothing is the *next* slot, not that one (AI-33).
+        ``(lower, upper)``: slots, -1 for "none". The halving never compares the slot it begins with, so the upper
+        bound of a target equal to the very first key is the *next* slot, not that one (AI-43).
     """
     if entries == 0:
         return -1, -1

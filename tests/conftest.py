@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
 from functools import cache
 
 import pytest
@@ -21,7 +20,6 @@ settings.register_profile(
 settings.load_profile("kidx")
 
 TIERS = ("jvm", "broker", "spark")
-_skipped: Counter[tuple[str, str]] = Counter()
 
 
 def pytest_addoption(parser):
@@ -63,12 +61,12 @@ def pytest_runtest_setup(item):
             continue
         if tier in required(item.config):
             pytest.fail(f"the {tier} tier is required and cannot run: {reason}", pytrace=False)
-        _skipped[tier, reason] += 1
         pytest.skip(f"the {tier} tier cannot run: {reason}")
 
 
 def pytest_terminal_summary(terminalreporter):
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "tier cannot run" in str(report.longrepr)]
+    reports = terminalreporter.stats.get("skipped", [])
+    skipped = [report for report in reports if "tier cannot run" in str(report.longrepr)]
     if skipped:
         terminalreporter.write_sep("!", f"{len(skipped)} tests of whole tiers did NOT run", red=True, bold=True)
         for reason in sorted({str(report.longrepr[2]) for report in skipped}):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.attribution.rules import Row
 from conformance.clauses import load_clauses
+from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
@@ -79,13 +79,18 @@ class SegmentStep(NamedTuple):
     files: tuple[bytes | None, ...]
 
 
+class Row(NamedTuple):
+    """One line of the table; the columns are those of :class:`conformance.attribution.rules.Row`."""
+
+    clause: str
+    operations: str
+    results: str
+    why: str
+    holds: Callable[[SegmentStep], bool] | None = None
+
+
 def _entries(index: IndexState | None) -> int:
     return 0 if index is None else index.entries
-
-
-def _indexed(step: SegmentStep) -> int:
-    """Offset index entries that the step added."""
-    return _entries(step.now.offset_index) - _entries(step.was.offset_index)
 
 
 def _grew(step: SegmentStep) -> bool:
@@ -104,6 +109,7 @@ def _opened(index: IndexState | None) -> bool:
     return index is not None
 
 
+_NO_LIMIT = INT_MAX - 8
 _READS = "translate_offset read_segment read_next_offset find_offset"
 
 # fmt: off
@@ -116,8 +122,10 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-2d", "append_records", "offset_overflow", "the time index would not exist", lambda s: _created(s, 2)),
     Row("SEG-2e", "append_records", "offset_overflow", "the time index would exist",
         lambda s: not _opened(s.was.time_index)),
-    Row("SEG-3", "append_records", "ok", "another number of entries, or another key", lambda s: _indexed(s) > 0),
-    Row("SEG-4", "append_records", "ok", "another number of entries, or another key", lambda s: _indexed(s) > 0),
+    Row("SEG-3", "append_records", "ok invalid_offset invalid_argument", "the entries, or what is counted",
+        _grew),
+    Row("SEG-4", "append_records", "ok invalid_offset invalid_argument", "the entries, or what is counted",
+        _grew),
     Row("SEG-5", "append_records recover_segment", "ok", "key or position of the entry",
         lambda s: _entries(s.now.offset_index) > 0 and _changed(s, 1)),
     Row("SEG-6", "append_records", "ok", "the maximum is part of the state",
@@ -144,10 +152,26 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-24d", "close_segment", "ok", "closing a closed log would fail", lambda s: s.before.closed),
     Row("SEG-25", "append_records resize_indexes truncate_segment", "ok", "the length of an index file",
         lambda s: _changed(s, 1) or _changed(s, 2)),
+    Row("SEG-28a", "rename_segment close_handlers", "ok", "an index would be missing",
+        lambda s: s.was.offset_index is None or s.was.time_index is None),
+    Row("SEG-28a", "delete_segment rename_segment", "invalid_argument", "the operation would succeed"),
+    Row("SEG-28b", "rename_segment delete_segment close_handlers", "ok", "an index would be created",
+        lambda s: s.was.offset_index is None or s.was.time_index is None),
+    Row("SEG-29", "close_handlers", "ok", "a file would change"),
+    Row("SEG-32a", "recover_segment", "ok", "there would be no record", lambda s: _changed(s, 3)),
+    Row("SEG-32b", "recover_segment", "ok", "there would be a record", lambda s: s.now.size > 0),
+    Row("SEG-39", "recover_segment", "producer_fenced coordinator_fenced", "the recovery would go on"),
+    Row("SEG-41", "recover_segment", "invalid_txn_state", "the recovery would go on, or the log be cut"),
+    Row("SEG-42", "recover_segment", "ok", "the batch would be cut as well, or the recovery fail",
+        lambda s: s.now.size < s.was.size),
+    Row("SEG-43", "recover_segment", "buffer_underflow", "the recovery would go on"),
+    Row("SEG-44", "largest_timestamp truncate_segment should_roll", "ok", "the maximum is part of the state",
+        lambda s: s.now.maximum is None and s.now.time_index is not None),
+    Row("SEG-45", "truncate_segment", "corrupt_record invalid_record io", "the maximum is part of the state"),
     Row("SEG-30", "recover_segment", "ok", "the bytes cut, or what is in the files"),
     Row("SEG-33", "recover_segment", "invalid_offset", "the recovery would go on"),
     Row("SEG-34", "recover_segment", "ok", "an index would not be full",
-        lambda s: _opened(s.now.offset_index) and s.now.offset_index.entries == s.now.offset_index.max_entries),
+        lambda s: s.now.offset_index is not None and s.now.offset_index.entries == s.now.offset_index.max_entries),
     Row("SEG-36", "largest_timestamp", "ok", "the answer would not be the file's time",
         lambda s: s.outcome.value == s.args[0] and s.was.size > 0),
     Row("SEG-37", "open_segment", "ok", "entries and last entry of the index are part of the state",
@@ -163,17 +187,36 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-51", "translate_offset read_segment truncate_segment", "ok", "another batch", lambda s: s.was.size > 0),
     Row("SEG-52", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
     Row("SEG-53", "largest_timestamp", "ok", "the answer"),
+
+    # What other chapters say of the parts of a segment.
+    Row("TX-15", "update_txn_index", "ok", "a record, or none", lambda s: _changed(s, 3) == bool(s.args[3])),
+    Row("TX-15", "recover_segment", "ok", "the records", lambda s: _changed(s, 3)),
+    Row("LZ-1", "append_records", "ok", "an index would be missing, or open before", lambda s: _created(s, 1)),
+    Row("LZ-1", "open_segment", "ok", "an index would be open", lambda s: s.now.offset_index is None),
+    Row("LZ-3a", "close_segment rename_segment close_handlers", "ok", "an index would be missing",
+        lambda s: s.was.offset_index is None),
+    Row("LZ-3b", "close_segment rename_segment delete_segment close_handlers", "ok", "an index would be created",
+        lambda s: s.was.offset_index is None),
+    Row("FR-1", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
+    Row("FR-1b", "find_offset", "invalid_record", "there would be an answer", lambda s: s.args[2] < _NO_LIMIT),
+    Row("FR-3", "truncate_segment", "ok", "the maximum is part of the state", lambda s: s.now.maximum is not None),
+    Row("RB-1", "recover_segment", "ok", "the batch would be cut", lambda s: s.now.size > 0),
+    Row("RB-2", "recover_segment read_next_offset translate_offset", "ok", "sizes and last offsets of batches",
+        lambda s: s.now.size > 0),
+    Row("RB-3", "find_offset", "ok", "the timestamp of the answer", lambda s: s.outcome.value is not None),
+    Row("RB-4", "recover_segment", "ok", "what is cut", lambda s: s.now.size < s.was.size),
+    Row("RB-4", _READS, "corrupt_record", "there would be an answer"),
 )
 # fmt: on
 
-Rules = dict[tuple[str, str | None], tuple[tuple[str, Callable[[Any], bool] | None], ...]]
+Rules = dict[tuple[str, str | None], tuple[tuple[str, Callable[[SegmentStep], bool] | None], ...]]
 
 
 @cache
 def _rules_for(release: str) -> Rules:
     """The rows that hold in a release, keyed by operation and error, what is only observed first."""
     catalogue = load_clauses()
-    found: dict[tuple[str, str | None], list[tuple[str, Callable[[Any], bool] | None]]] = {}
+    found: dict[tuple[str, str | None], list[tuple[str, Callable[[SegmentStep], bool] | None]]] = {}
     for row in sorted(ROWS, key=lambda row: catalogue[row.clause].level == "MUST"):
         if not catalogue[row.clause].applies_to(release):
             continue

@@ -51,7 +51,7 @@ def fetch_command(
         raise ToolError(f"there is no group {group!r}; there are {', '.join(GROUPS)}")
     for name in chosen_releases([release]):
         with show_progress(f"Kafka {name}") as progress:
-            fetched = fetch_release(name, group, progress=progress)  # type: ignore[arg-type]
+            fetched = fetch_release(name, group, progress=progress)
         said = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
         document = {"release": name, "jars": [str(jar) for jar in fetched.jars], "new": fetched.new_jars}
         typer.echo(json.dumps(document) if as_json else f"{said} {fetched.directory}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from platformdirs import user_state_path
+from rich.console import Console
 
 from conformance.errors import ToolError
 from conformance.kafka.releases import RELEASES, load_release, newest
@@ -23,6 +24,10 @@ ImplementationOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Also what was not exercised.")]
+
+
+_WIDE = 120
+"""Columns of a log file."""
 
 
 def print_version(wanted: bool) -> None:
@@ -55,6 +60,12 @@ def chosen_machines(names: list[str] | None) -> tuple[str, ...]:
         if name not in MACHINES:
             raise ToolError(f"there is no machine {name!r}; there are {', '.join(MACHINES)}")
     return tuple(dict.fromkeys(names)) if names else tuple(MACHINES)
+
+
+def plain_console() -> Console:
+    """Standard output; as wide as a table needs where it is not a terminal."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDE)
 
 
 def state_directory() -> Path:

@@ -19,7 +19,7 @@ from conformance.commands.options import (
 )
 from conformance.kafka.progress import show_progress
 from conformance.replay import find_trace, replay
-from conformance.report.divergence import show
+from conformance.report.divergence import in_words, show
 from conformance.trace import failure_json
 
 if TYPE_CHECKING:
@@ -76,11 +76,14 @@ def _line(number: int, step: Operation, seen: Observation | None, difference: Di
     if difference is None:
         return f"  {number + 1:3}  {step}  →  {seen.outcome if seen is not None else ''}"
     failure = failure_json(difference)
+    expected, actual = failure["expected"], failure["actual"]
+    if failure["aspects"][0] == "outcome":
+        expected, actual = in_words(expected), in_words(actual)
     against = "the model" if difference.against == "model" else "expected"
     return "\n".join(
         (
             f"> {number + 1:3}  {step}",
-            f"       {against:9} {show(failure['expected'])}",
-            f"       {'actual':9} {show(failure['actual'])}   ({difference.party}, {', '.join(difference.aspects)})",
+            f"       {against:9} {show(expected)}",
+            f"       {'actual':9} {show(actual)}   ({difference.party}, {', '.join(difference.aspects)})",
         )
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from conformance.campaign import Plan, run
 from conformance.commands.options import (
@@ -20,9 +19,11 @@ from conformance.commands.options import (
     VerboseOption,
     chosen_machines,
     chosen_releases,
+    plain_console,
     state_directory,
 )
 from conformance.errors import ToolError
+from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 from conformance.profiles import PROFILES
 from conformance.report.ndjson import NdjsonWriter
@@ -64,6 +65,8 @@ def run_command(
     """
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
     _check_required(require, implementations)
+    for specification in implementations:
+        parse_spec(specification)  # a slip of the pen shows before anything is written
     plan = Plan(
         chosen_releases(kafka),
         implementations,
@@ -81,7 +84,7 @@ def run_command(
         if report is not None:
             sinks.append(stack.enter_context(NdjsonWriter(report)))
         if not as_json:
-            sinks.append(stack.enter_context(TerminalWriter(Console(), quiet=quiet, verbose=verbose)))
+            sinks.append(stack.enter_context(TerminalWriter(plain_console(), quiet=quiet, verbose=verbose)))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
         def tell(event: Event) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Index = OffsetIndex | TimeIndex | TransactionIndex
 
+_NOTHING_OPEN = Outcome("closed")
+
 
 class ReferenceIndex:
     """kidx's own index classes (see :class:`conformance.implementations.protocol`).
@@ -51,8 +53,11 @@ class ReferenceIndex:
     def perform(self, operation: Operation) -> Observation:
         """See the protocol."""
         name, arguments = operation
+        call = self._open if name == "open" else self._calls.get(name)
+        if call is None:
+            return Observation(_NOTHING_OPEN, None)
         try:
-            value = (self._open if name == "open" else self._calls[name])(*arguments)
+            value = call(*arguments)
             outcome = OK if value is None else Outcome(None, value)
         except KidxError as error:
             text = error.kafka_message

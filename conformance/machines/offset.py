@@ -25,7 +25,7 @@ class OffsetMachine(MappedIndexMachine):
 
     @initialize(base_offset=strategies.base_offsets(), start=strategies.starts(OFFSET_INDEX.size))
     def begin(self, base_offset: int, start: Start) -> None:
-        """Creates the file, and fills one in six past the warm section."""
+        """Creates the file, mostly with entries in it; one in six past the warm section."""
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
             self.do("bulk_append", base_offset, 0, start.step, 100, start.prefill)
@@ -54,13 +54,33 @@ class OffsetMachine(MappedIndexMachine):
         """Asks how far a fetch of some size may reach."""
         self.do("fetch_upper_bound", self.view.column(aim, 0), to_int(self.view.column(aim, 1)), size)
 
+    @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
+    def fetch_up_to_equal_positions(self, count: int, size: int) -> None:
+        """Appends entries of one position and asks for a fetch that ends there: which one answers (AI-36)?
+
+        By chance positions are equal often enough, and fetches end at one often enough, but hardly ever the same one.
+        """
+        offset, position = self.view.column(_LAST, 0), to_int(self.view.column(_LAST, 1) + 1)
+        if offset + count > LONG_MAX:
+            return
+        self.do("bulk_append", offset + 1, position, 1, 0, count)
+        self.do("fetch_upper_bound", offset, to_int(position - size), size)
+
     @rule(
         how=closings(),
         calls=calls_on_closed("offset", ".index"),
         damages=damages_of("offset"),
         opening=openings(),
+        limit=strategies.limits(OFFSET_INDEX.size),
+        check=st.booleans(),
     )
-    def reopen(self, how: str, calls: list[Operation], damages: list[Operation], opening: str) -> None:
-        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
+    def reopen(
+        self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, check: bool
+    ) -> None:
+        """Closes or crashes, damages the file, and opens it again, read-write or read-only.
+
+        Every other time it is checked at once, as a broker that loads its segments does: any later, and what the
+        damage did may have been cut off or appended to.
+        """
         self.close_and_damage(how, calls, damages)
-        self.open(opening)
+        self.open_again(opening, limit, check)

@@ -25,7 +25,7 @@ class TimeMachine(MappedIndexMachine):
 
     @initialize(base_offset=strategies.base_offsets(), start=strategies.starts(TIME_INDEX.size))
     def begin(self, base_offset: int, start: Start) -> None:
-        """Creates the file, and fills one in six past the warm section."""
+        """Creates the file, mostly with entries in it; one in six past the warm section."""
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
             self.do("bulk_maybe_append", 0, base_offset, start.step, 1, start.prefill)
@@ -64,13 +64,33 @@ class TimeMachine(MappedIndexMachine):
             return
         self.do("bulk_maybe_append", timestamp + gap, offset + offset_gap, gap, offset_gap, count)
 
+    @rule(count=st.sampled_from((2, 3, 5)))
+    def truncate_to_equal_offsets(self, count: int) -> None:
+        """Appends entries of one offset and truncates to it: what is left depends on which of them is met (AI-36).
+
+        By chance offsets are equal often enough, but hardly ever are they still there when one is truncated to.
+        """
+        timestamp, offset = self.view.column(_LAST, 0), to_long(self.view.column(_LAST, 1) + 1)
+        if timestamp + count > LONG_MAX:
+            return
+        self.do("bulk_maybe_append", timestamp + 1, offset, 1, 0, count)
+        self.do("truncate_to", offset)
+
     @rule(
         how=closings(),
         calls=calls_on_closed("time", ".timeindex"),
         damages=damages_of("time"),
         opening=openings(),
+        limit=strategies.limits(TIME_INDEX.size),
+        check=st.booleans(),
     )
-    def reopen(self, how: str, calls: list[Operation], damages: list[Operation], opening: str) -> None:
-        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
+    def reopen(
+        self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, check: bool
+    ) -> None:
+        """Closes or crashes, damages the file, and opens it again, read-write or read-only.
+
+        Every other time it is checked at once, as a broker that loads its segments does: any later, and what the
+        damage did may have been cut off or appended to.
+        """
         self.close_and_damage(how, calls, damages)
-        self.open(opening)
+        self.open_again(opening, limit, check)

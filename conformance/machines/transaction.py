@@ -21,10 +21,13 @@ class TransactionMachine(IndexMachine):
     kind = "transaction"
     suffix = ".txnindex"
 
-    @initialize(base_offset=st.sampled_from((0, 0, 10, 5_000_000_000)))
-    def begin(self, base_offset: int) -> None:
-        """Opens the index; no file exists before the first append (TX-2)."""
+    @initialize(base_offset=st.sampled_from((0, 0, 10, 5_000_000_000)), prefill=st.sampled_from((0, 0, 1, 3)))
+    def begin(self, base_offset: int, prefill: int) -> None:
+        """Opens the index; no file exists before the first append (TX-2). Half of all examples have records then."""
         self.create(base_offset, 0)
+        for producer_id in range(prefill):
+            first = base_offset + 10 * producer_id
+            self.do("append_aborted", producer_id, first, first + 9, first + 10)
 
     @rule(
         producer_id=strategies.producers(), gap=_DISTANCES, span=_DISTANCES, stable=st.sampled_from((1, 0, -1, -5, 9))
@@ -55,11 +58,18 @@ class TransactionMachine(IndexMachine):
         """The operations without arguments."""
         self.do(name)
 
-    @rule(how=closings(), calls=calls_on_closed("transaction", ".txnindex"), damages=damages_of("transaction"))
-    def reopen(self, how: str, calls: list[Operation], damages: list[Operation]) -> None:
-        """Closes or crashes, damages the file, and opens it again."""
+    @rule(
+        how=closings(),
+        calls=calls_on_closed("transaction", ".txnindex"),
+        damages=damages_of("transaction"),
+        check=st.booleans(),
+    )
+    def reopen(self, how: str, calls: list[Operation], damages: list[Operation], check: bool) -> None:
+        """Closes or crashes, damages the file, and opens it again; every other time it is checked at once."""
         self.close_and_damage(how, calls, damages)
         self.open("read-write")
+        if check:
+            self.do("sanity_check")
 
 
 def _offset(value: int) -> int:

@@ -26,12 +26,24 @@ def describe(event: Diverged) -> str:
         )
     else:
         lines.append(f"  differs in   {', '.join(failure['aspects'])}")
+    if failure["aspects"][0] == "outcome":
+        expected, actual = in_words(expected), in_words(actual)
     lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", "  steps"]
     last = failure["step"]
     for number, step in enumerate(event.steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
     return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
+
+
+def in_words(outcome: Any) -> Any:
+    """An outcome as a trace has it (error kind, value, perhaps a text): the kind and the text, or the value."""
+    if not isinstance(outcome, list) or len(outcome) < 2:
+        return outcome
+    error, value, *text = outcome
+    if error is None:
+        return value
+    return f"{error}: {text[0]}" if text and text[0] else error
 
 
 def show(value: Any) -> str:

@@ -31,9 +31,16 @@ class NdjsonWriter:
             raise ToolError(f"the report {self.path} cannot be written: {error.strerror or error}") from error
 
     def __call__(self, event: Event) -> None:
-        """Writes one event."""
-        self._file.write(json.dumps(event.to_json(), separators=(",", ":")) + "\n")
-        self._file.flush()
+        """Writes one event.
+
+        Raises:
+            ToolError: the disk is full, for instance.
+        """
+        try:
+            self._file.write(json.dumps(event.to_json(), separators=(",", ":")) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise ToolError(f"the report {self.path} cannot be written: {error.strerror or error}") from error
 
     def __enter__(self) -> Self:
         return self

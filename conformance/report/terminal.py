@@ -101,8 +101,9 @@ class TerminalWriter:
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("release", "impl", "machine"):
-            table.add_column(heading, no_wrap=True)
+        table.add_column("release", no_wrap=True)
+        table.add_column("impl", overflow="fold", max_width=36)
+        table.add_column("machine", no_wrap=True)
         for heading in ("examples", "steps", "steps/s", "diverged", "clauses", "not run"):
             table.add_column(heading, justify="right", no_wrap=True)
         for result in self._results:

@@ -16,9 +16,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.errors import CacheError, ToolError
+from conformance.errors import ToolError
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
-from conformance.kafka.cache import cache_directory
+from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.fetch import tool_jar
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _compiled() -> Path:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
-        raise CacheError(f"the cache {target.parent} cannot be written: {error.strerror or error}") from error
+        raise cache_error(error, cache_directory()) from error
     return target
 
 

@@ -1,0 +1,200 @@
+"""Batches to append: what is interesting about them, and why. Plural names, as in :mod:`conformance.strategies`.
+
+A batch is drawn as a :class:`BatchPlan` before anybody knows which offset and timestamp come next, and made into bytes
+when the rule runs. What stands first in a list is what examples shrink to.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hypothesis import strategies as st
+
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.records import (
+    Codec,
+    ControlRecordType,
+    EndTransactionMarker,
+    TimestampType,
+    build_batch,
+    empty_batch,
+    end_transaction_marker,
+)
+
+PRODUCER_ROLES: Final = (
+    *("none",) * 6,
+    *("idempotent",) * 2,
+    *("transactional",) * 4,
+    *("abort",) * 2,
+    *("commit",) * 2,
+    "odd marker",
+)
+"""Whose batch it is: nobody's, or a producer's outside, inside or at the end of a transaction."""
+
+ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
+    (b"\x00\x00\x00\x00", b"\x00\x00"),
+    (b"\x00\x00\x00\x00", b"\xff\xff\x00\x00\x00\x00"),
+    (b"\x00\x00\x00\x00", None),
+    (b"\x00\x00\x00\x02", b"\x00\x00\x00\x00\x00\x00"),
+    (b"\x00\x00\x00\x63", b"\x00\x00\x00\x00\x00\x00"),
+    (b"\xff\xff\x00\x00", b"\x00\x00\x00\x00\x00\x00"),
+    (b"\x00\x05\x00\x00", b"\x00\x05\x00\x00\x00\x00\x09"),
+    (b"\x00", b"\x00\x00\x00\x00\x00\x00"),
+    (None, None),
+)
+"""Keys and values of control records that are no transaction markers, or from another time; checksums are right."""
+
+MAX_BATCHES: Final = 8
+"""Batches a call: a produce request has one, a follower's fetch several, and A1 and A2 part from two on."""
+
+
+class BatchPlan(NamedTuple):
+    """A batch without its place in the log.
+
+    Attributes:
+        gap: offsets between the last one and this batch's first; 0 is dense, negative goes back.
+        steps: offset distances between its records, one a record; the first is from the batch's base.
+        ages: timestamps of its records relative to the largest one so far, milliseconds; None for none at all.
+        stamped: LogAppendTime: the batch's timestamp is the first record's.
+        codec, magic, value_size: how it is stored.
+        role: one of :data:`PRODUCER_ROLES`.
+        producer_id, producer_epoch, coordinator_epoch: of the producer or the marker.
+        leader_epoch: of the batch.
+        lie: what the header adds to the largest timestamp.
+        empty: compaction has removed its records.
+    """
+
+    gap: int = 0
+    steps: tuple[int, ...] = (0,)
+    ages: tuple[int | None, ...] = (1,)
+    stamped: bool = False
+    codec: Codec = Codec.NONE
+    magic: int = 2
+    value_size: int = 0
+    role: str = "none"
+    producer_id: int = 1
+    producer_epoch: int = 0
+    coordinator_epoch: int = 0
+    leader_epoch: int = -1
+    lie: int = 0
+    empty: bool = False
+
+    def to_bytes(self, next_offset: int, largest_timestamp: int) -> bytes:
+        """The batch behind ``next_offset``; its timestamps are counted from ``largest_timestamp``."""
+        base = min(max(next_offset + self.gap, 0), LONG_MAX - INT_MAX)
+        offsets, offset = [], base
+        for number, step in enumerate(self.steps):
+            offset += step if number == 0 else max(step, 1)
+            offsets.append(offset)
+        timestamps = [-1 if age is None else max(largest_timestamp + age, 0) for age in self.ages]
+        owned = self.role != "none" and self.magic == 2
+        producer_id, producer_epoch = (self.producer_id, self.producer_epoch) if owned else (-1, -1)
+        if owned and self.role in ("abort", "commit"):
+            kind = ControlRecordType.ABORT if self.role == "abort" else ControlRecordType.COMMIT
+            return end_transaction_marker(
+                EndTransactionMarker(kind, self.coordinator_epoch),
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                offset=base,
+                timestamp=timestamps[0],
+                partition_leader_epoch=self.leader_epoch,
+            )
+        if owned and self.role == "odd marker":
+            key, content = ODD_MARKERS[self.value_size % len(ODD_MARKERS)]
+            return build_batch(
+                [(timestamps[0], key, content)],
+                base_offset=base,
+                codec=self.codec,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                is_transactional=True,
+                is_control=True,
+            )
+        stamp_type = TimestampType.LOG_APPEND_TIME if self.stamped else TimestampType.CREATE_TIME
+        if self.empty and self.magic == 2:
+            return empty_batch(base, offsets[-1], timestamp=timestamps[0], timestamp_type=stamp_type)
+        value = bytes(range(256)) * (self.value_size // 256 + 1)
+        codec = Codec.NONE if self.magic < 2 and self.codec is Codec.ZSTD else self.codec
+        headline = timestamps[0] if self.stamped else max(timestamps)
+        return build_batch(
+            [(timestamp, None, value[: self.value_size]) for timestamp in timestamps],
+            base_offset=base,
+            offsets=offsets,
+            magic=self.magic,
+            codec=codec,
+            timestamp_type=stamp_type,
+            log_append_time=headline,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0 if owned else -1,
+            is_transactional=owned and self.role == "transactional",
+            partition_leader_epoch=self.leader_epoch,
+            max_timestamp=max(headline + self.lie, -1) if self.lie else None,
+        )
+
+
+def ages() -> st.SearchStrategy[int | None]:
+    """Timestamps relative to the largest: growing, equal (the earlier one keeps the entry), going back, none."""
+    return st.sampled_from((1, 1, 1, 0, 5, 1000, -1, -3, -1000, None))
+
+
+def offset_gaps() -> st.SearchStrategy[int]:
+    """Offsets before a batch: dense, compacted, and rarely going back or out of the segment's range (SEG-2, SEG-12)."""
+    # One call in ten meets an odd one; more of them, and every second segment would soon take nothing any more.
+    odd = (-1, -2, -100, INT_MAX // 2, INT_MAX - 10, INT_MAX)
+    return st.sampled_from((0,) * 120 + (1, 2, 5, 100) * 8 + odd)
+
+
+def plain_plans() -> st.SearchStrategy[BatchPlan]:
+    """Uncompressed batches of one to three records that only timestamps and sizes set apart."""
+    return st.builds(
+        lambda gap, stamps, size: BatchPlan(gap, (0,) + (1,) * (len(stamps) - 1), tuple(stamps), value_size=size),
+        offset_gaps(),
+        st.lists(ages(), min_size=1, max_size=3),
+        st.sampled_from((0, 0, 10, 100, 600)),
+    )
+
+
+def rich_plans() -> st.SearchStrategy[BatchPlan]:
+    """Batches of every format, codec and owner, with gaps inside."""
+    records = st.lists(st.tuples(st.sampled_from((1, 1, 2, 7)), ages()), min_size=1, max_size=5)
+    return st.builds(
+        lambda records, **rest: BatchPlan(
+            steps=tuple(step for step, _ in records), ages=tuple(age for _, age in records), **rest
+        ),
+        records,
+        gap=offset_gaps(),
+        stamped=st.sampled_from((False, False, True)),
+        codec=st.sampled_from(tuple(Codec)),
+        magic=st.sampled_from((2, 2, 2, 2, 1, 0)),
+        value_size=st.sampled_from((0, 1, 2, 3, 4, 5, 6, 7, 8, 100, 600)),
+        role=st.sampled_from(PRODUCER_ROLES),
+        producer_id=st.sampled_from((1, 2, 3)),
+        producer_epoch=st.sampled_from((0, 0, 0, 1)),
+        coordinator_epoch=st.sampled_from((0, 0, 0, 1)),
+        leader_epoch=st.sampled_from((-1, 0, 1, 5)),
+        lie=st.sampled_from((0, 0, 0, 0, 10, -10)),
+        empty=st.sampled_from((False, False, False, True)),
+    )
+
+
+def batch_plans() -> st.SearchStrategy[BatchPlan]:
+    """One batch, plain or rich."""
+    return plain_plans() | rich_plans()
+
+
+@st.composite
+def transactions(draw: st.DrawFn) -> tuple[BatchPlan, ...]:
+    """What producers write in a row: batches of two that overlap, and their ends."""
+    steps = draw(st.lists(st.sampled_from(("transactional", "abort", "commit", "idempotent")), min_size=2, max_size=6))
+    return tuple(
+        BatchPlan(
+            role=role, producer_id=draw(st.sampled_from((1, 2))), codec=draw(st.sampled_from((Codec.NONE, Codec.LZ4)))
+        )
+        for role in steps
+    )
+
+
+def calls() -> st.SearchStrategy[tuple[BatchPlan, ...]]:
+    """The batches of one append call."""
+    return st.lists(batch_plans(), min_size=1, max_size=MAX_BATCHES).map(tuple) | transactions()

@@ -1,0 +1,78 @@
+"""Record batches as plain data, so that a trace says what was appended and needs no bytes.
+
+A batch is a JSON object; only ``records`` has to be there::
+
+    {"base": 10, "records": [[0, 1000], [2, 900, 50]], "epoch": 3, "codec": "gzip", "magic": 2,
+     "producer": [7, 0, 0], "transactional": true, "max_timestamp": 2000, "log_append_time": 5000}
+    {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
+
+A record is ``[offset - base, timestamp(, bytes of value)]``; a producer is id, epoch and first sequence number;
+``max_timestamp`` makes the header say something else than the truth, and ``log_append_time`` marks the batch as stamped
+by a broker. A marker ends a transaction: its record is a control record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from kidx.records import (
+    Codec,
+    ControlRecordType,
+    EndTransactionMarker,
+    TimestampType,
+    build_batch,
+    end_transaction_marker,
+)
+
+Batch = Mapping[str, Any]
+"""A batch as described above."""
+
+_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+_MARKERS: Final = {"abort": ControlRecordType.ABORT, "commit": ControlRecordType.COMMIT}
+_VALUE: Final = bytes(range(256)) * 16
+
+
+def encode(batches: Iterable[Batch]) -> bytes:
+    """The bytes of the batches, one after another, as a producer or a leader would send them."""
+    return b"".join(_encode(json.dumps(batch, sort_keys=True)) for batch in batches)
+
+
+@lru_cache(maxsize=4096)
+def _encode(text: str) -> bytes:
+    batch = json.loads(text)
+    producer_id, producer_epoch, sequence = batch.get("producer", (-1, -1, -1))
+    base = batch.get("base", 0)
+    stamped = batch.get("log_append_time")
+    if "marker" in batch:
+        return end_transaction_marker(
+            EndTransactionMarker(_MARKERS[batch["marker"]]),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            offset=base,
+            timestamp=batch["records"][0][1],
+            partition_leader_epoch=batch.get("epoch", -1),
+        )
+    records = [(record[1], None, _VALUE[: record[2]] if len(record) > 2 else b"") for record in batch["records"]]
+    return build_batch(
+        records,
+        base_offset=base,
+        magic=batch.get("magic", 2),
+        codec=_CODECS[batch.get("codec", "none")],
+        timestamp_type=TimestampType.CREATE_TIME if stamped is None else TimestampType.LOG_APPEND_TIME,
+        log_append_time=-1 if stamped is None else stamped,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        is_transactional=batch.get("transactional", False),
+        partition_leader_epoch=batch.get("epoch", -1),
+        offsets=[base + record[0] for record in batch["records"]],
+        max_timestamp=batch.get("max_timestamp"),
+    )
+
+
+def is_marker(batches: Iterable[Batch]) -> bool:
+    """Whether a transaction coordinator wrote one of them, and not a client."""
+    return any("marker" in batch for batch in batches)

@@ -1,0 +1,38 @@
+"""``conformance smoke``: is the adapter itself sane, before anybody blames the implementation."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases
+from conformance.errors import ToolError
+from conformance.smoke import smoke
+
+
+def smoke_command(
+    implementation: Annotated[
+        str, typer.Option("-i", "--implementation", metavar="IMPL", help="exec:COMMAND or python:MODULE:FACTORY.")
+    ],
+    kafka: ReleaseOption = None,
+    deadline: Annotated[float, typer.Option(min=0.1, help="Seconds for each reply.")] = 10.0,
+    as_json: JsonOption = False,
+) -> int:
+    """Look at an adapter: does it start, answer, write where it is told, and stop.
+
+    Exit code 0: sane, 1: not sane, 2: it could not be started.
+
+    Example: `conformance smoke -i exec:./my-index`
+    """
+    releases = chosen_releases(kafka)
+    if len(releases) > 1:
+        raise ToolError("smoke looks at one release at a time")
+    report = smoke(implementation, release=releases[0], deadline=deadline)
+    if as_json:
+        typer.echo(json.dumps(report.to_json()))
+    else:
+        for line in report.lines():
+            typer.echo(line)
+    return report.exit_code

@@ -1,0 +1,35 @@
+"""Two states field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+
+def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Name and both values of every field that differs; nested ones with the names that lead to them.
+
+    Where one side has no state at all the name is empty, or that of the field that has none.
+    """
+    if old is None or new is None or not hasattr(old, "_asdict"):
+        yield prefix, old, new
+        return
+    for name, mine in old._asdict().items():
+        theirs = getattr(new, name)
+        if mine != theirs:
+            yield from differing_fields(mine, theirs, f"{prefix}.{name}" if prefix else name)
+
+
+def with_fields_of(state: Any, other: Any, names: Collection[str]) -> Any:
+    """A state with some fields taken from another one, as far as both have them."""
+    if state is None or other is None or not names:
+        return state
+    values = {}
+    for name, value in state._asdict().items():
+        theirs = getattr(other, name)
+        nested = {rest for first, _, rest in (path.partition(".") for path in names) if first == name}
+        if "" in nested:
+            values[name] = theirs
+        elif nested and hasattr(value, "_asdict"):
+            values[name] = with_fields_of(value, theirs, nested)
+    return state._replace(**values)

@@ -1,0 +1,237 @@
+package conformance;
+
+import java.io.File;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** kafka.log.Log, kafka.log.UnifiedLog or o.a.k.storage.internals.log.UnifiedLog, asked for what it has. */
+final class LogAdapter {
+    final LogParts parts;
+    private final Class<?> type;
+    private final Method readableRecords;
+    private final Method appendAsLeader;
+    private final Method appendAsFollower;
+    private final Method fetchOffsetByTimestamp;
+    private final Method truncateFully;
+    private final Method incrementStart;
+    private final Method roll;
+    private final Method flush;
+    private final Members.Reader segments;
+    private final Members.Reader[] offsets = new Members.Reader[5];
+    private final Object clientOrigin;
+    private final Object coordinatorOrigin;
+    private final Object deletion;
+    private Object log;
+    private LogAnswer answer;
+    private Members.Reader segmentBase;
+    private Members.Reader segmentSize;
+
+    LogAdapter(ClassLoader loader, Stage stage) throws Throwable {
+        parts = new LogParts(loader, stage);
+        type = parts.type;
+        readableRecords = Members.method(Members.type(loader,
+            "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"),
+            "readableRecords", 1);
+        appendAsLeader = longest("appendAsLeader");
+        appendAsFollower = longest("appendAsFollower");
+        fetchOffsetByTimestamp = longest("fetchOffsetByTimestamp");
+        truncateFully = longest("truncateFullyAndStartAt");
+        incrementStart = longest("maybeIncrementLogStartOffset");
+        roll = longest("roll");
+        Method forced = Members.methodOrNull(type, "flush", 1);
+        Method plain = Members.methodOrNull(type, "flush", 0);
+        flush = plain != null ? plain : forced;
+        segments = new Members.Reader(type, "logSegments");
+        String[] names = {"logStartOffset", "logEndOffset", "highWatermark", "lastStableOffset", "recoveryPoint"};
+        for (int i = 0; i < names.length; i++)
+            offsets[i] = new Members.Reader(type, names[i]);
+        clientOrigin = origin("Client", true);
+        coordinatorOrigin = origin("Coordinator", false);
+        deletion = deletion(loader);
+    }
+
+    private Method longest(String name) {
+        Method found = null;
+        for (Method method : type.getDeclaredMethods())
+            if (method.getName().equals(name) && !method.isBridge()
+                && (found == null || method.getParameterCount() > found.getParameterCount()))
+                found = method;
+        found.setAccessible(true);
+        return found;
+    }
+
+    /** Who appends: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
+    private Object origin(String name, boolean fromClient) throws Throwable {
+        Class<?> third = appendAsLeader.getParameterTypes()[2];
+        if (third == boolean.class)
+            return fromClient;
+        if (third.isEnum())
+            return constant(third, name);
+        return parts.module(third.getName() + "$" + name + "$");
+    }
+
+    private static Object constant(Class<?> type, String name) {
+        for (Object value : type.getEnumConstants())
+            if (value.toString().equalsIgnoreCase(name) || ((Enum<?>) value).name().equalsIgnoreCase(name))
+                return value;
+        throw new IllegalArgumentException(type.getName() + " has no " + name);
+    }
+
+    private Object deletion(ClassLoader loader) throws Throwable {
+        if (incrementStart.getParameterCount() == 1)
+            return null;
+        Class<?> reason = incrementStart.getParameterTypes()[1];
+        return reason.isEnum() ? constant(reason, "ClientRecordDeletion")
+            : parts.module("kafka.log.ClientRecordDeletion$");
+    }
+
+    void open(File directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
+              boolean clean) throws Throwable {
+        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean);
+    }
+
+    private Object records(byte[] bytes) throws Throwable {
+        return Members.call(readableRecords, null, ByteBuffer.wrap(bytes));
+    }
+
+    void appendAsLeader(byte[] bytes, int epoch, boolean fromClient) throws Throwable {
+        Object[] arguments = new Object[appendAsLeader.getParameterCount()];
+        arguments[0] = records(bytes);
+        arguments[1] = epoch;
+        arguments[2] = fromClient ? clientOrigin : coordinatorOrigin;
+        for (int i = 3; i < arguments.length; i++)
+            arguments[i] = leaderDefault(i);
+        Members.call(appendAsLeader, log, arguments);
+    }
+
+    /** What a caller who says nothing passes: Scala has a method for each, Java's shorter overloads say it. */
+    private Object leaderDefault(int argument) throws Throwable {
+        Method scala = Members.methodOrNull(type, "appendAsLeader$default$" + (argument + 1), 0);
+        if (scala != null)
+            return Members.call(scala, log);
+        Class<?> parameter = appendAsLeader.getParameterTypes()[argument];
+        return switch (parameter.getSimpleName()) {
+            case "RequestLocal" -> Members.call(Members.method(parameter, "noCaching", 0), null);
+            case "VerificationGuard" -> parameter.getField("SENTINEL").get(null);
+            case "short" -> (short) 0;
+            default -> throw new ClassNotFoundException("appendAsLeader wants a " + parameter.getName());
+        };
+    }
+
+    void appendAsFollower(byte[] bytes, int epoch) throws Throwable {
+        if (appendAsFollower.getParameterCount() == 1)
+            Members.call(appendAsFollower, log, records(bytes));
+        else
+            Members.call(appendAsFollower, log, records(bytes), epoch);
+    }
+
+    private Object nothing(Class<?> option) throws Throwable {
+        return option == Optional.class ? Optional.empty() : parts.none();
+    }
+
+    void roll() throws Throwable {
+        Members.call(roll, log, nothing(roll.getParameterTypes()[0]));
+    }
+
+    boolean truncateTo(long offset) throws Throwable {
+        return (Boolean) Members.call(Members.method(type, "truncateTo", 1), log, offset);
+    }
+
+    void truncateFullyAndStartAt(long offset) throws Throwable {
+        if (truncateFully.getParameterCount() == 1)
+            Members.call(truncateFully, log, offset);
+        else
+            Members.call(truncateFully, log, offset, nothing(truncateFully.getParameterTypes()[1]));
+    }
+
+    void incrementStart(long offset) throws Throwable {
+        if (deletion == null)
+            Members.call(incrementStart, log, offset);
+        else
+            Members.call(incrementStart, log, offset, deletion);
+    }
+
+    long deleteOldSegments() throws Throwable {
+        return ((Number) Members.call(Members.method(type, "deleteOldSegments", 0), log)).longValue();
+    }
+
+    long updateHighWatermark(long offset) throws Throwable {
+        return (Long) Members.call(type.getMethod("updateHighWatermark", long.class), log, offset);
+    }
+
+    void assignEpoch(int epoch, long startOffset) throws Throwable {
+        Method assign = Members.methodOrNull(type, "maybeAssignEpochStartOffset", 2);
+        Members.call(assign != null ? assign : Members.method(type, "assignEpochStartOffset", 2), log, epoch, startOffset);
+    }
+
+    /** Closes as LogManager does at shutdown; not prepared, only what the log's own close() does (they part in 4.4). */
+    void close(boolean prepared) throws Throwable {
+        Method prepare = Members.methodOrNull(type, "prepareActiveSegmentForClose", 0);
+        if (prepared && prepare != null)
+            Members.call(prepare, log);
+        if (prepared && flush.getParameterCount() == 0)
+            Members.call(flush, log);
+        else if (prepared)
+            Members.call(flush, log, true);
+        Members.call(Members.method(type, "close", 0), log);
+        log = null;
+    }
+
+    /** Closes files and mappings without writing. */
+    void abandon() {
+        try {
+            Method handlers = Members.methodOrNull(type, "closeHandlers", 0);
+            if (handlers != null)
+                Members.call(handlers, log);
+            else
+                for (Object segment : segments())  // 4.4: a segment's close() is what closeHandlers() was
+                    Members.call(Members.method(segment.getClass(), "close", 0), segment);
+        } catch (Throwable ignored) {
+            // what is abandoned has nothing to say
+        }
+        log = null;
+    }
+
+    private List<Object> segments() throws Throwable {
+        Object all = segments.read(log);
+        return all instanceof Collection<?> collection ? new ArrayList<>(collection) : new ArrayList<>(Options.list(all));
+    }
+
+    /** Adds whether there is an answer, its timestamp, offset and leader epoch (-1 for none). */
+    void fetchOffset(long target, LogReply reply) throws Throwable {
+        Object result = fetchOffsetByTimestamp.getParameterCount() == 1
+            ? Members.call(fetchOffsetByTimestamp, log, target)
+            : Members.call(fetchOffsetByTimestamp, log, target, nothing(fetchOffsetByTimestamp.getParameterTypes()[1]));
+        Object found = answerOf(result);
+        reply.add(found == null ? 0 : 1);
+        if (found != null && (answer == null || !answer.reads(found)))
+            answer = new LogAnswer(found.getClass());
+        for (int i = 0; i < 3; i++)
+            reply.add(found == null ? -1 : answer.field(found, i));
+    }
+
+    private static Object answerOf(Object result) throws Throwable {
+        Method holder = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
+        return Options.get(holder == null ? result : Members.call(holder, result));
+    }
+
+    void state(LogReply reply) throws Throwable {
+        for (Members.Reader offset : offsets)
+            reply.add(offset.readLong(log));
+        List<Object> all = segments();
+        reply.add(all.size());
+        for (Object segment : all) {
+            if (segmentBase == null) {
+                segmentBase = new Members.Reader(segment.getClass(), "baseOffset");
+                segmentSize = new Members.Reader(segment.getClass(), "size");
+            }
+            reply.add(segmentBase.readLong(segment));
+            reply.add(segmentSize.readLong(segment));
+        }
+    }
+}

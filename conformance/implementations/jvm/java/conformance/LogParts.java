@@ -1,0 +1,172 @@
+package conformance;
+
+import java.io.File;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Makes what a log is made of: kafka.log.Log.apply (2.4 - 3.0), kafka.log.UnifiedLog.apply (3.1 - 4.0) and
+ * o.a.k.storage.internals.log.UnifiedLog.create (4.1 and later) take between 10 and 16 arguments, and an argument is
+ * found by its type. Only the order of the offsets (start, recovery point) and the first boolean (clean) is relied on.
+ */
+final class LogParts {
+    private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
+    private static final int A_LONG_TIME_MS = 86_400_000;
+    private static final String MARKER = ".kafka_cleanshutdown";
+
+    final Class<?> type;
+    private final ClassLoader loader;
+    private final Stage stage;
+    private final Method create;
+    private final Class<?> configType;
+
+    LogParts(ClassLoader loader, Stage stage) throws Throwable {
+        this.loader = loader;
+        this.stage = stage;
+        Class<?> log = null;
+        Method factory = null;
+        for (String name : new String[] {"kafka.log.Log", "kafka.log.UnifiedLog", STORAGE + "UnifiedLog"}) {
+            try {
+                log = Members.type(loader, name);
+                factory = factory(log);
+            } catch (ClassNotFoundException notThisOne) {
+                // another era's; storage of 4.0 has a class of the last name that is not the log
+            }
+            if (factory != null)
+                break;
+        }
+        if (factory == null)
+            throw new ClassNotFoundException("no log class that can be made");
+        type = log;
+        create = factory;
+        configType = Members.type(loader, STORAGE + "LogConfig", "kafka.log.LogConfig");
+    }
+
+    /** The static method that makes a log; the one with the most parameters. */
+    private static Method factory(Class<?> log) {
+        Method found = null;
+        for (Method method : log.getDeclaredMethods())
+            if (Modifier.isStatic(method.getModifiers()) && method.getReturnType() == log
+                && (method.getName().equals("apply") || method.getName().equals("create"))
+                && (found == null || method.getParameterCount() > found.getParameterCount()))
+                found = method;
+        return found;
+    }
+
+    /** Whether the release is told by an argument, not by a file, that the last shutdown was clean (2.8 and later). */
+    private boolean toldWhetherClean() {
+        for (Class<?> parameter : create.getParameterTypes())
+            if (parameter == boolean.class)
+                return true;
+        return false;
+    }
+
+    Object open(File directory, Object config, long start, long recoveryPoint, boolean clean) throws Throwable {
+        File marker = new File(directory.getParentFile(), MARKER);
+        if (!toldWhetherClean() && clean)
+            marker.createNewFile();
+        try {
+            Class<?>[] parameters = create.getParameterTypes();
+            Object[] arguments = new Object[parameters.length];
+            int longs = 0;
+            int booleans = 0;
+            for (int i = 0; i < parameters.length; i++) {
+                Class<?> parameter = parameters[i];
+                if (parameter == File.class)
+                    arguments[i] = directory;
+                else if (parameter == long.class)
+                    arguments[i] = longs++ == 0 ? start : recoveryPoint;
+                else if (parameter == int.class)
+                    arguments[i] = A_LONG_TIME_MS;
+                else if (parameter == boolean.class)
+                    arguments[i] = booleans++ == 0 && clean;
+                else if (parameter == configType)
+                    arguments[i] = config;
+                else
+                    arguments[i] = part(parameter);
+            }
+            return Members.call(create, null, arguments);
+        } finally {
+            marker.delete();
+        }
+    }
+
+    private Object part(Class<?> parameter) throws Throwable {
+        switch (parameter.getSimpleName()) {
+            case "Time": return stage.clock(parameter);
+            case "Scheduler": return stage.scheduler(parameter);
+            case "LogOffsetsListener": return stage.deaf(parameter);
+            case "Option": return none();
+            case "Optional": return Optional.empty();
+            case "ConcurrentMap": return new ConcurrentHashMap<>();
+            case "BrokerTopicStats": return topicStats(parameter);
+            case "LogDirFailureChannel": return Members.create(Members.constructor(parameter, 1), 1);
+            case "ProducerStateManagerConfig": return producerConfig(parameter);
+            default: throw new ClassNotFoundException("a log wants a " + parameter.getName());
+        }
+    }
+
+    Object none() throws Throwable {
+        return module("scala.None$");
+    }
+
+    /** The instance of a Scala object. */
+    Object module(String name) throws Throwable {
+        return Class.forName(name, true, loader).getField("MODULE$").get(null);
+    }
+
+    private static Object topicStats(Class<?> type) throws Throwable {
+        Constructor<?> constructor = type.getDeclaredConstructors()[0];
+        for (Constructor<?> other : type.getDeclaredConstructors())
+            if (other.getParameterCount() < constructor.getParameterCount())
+                constructor = other;
+        if (constructor.getParameterCount() == 0)
+            return Members.create(constructor);
+        Object argument = constructor.getParameterTypes()[0] == boolean.class ? (Object) false : Optional.empty();
+        return Members.create(constructor, argument);
+    }
+
+    private static Object producerConfig(Class<?> type) throws Throwable {
+        Constructor<?> constructor = type.getDeclaredConstructors()[0];
+        return constructor.getParameterCount() == 1
+            ? Members.create(constructor, A_LONG_TIME_MS)
+            : Members.create(constructor, A_LONG_TIME_MS, false);
+    }
+
+    /**
+     * A topic's configuration. From 4.0 the smallest segment that the validator allows is a megabyte; Kafka's own tests
+     * have other ways around it in each release, so the field is set.
+     */
+    Object config(Map<String, String> settings, int segmentBytes) throws Throwable {
+        Map<String, String> properties = new HashMap<>(settings);
+        Object config;
+        try {
+            properties.put("segment.bytes", Integer.toString(segmentBytes));
+            config = newConfig(properties);
+        } catch (Exception tooSmall) {
+            properties.remove("segment.bytes");
+            config = newConfig(properties);
+        }
+        Field field = Members.fieldOrNull(configType, "segmentSize");
+        if (field.getType() == int.class)
+            field.setInt(config, segmentBytes);
+        else
+            field.set(config, segmentBytes);
+        return config;
+    }
+
+    private Object newConfig(Map<String, String> properties) throws Throwable {
+        for (Constructor<?> constructor : configType.getDeclaredConstructors())
+            if (constructor.getParameterCount() == 1 && constructor.getParameterTypes()[0] == Map.class)
+                return Members.create(constructor, properties);
+        Object module = module(configType.getName() + "$");
+        Object noOverrides = Members.call(Members.method(module.getClass(), "apply$default$2", 0), module);
+        return Members.create(Members.constructor(configType, 2), properties, noOverrides);
+    }
+}

@@ -1,0 +1,201 @@
+package conformance;
+
+import java.io.Closeable;
+import java.io.File;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Optional;
+
+/** kafka.log.LogSegment (up to 3.6) or o.a.k.storage.internals.log.LogSegment, asked for what it has. */
+final class SegmentAdapter {
+    private static final String[] TXN = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
+
+    final SegmentParts parts;
+    private final Class<?> type;
+    private final SegmentState state;
+    private final Method append;
+    private final Method recover;
+    private final Method read;
+    private final Method translateOffset;
+    private final Method findOffsetByTimestamp;
+    private final Method shouldRoll;
+    private final Field rollJitterMs;
+    private LogAnswer answer;
+    private Members.Reader[] position;
+    private Members.Reader[] fetched;
+    private Members.Reader messageOffset;
+    private Members.Reader relativePosition;
+    private Object segment;
+    private File directory;
+
+    SegmentAdapter(ClassLoader loader, Stage stage) throws Throwable {
+        parts = new SegmentParts(loader, stage);
+        type = parts.type;
+        state = new SegmentState(type);
+        Method perCall = Members.methodOrNull(type, "append", 4);
+        append = perCall != null ? perCall : Members.method(type, "append", 2);
+        recover = Members.method(type, "recover", 2);
+        read = Members.method(type, "read", 4);
+        translateOffset = Members.method(type, "translateOffset", 2);
+        Method bounded = Members.methodOrNull(type, "findOffsetByTimestamp", 3);
+        findOffsetByTimestamp = bounded != null ? bounded : Members.method(type, "findOffsetByTimestamp", 2);
+        shouldRoll = Members.method(type, "shouldRoll", 1);
+        rollJitterMs = Members.fieldOrNull(type, "rollJitterMs");
+    }
+
+    boolean isOpen() {
+        return segment != null;
+    }
+
+    void open(File directory, long baseOffset, int indexInterval, int indexSize, long jitterMs, boolean exists,
+              int initFileSize, boolean preallocate, String suffix) throws Throwable {
+        this.directory = directory;
+        segment = parts.open(directory, baseOffset, indexInterval, indexSize, exists, initFileSize, preallocate, suffix);
+        rollJitterMs.setLong(segment, jitterMs);  // what is drawn at random otherwise
+    }
+
+    void append(byte[] records, long largestOffset, long largestTimestamp, long shallowOffset) throws Throwable {
+        if (append.getParameterCount() == 2)
+            Members.call(append, segment, largestOffset, parts.records(records));
+        else
+            Members.call(append, segment, largestOffset, largestTimestamp, shallowOffset, parts.records(records));
+    }
+
+    long appendFromFile(File file, int start) throws Throwable {
+        Object records = parts.fileRecords(file);
+        try {
+            return ((Number) call("appendFromFile", records, start)).longValue();
+        } finally {
+            ((Closeable) Members.call(Members.method(records.getClass(), "channel", 0), records)).close();
+        }
+    }
+
+    private Object call(String name, Object... arguments) throws Throwable {
+        return Members.call(Members.method(type, name, arguments.length), segment, arguments);
+    }
+
+    void perform(int operation, long a, long b, long c, long d, LogReply reply) throws Throwable {
+        switch (operation) {
+            case SegmentDriver.INACTIVE -> call("onBecomeInactiveSegment");
+            case SegmentDriver.CLOSE -> call("close");
+            case SegmentDriver.CLOSE_HANDLERS ->
+                call(Members.methodOrNull(type, "closeHandlers", 0) != null ? "closeHandlers" : "closeQuietly");
+            case SegmentDriver.RECOVER -> reply.add(((Number) Members.call(recover, segment,
+                parts.producerState(directory), parts.noEpochCache())).longValue());
+            case SegmentDriver.TRUNCATE_TO -> reply.add(((Number) call("truncateTo", a)).longValue());
+            case SegmentDriver.TRANSLATE -> translate(a, (int) b, reply);
+            case SegmentDriver.READ -> read(a, (int) b, c, d != 0, reply);
+            case SegmentDriver.NEXT_OFFSET -> reply.add((Long) call("readNextOffset"));
+            case SegmentDriver.FIND -> find(a, b, (int) c, reply);
+            case SegmentDriver.LARGEST_TIMESTAMP -> {
+                logFile().setLastModified(a);
+                reply.add((Long) call("largestTimestamp"));
+            }
+            case SegmentDriver.HAS_OVERFLOW -> reply.add((Boolean) call("hasOverflow") ? 1 : 0);
+            case SegmentDriver.FLUSH -> call("flush");
+            case SegmentDriver.DELETE -> call("deleteIfExists");
+            case SegmentDriver.SANITY_CHECK -> call("sanityCheck", a != 0);
+            case SegmentDriver.RESIZE -> call("resizeIndexes", (int) a);
+            case SegmentDriver.COLLECT -> collect(call("collectAbortedTxns", a, b), reply);
+            case SegmentDriver.UPPER_BOUND -> {
+                Object found = Options.get(call("fetchUpperBoundOffset", parts.offsetPosition(a, (int) b), (int) c));
+                if (found != null)
+                    reply.add(((Number) found).longValue());
+            }
+            case SegmentDriver.FIRST_TIMESTAMP -> reply.add((Long) call("getFirstBatchTimestamp"));
+            default -> throw new UnsupportedOperationException("operation " + operation);
+        }
+    }
+
+    private File logFile() throws Throwable {
+        Object log = Members.call(Members.method(type, "log", 0), segment);
+        return (File) Members.call(Members.method(log.getClass(), "file", 0), log);
+    }
+
+    boolean shouldRoll(long maxMs, int maxBytes, long timestamp, long offset, int size, long now) throws Throwable {
+        Object params = parts.rollParams(maxMs, maxBytes, timestamp, offset, size, now);
+        return (Boolean) Members.call(shouldRoll, segment, params);
+    }
+
+    void updateTxnIndex(long producerId, long first, long last, boolean aborted, long stable) throws Throwable {
+        call("updateTxnIndex", parts.completedTxn(producerId, first, last, aborted), stable);
+    }
+
+    void rename(String oldSuffix, String newSuffix) throws Throwable {
+        call("changeFileSuffixes", oldSuffix, newSuffix);
+    }
+
+    private void translate(long offset, int start, LogReply reply) throws Throwable {
+        Object found = Members.call(translateOffset, segment, offset, start);
+        if (found == null)
+            return;
+        if (position == null)
+            position = readers(found.getClass(), "offset", "position", "size");
+        for (Members.Reader reader : position)
+            reply.add(reader.readLong(found));
+    }
+
+    private static Members.Reader[] readers(Class<?> type, String... names) {
+        Members.Reader[] found = new Members.Reader[names.length];
+        for (int i = 0; i < names.length; i++)
+            found[i] = new Members.Reader(type, names[i]);
+        return found;
+    }
+
+    private void read(long start, int maxSize, long maxPosition, boolean minOne, LogReply reply) throws Throwable {
+        Object limit = read.getParameterTypes()[2] == Optional.class ? Optional.of(maxPosition) : (Object) maxPosition;
+        Object data = Members.call(read, segment, start, maxSize, limit, minOne);
+        if (data == null)
+            return;
+        if (fetched == null)
+            fetched = readers(data.getClass(), "fetchOffsetMetadata", "records", "firstEntryIncomplete");
+        Object metadata = fetched[0].read(data);
+        if (messageOffset == null) {
+            messageOffset = new Members.Reader(metadata.getClass(), "messageOffset");
+            relativePosition = new Members.Reader(metadata.getClass(), "relativePositionInSegment");
+        }
+        Object records = fetched[1].read(data);
+        reply.add(messageOffset.readLong(metadata));
+        reply.add(relativePosition.readLong(metadata));
+        reply.add(((Number) Members.call(Members.method(records.getClass(), "sizeInBytes", 0), records)).longValue());
+        reply.add((Boolean) fetched[2].read(data) ? 1 : 0);
+    }
+
+    private void find(long timestamp, long start, int maxRecordBodySize, LogReply reply) throws Throwable {
+        Object result = findOffsetByTimestamp.getParameterCount() == 2
+            ? Members.call(findOffsetByTimestamp, segment, timestamp, start)
+            : Members.call(findOffsetByTimestamp, segment, timestamp, start, maxRecordBodySize);
+        Object found = Options.get(result);
+        if (found == null)
+            return;
+        if (answer == null)
+            answer = new LogAnswer(found.getClass());
+        for (int i = 0; i < 3; i++)
+            reply.add(answer.field(found, i));
+    }
+
+    private static void collect(Object result, LogReply reply) throws Throwable {
+        reply.add((Boolean) new Members.Reader(result.getClass(), "isComplete").read(result) ? 1 : 0);
+        List<?> txns = Options.list(new Members.Reader(result.getClass(), "abortedTransactions").read(result));
+        for (Object txn : txns)
+            for (String name : TXN)
+                reply.add(new Members.Reader(txn.getClass(), name).readLong(txn));
+    }
+
+    void state(LogReply reply) throws Throwable {
+        state.read(segment, reply);
+    }
+
+    /** Lets go of all files as a killed process does: what is not open stays so, and nothing is written. */
+    void abandon() {
+        if (segment == null)
+            return;
+        try {
+            state.letGo(segment);
+        } catch (Throwable ignored) {
+            // what is abandoned has nothing to say
+        }
+        segment = null;
+    }
+}

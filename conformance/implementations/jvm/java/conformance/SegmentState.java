@@ -1,0 +1,193 @@
+package conformance;
+
+import java.io.Closeable;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+
+/**
+ * Everything a segment remembers, read from its fields: its methods would open indexes, and so create files.
+ *
+ * <pre>
+ *   size, bytes since the last entry, created
+ *   rolling timestamp: known, value        largest timestamp: known, timestamp, offset
+ *   offset index: open, entries, maximum, length, last offset
+ *   time index:   open, entries, maximum, length, last timestamp, last offset
+ *   transaction index: last offset known, value
+ * </pre>
+ */
+final class SegmentState {
+    private final boolean scala;
+    private final Field log;
+    private final Field bytesSince;
+    private final Field created;
+    private final Field rolling;
+    private final Field largest;
+    private final Field largestTimestamp;
+    private final Field largestOffset;
+    private final Field offsetIndex;
+    private final Field timeIndex;
+    private final Field txnIndex;
+    private Members.Reader size;
+    private Members.Reader pairTimestamp;
+    private Members.Reader pairOffset;
+    private Object unknown;
+    private Field wrapper;
+    private Mapped offsets;
+    private Mapped times;
+    private Field txnLast;
+
+    SegmentState(Class<?> type) {
+        scala = type.getName().startsWith("kafka.");
+        log = field(type, "log");
+        bytesSince = field(type, "bytesSinceLastIndexEntry");
+        created = field(type, "created");
+        rolling = field(type, "rollingBasedTimestamp");
+        largest = Members.fieldOrNull(type, "maxTimestampAndOffsetSoFar");
+        largestTimestamp = largest == null ? field(type, "maxTimestampSoFar") : null;
+        largestOffset = largest == null ? field(type, "offsetOfMaxTimestampSoFar") : null;
+        offsetIndex = field(type, "lazyOffsetIndex");
+        timeIndex = field(type, "lazyTimeIndex");
+        txnIndex = field(type, "txnIndex");
+    }
+
+    private static Field field(Class<?> type, String name) {
+        Field found = Members.fieldOrNull(type, name);
+        if (found == null)
+            throw new java.util.NoSuchElementException(type.getName() + " has no field " + name);
+        return found;
+    }
+
+    void read(Object segment, LogReply reply) throws Throwable {
+        Object file = log.get(segment);
+        if (size == null)
+            size = new Members.Reader(file.getClass(), "sizeInBytes");
+        reply.add(size.readLong(file));
+        reply.add(((Number) bytesSince.get(segment)).longValue());
+        reply.add(((Number) created.get(segment)).longValue());
+        addOption(Options.get(rolling.get(segment)), reply);
+        Object openOffsets = opened(offsetIndex.get(segment));
+        Object openTimes = opened(timeIndex.get(segment));
+        if (offsets == null && openOffsets != null)
+            offsets = new Mapped(openOffsets.getClass(), "lastOffset");
+        if (times == null && openTimes != null)
+            times = new Mapped(openTimes.getClass(), "lastEntry");
+        largest(segment, openTimes, reply);
+        if (offsets == null || openOffsets == null)
+            Mapped.closed(1, reply);
+        else
+            offsets.add(openOffsets, reply);
+        if (times == null || openTimes == null)
+            Mapped.closed(2, reply);
+        else
+            times.add(openTimes, reply);
+        Object transactions = txnIndex.get(segment);
+        if (txnLast == null)
+            txnLast = field(transactions.getClass(), "lastOffset");
+        addOption(Options.get(txnLast.get(transactions)), reply);
+    }
+
+    private static void addOption(Object value, LogReply reply) {
+        reply.add(value == null ? 0 : 1);
+        reply.add(value == null ? 0 : ((Number) value).longValue());
+    }
+
+    /** Two options up to 2.8, a pair since; where only the timestamp has been read, the offset is the index's own. */
+    private void largest(Object segment, Object openTimes, LogReply reply) throws Throwable {
+        if (largest == null) {
+            Object timestamp = Options.get(largestTimestamp.get(segment));
+            Object offset = Options.get(largestOffset.get(segment));
+            addOption(timestamp, reply);
+            if (timestamp == null)
+                reply.add(0);
+            else
+                reply.add(offset != null ? ((Number) offset).longValue() : times.lastOffset(openTimes));
+            return;
+        }
+        Object pair = largest.get(segment);
+        if (pairTimestamp == null) {
+            pairTimestamp = new Members.Reader(pair.getClass(), "timestamp");
+            pairOffset = new Members.Reader(pair.getClass(), "offset");
+            unknown = scala ? null : pair.getClass().getField("UNKNOWN").get(null);
+        }
+        long timestamp = pairTimestamp.readLong(pair);
+        long offset = pairOffset.readLong(pair);
+        // The Scala class compares by value, the Java class asks whether it is the same object.
+        boolean known = scala ? timestamp != -1 || offset != -1 : pair != unknown;
+        reply.add(known ? 1 : 0);
+        reply.add(known ? timestamp : 0);
+        reply.add(known ? offset : 0);
+    }
+
+    /** The index behind a lazy one, or null as long as it is only a file name. */
+    private Object opened(Object lazy) throws Throwable {
+        if (wrapper == null)
+            wrapper = field(lazy.getClass(), "indexWrapper");
+        Object inside = wrapper.get(lazy);
+        return inside.getClass().getName().endsWith("IndexValue") ? field(inside.getClass(), "index").get(inside) : null;
+    }
+
+    /** Closes what is open without changing a file. */
+    void letGo(Object segment) throws Throwable {
+        for (Object index : new Object[] {opened(offsetIndex.get(segment)), opened(timeIndex.get(segment))}) {
+            if (index == null)
+                continue;
+            // 4.4 has no closeHandler any more; its close() is what closeHandler() was.
+            Method handler = Members.methodOrNull(index.getClass(), "closeHandler", 0);
+            Members.call(handler != null ? handler : Members.method(index.getClass(), "close", 0), index);
+        }
+        Object file = log.get(segment);
+        ((Closeable) Members.call(Members.method(file.getClass(), "channel", 0), file)).close();
+        Object transactions = txnIndex.get(segment);
+        Members.call(Members.method(transactions.getClass(), "close", 0), transactions);
+    }
+
+    /** Offset or time index. */
+    private static final class Mapped {
+        private final Members.Reader entries;
+        private final Members.Reader maxEntries;
+        private final Members.Reader length;
+        private final Members.Reader last;
+        private Members.Reader timestamp;
+        private Members.Reader offset;
+
+        Mapped(Class<?> type, String last) {
+            entries = new Members.Reader(type, "entries");
+            maxEntries = new Members.Reader(type, "maxEntries");
+            length = new Members.Reader(type, "length");
+            this.last = new Members.Reader(type, last);
+        }
+
+        static void closed(int longsOfLast, LogReply reply) {
+            for (int i = 0; i < 4 + longsOfLast; i++)
+                reply.add(0);
+        }
+
+        private void entry(Object entry) {
+            if (timestamp == null) {
+                timestamp = new Members.Reader(entry.getClass(), "timestamp");
+                offset = new Members.Reader(entry.getClass(), "offset");
+            }
+        }
+
+        long lastOffset(Object index) throws Throwable {
+            Object found = last.read(index);
+            entry(found);
+            return offset.readLong(found);
+        }
+
+        void add(Object index, LogReply reply) throws Throwable {
+            reply.add(1);
+            reply.add(entries.readLong(index));
+            reply.add(maxEntries.readLong(index));
+            reply.add(length.readLong(index));
+            Object found = last.read(index);
+            if (found instanceof Number number) {
+                reply.add(number.longValue());
+                return;
+            }
+            entry(found);
+            reply.add(timestamp.readLong(found));
+            reply.add(offset.readLong(found));
+        }
+    }
+}

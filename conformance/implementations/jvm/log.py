@@ -1,0 +1,184 @@
+"""Kafka's own log of one release: ``kafka.log.Log``, ``kafka.log.UnifiedLog`` or ``o.a.k.storage.….UnifiedLog``."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.batches import encode, is_marker
+from conformance.errors import ToolError
+from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
+from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.operations import Operation, Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.kafka.fetch import Progress
+
+LOG_KIND_OF: Final = {
+    "org.apache.kafka.common.errors.InvalidOffsetException": "invalid_offset",
+    "kafka.common.IndexOffsetOverflowException": "offset_overflow",
+    "org.apache.kafka.storage.internals.log.IndexOffsetOverflowException": "offset_overflow",
+    "kafka.common.LogSegmentOffsetOverflowException": "segment_overflow",
+    "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException": "segment_overflow",
+    "kafka.log.CorruptIndexException": "corrupt",
+    "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
+    "org.apache.kafka.common.errors.OffsetOutOfRangeException": "out_of_range",
+    "kafka.common.OffsetsOutOfOrderException": "out_of_order",
+    "org.apache.kafka.common.errors.OffsetsOutOfOrderException": "out_of_order",
+    "org.apache.kafka.storage.internals.log.OffsetsOutOfOrderException": "out_of_order",
+    "kafka.common.UnexpectedAppendOffsetException": "unexpected_offset",
+    "org.apache.kafka.storage.internals.log.UnexpectedAppendOffsetException": "unexpected_offset",
+    "org.apache.kafka.server.storage.log.UnexpectedAppendOffsetException": "unexpected_offset",
+    "org.apache.kafka.common.errors.RecordBatchTooLargeException": "too_large",
+    "org.apache.kafka.common.errors.RecordTooLargeException": "too_large",
+    "org.apache.kafka.common.errors.CorruptRecordException": "corrupt_record",
+    "org.apache.kafka.common.InvalidRecordException": "invalid_record",
+    "kafka.common.RecordValidationException": "invalid_record",
+    "org.apache.kafka.storage.internals.log.RecordValidationException": "invalid_record",
+    "org.apache.kafka.common.errors.InvalidTimestampException": "invalid_timestamp",
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException": "producer",
+    "org.apache.kafka.common.errors.InvalidProducerEpochException": "producer",
+    "org.apache.kafka.common.errors.ProducerFencedException": "producer",
+    "org.apache.kafka.common.errors.InvalidTxnStateException": "producer",
+    "org.apache.kafka.common.errors.TransactionCoordinatorFencedException": "producer",
+    "org.apache.kafka.common.errors.UnsupportedForMessageFormatException": "unsupported_format",
+    "org.apache.kafka.common.errors.KafkaStorageException": "io",
+    "org.apache.kafka.common.KafkaException": "kafka",
+    "java.lang.IllegalArgumentException": "invalid_argument",
+    "java.lang.IllegalStateException": "illegal_state",
+    "java.nio.ReadOnlyBufferException": "read_only",
+    "java.nio.BufferOverflowException": "buffer_overflow",
+    "java.lang.IndexOutOfBoundsException": "out_of_bounds",
+    "java.io.IOException": "io",
+}
+"""Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
+
+# The numbers of LogDriver.java.
+_CODES: Final = {
+    name: code
+    for code, name in enumerate(
+        (
+            "roll_log",
+            "truncate_log",
+            "truncate_fully",
+            "delete_records",
+            "apply_retention",
+            "update_high_watermark",
+            "close_log",
+            "crash_log",
+            "set_clock",
+            "assign_epoch",
+        )
+    )
+}
+_HEAD: Final = struct.Struct("=3q")
+_REPLY_BYTES: Final = 1 << 20
+_SETTINGS: Final = {
+    "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # our timestamps are nobody's clock
+    "message.timestamp.after.max.ms": str((1 << 63) - 1),
+}
+
+
+class JvmLog:
+    """One release's log behind the adapter interface (:mod:`conformance.implementations.protocol`).
+
+    Args:
+        release: a locked release.
+        progress: told while jars are being fetched.
+
+    Raises:
+        ToolError: no Java, no jars, or a log class whose parts are not known.
+    """
+
+    speaks_kafka = True
+
+    def __init__(self, release: str, progress: Progress | None = None) -> None:
+        self.name = f"jvm {release}"
+        self.release = release
+        jpype = start_jvm()
+        from jpype import nio  # noqa: PLC0415 -- part of an extra
+
+        kinds = jpype.JClass("java.util.HashMap")()
+        for exception, kind in LOG_KIND_OF.items():
+            kinds.put(exception, jpype.JInt(LOG_ERROR_KINDS.index(kind) + 1))
+        self._new_map = jpype.JClass("java.util.HashMap")
+        self._longs = jpype.JArray(jpype.JLong)
+        self._reply = bytearray(_REPLY_BYTES)
+        buffer = nio.convertToDirectBuffer(self._reply)
+        self._driver = driver_class("LogDriver")(release_loader(release, "log", progress), kinds, buffer)
+        self._directory: Path
+
+    @property
+    def class_name(self) -> str:
+        """The Java class that is driven."""
+        return str(self._driver.className())
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        self._driver.abandon()
+        self._directory = directory
+
+    def end(self) -> None:
+        """See the protocol."""
+        self._driver.abandon()
+
+    def supports(self, operation: str) -> bool:
+        """See the protocol."""
+        return operation in LOG_SIGNATURES
+
+    def perform(self, operation: Operation) -> LogObservation:
+        """See the protocol."""
+        name, arguments = operation
+        code = _CODES.get(name)
+        if code is not None:
+            first, second = (*arguments, 0, 0)[:2]
+            self._driver.perform(code, int(first), int(second))
+        elif name == "open_log":
+            self._open(*arguments)
+        elif name == "append_as_leader":
+            batches, epoch = arguments
+            self._driver.appendAsLeader(encode(batches), epoch, not is_marker(batches))
+        elif name == "append_as_follower":
+            batches, epoch = arguments
+            self._driver.appendAsFollower(encode(batches), epoch)
+        elif name == "list_offsets":
+            self._driver.fetchOffsets(self._longs(arguments[0]))
+        else:
+            raise ValueError(f"{name} is the harness's own")
+        return self._observation(name)
+
+    def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
+        """Appends bytes as a follower."""
+        self._driver.appendAsFollower(records, epoch)
+        return self._observation("append_as_follower")
+
+    def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
+        properties = self._new_map()
+        for key, value in (_SETTINGS | settings).items():
+            if key != "segment.bytes":
+                properties.put(key, str(value))
+        directory = self._directory / TOPIC_DIRECTORY
+        self._driver.open(str(directory), properties, settings["segment.bytes"], start, recovery_point, clean, now)
+
+    def _observation(self, name: str) -> LogObservation:
+        error, count, state_count = _HEAD.unpack_from(self._reply)
+        body = struct.unpack_from(f"={max(count, 0) + state_count}q", self._reply, _HEAD.size)
+        values, rest = body[: max(count, 0)], body[max(count, 0) :]
+        state = LogState._make((*rest[:5], tuple(zip(rest[6::2], rest[7::2], strict=True)))) if state_count else None
+        if error:
+            text = self._driver.text()
+            if error < 0:
+                raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
+            return LogObservation(Outcome(LOG_ERROR_KINDS[error - 1], None, None if text is None else str(text)), state)
+        return LogObservation(Outcome(None, _value(name, values, count)), state)
+
+
+def _value(name: str, values: tuple[int, ...], count: int) -> Any:
+    if name == "list_offsets":
+        return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
+    if count < 0:
+        return None
+    return bool(values[0]) if name == "truncate_log" else values[0]

@@ -1,0 +1,213 @@
+"""Kafka's own ``LogSegment`` of one release: ``kafka.log`` up to 3.6, ``o.a.k.storage.internals.log`` since."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
+from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
+from conformance.operations import Operation, Outcome
+from conformance.segment_operations import (
+    SEGMENT_ERROR_KINDS,
+    SEGMENT_SIGNATURES,
+    IndexState,
+    SegmentObservation,
+    SegmentState,
+)
+
+if TYPE_CHECKING:
+    from conformance.kafka.fetch import Progress
+
+SEGMENT_KIND_OF: Final = KIND_OF | {
+    "kafka.common.LogSegmentOffsetOverflowException": "offset_overflow",  # up to 3.6
+    "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException": "offset_overflow",
+    "org.apache.kafka.common.errors.CorruptRecordException": "corrupt_record",
+    "org.apache.kafka.common.InvalidRecordException": "invalid_record",
+    "org.apache.kafka.common.errors.InvalidTxnStateException": "invalid_txn_state",
+    "org.apache.kafka.common.errors.ProducerFencedException": "producer_fenced",
+    "org.apache.kafka.common.errors.TransactionCoordinatorFencedException": "coordinator_fenced",
+    "java.nio.BufferUnderflowException": "buffer_underflow",  # its text is Java's own: none
+}
+"""Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
+
+SEGMENT_SILENT: Final = SILENT | {"invalid_record", "buffer_underflow"}
+"""Kinds whose text is not compared: not Kafka's own, or (in which way a record makes no sense) new in 3.x here."""
+
+# The numbers of SegmentDriver.java.
+_CODES: Final = {
+    name: code
+    for code, name in enumerate(
+        (
+            "crash_segment",
+            "become_inactive",
+            "close_segment",
+            "recover_segment",
+            "truncate_segment",
+            "translate_offset",
+            "read_segment",
+            "read_next_offset",
+            "find_offset",
+            "largest_timestamp",
+            "has_overflow",
+            "flush_segment",
+            "delete_segment",
+            "check_segment",
+            "resize_indexes",
+            "collect_from_segment",
+            "upper_bound_in_segment",
+            "first_batch_timestamp",
+            "close_handlers",
+        )
+    )
+}
+_PADDING: Final = tuple((0,) * (4 - count) for count in range(5))
+_BOOLEAN: Final = frozenset({"should_roll", "has_overflow"})
+_TUPLES: Final = frozenset({"translate_offset", "read_segment", "find_offset"})
+_HEAD: Final = struct.Struct("=3q")
+_REPLY_BYTES: Final = 1 << 18
+_MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
+
+
+@contextlib.contextmanager
+def source_file(directory: str, records: str) -> Iterator[str]:
+    """A file beside ``directory``, never in it, that holds batches to be copied."""
+    path = Path(f"{directory}.source")
+    path.write_bytes(bytes.fromhex(records))
+    yield str(path)
+    path.unlink()
+
+
+def comparable(text: str, directory: str) -> str:
+    """A text without what no two implementations share: their directories, and when a file was last written."""
+    found = _MODIFIED.search(text)
+    if found is not None:
+        text = text.replace(found[1], "MODIFIED")
+    return text.replace(f"{directory}/", "").replace(f"{directory}.source", "SOURCE")
+
+
+class JvmSegment:
+    """One release's segment behind the adapter interface (:mod:`conformance.implementations.protocol`).
+
+    Args:
+        release: a locked release.
+        progress: told while jars are being fetched.
+
+    Raises:
+        ToolError: no Java, no jars, or a segment class whose parts are not known.
+    """
+
+    speaks_kafka = True
+
+    def __init__(self, release: str, progress: Progress | None = None) -> None:
+        self.name = f"jvm {release}"
+        self.release = release
+        jpype = start_jvm()
+        from jpype import nio  # noqa: PLC0415 -- part of an extra
+
+        kinds = jpype.JClass("java.util.HashMap")()
+        for exception, kind in SEGMENT_KIND_OF.items():
+            kinds.put(exception, jpype.JInt(SEGMENT_ERROR_KINDS.index(kind) + 1))
+        self._bytes = jpype.JArray(jpype.JByte)
+        self._reply = bytearray(_REPLY_BYTES)
+        buffer = nio.convertToDirectBuffer(self._reply)
+        self._driver = driver_class("SegmentDriver")(release_loader(release, "segment", progress), kinds, buffer)
+        self._perform = self._driver.perform
+        self._directory = ""
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        self._driver.abandon()
+        self._directory = str(directory)
+
+    def end(self) -> None:
+        """See the protocol."""
+        self._driver.abandon()
+
+    def supports(self, operation: str) -> bool:
+        """See the protocol."""
+        return operation in SEGMENT_SIGNATURES
+
+    def perform(self, operation: Operation) -> SegmentObservation:
+        """See the protocol."""
+        name, arguments = operation
+        code = _CODES.get(name)
+        if code is not None:
+            self._perform(code, *map(int, arguments), *_PADDING[len(arguments)])
+        elif name == "append_records":
+            records, *numbers = arguments
+            self._driver.append(self._bytes(bytes.fromhex(records)), *numbers)
+        elif name == "should_roll":
+            self._driver.shouldRoll(*arguments)
+        elif name == "open_segment":
+            self._driver.open(self._directory, *arguments)
+        elif name == "update_txn_index":
+            self._driver.updateTxnIndex(*arguments)
+        elif name == "rename_segment":
+            self._driver.rename(*arguments)
+        elif name == "append_from_file":
+            self._append_from_file(*arguments)
+        else:
+            raise ValueError(f"{name} is the harness's own")
+        return self._observation(name)
+
+    def _append_from_file(self, records: str, start: int) -> None:
+        with source_file(self._directory, records) as path:
+            self._driver.appendFromFile(path, start)
+
+    def _observation(self, name: str) -> SegmentObservation:
+        error, count, state_count = _HEAD.unpack_from(self._reply)
+        values_count = max(count, 0)
+        body = struct.unpack_from(f"={values_count + state_count}q", self._reply, _HEAD.size)
+        state = _state(body[values_count:]) if state_count else None
+        if error:
+            return SegmentObservation(self._refusal(error), state)
+        return SegmentObservation(Outcome(None, _value(name, body[:values_count], count)), state)
+
+    def _refusal(self, error: int) -> Outcome:
+        text = self._driver.text()
+        if error < 0:
+            raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
+        kind = SEGMENT_ERROR_KINDS[error - 1]
+        if kind == "unsupported_version" and "aborted transaction version" not in str(text):
+            kind = "io"  # a KafkaException around an IOException: a batch could not be read
+        if kind in SEGMENT_SILENT or text is None:
+            return Outcome(kind)
+        return Outcome(kind, None, comparable(str(text), self._directory))
+
+
+def _value(name: str, values: tuple[int, ...], count: int) -> Any:
+    if count < 0:
+        return None
+    if name in _BOOLEAN:
+        return bool(values[0])
+    if name == "collect_from_segment":
+        return tuple(values[i : i + 4] for i in range(1, len(values), 4)), bool(values[0])
+    return values if name in _TUPLES else values[0]
+
+
+def _state(longs: tuple[int, ...]) -> SegmentState:
+    size, since, created, rolls, rolling, knows, timestamp, offset = longs[:8]
+    offset_index, time_index = longs[8:13], longs[13:19]
+    txn_known, txn_last = longs[19:]
+    return SegmentState(
+        size,
+        since,
+        created,
+        rolling if rolls else None,
+        (timestamp, offset) if knows else None,
+        _index_state(offset_index),
+        _index_state(time_index),
+        txn_last if txn_known else None,
+    )
+
+
+def _index_state(longs: tuple[int, ...]) -> IndexState | None:
+    is_open, entries, max_entries, length, *last = longs
+    return IndexState(entries, max_entries, length, tuple(last)) if is_open else None

@@ -1,0 +1,171 @@
+"""What a reply of the line protocol may look like, operation by operation (DESIGN.md, "Line protocol").
+
+The JSON Schema ``conformance/schemas/protocol.json`` says the same for readers and for other languages; that both
+accept the same replies is tested. Replies are read twice in every step of a lockstep, so this is plain code: one costs
+about a microsecond.
+
+Numbers are looked at closely on purpose. In Python ``7.0 == 7`` and ``True == 1``, so a program that keeps 64-bit
+integers in doubles, or answers 1 for true, would otherwise agree with everybody until the numbers get large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Json, Outcome, State
+from kidx.java_numbers import LONG_MAX, LONG_MIN
+
+FAILURE: Final = "failure"
+"""The error of an outcome that is no refusal: the implementation crashed, was late, or talked nonsense."""
+
+ESSENTIAL: Final = frozenset({"open", "close", "crash", "delete"})
+"""Operations that a machine cannot leave out: after them it damages the file, or opens another one."""
+
+
+class MalformedReplyError(ValueError):
+    """A reply that the protocol does not have; the message says what was expected."""
+
+
+class About(NamedTuple):
+    """What a program says of itself in its reply to ``start``."""
+
+    name: str
+    version: str
+    language: str
+    kinds: tuple[str, ...]
+
+
+def outcome_from(operation: str, reply: Any) -> Outcome:
+    """The outcome that a reply to an operation stands for.
+
+    Raises:
+        MalformedReplyError: it is not a reply to this operation.
+    """
+    if isinstance(reply, dict):
+        if operation in SHAPES and "ok" in reply and len(reply) == 1:
+            value = SHAPES[operation](reply["ok"])
+            return OK if value is None else Outcome(None, value)
+        if "error" in reply:
+            return _refusal(reply)
+        if reply == {"unsupported": True} and reply["unsupported"] is True:
+            return UNSUPPORTED
+    raise MalformedReplyError('a reply is {"ok": VALUE}, {"error": KIND, "message": TEXT} or {"unsupported": true}')
+
+
+def state_from(kind: str, reply: Any) -> State | Outcome:
+    """The state that a reply to ``state`` tells, of an index of this kind; or the refusal to tell it.
+
+    Raises:
+        MalformedReplyError: not all of the fields, others, or not numbers.
+    """
+    if not isinstance(reply, dict) or "ok" not in reply or len(reply) != 1:
+        return outcome_from("state", reply)
+    value = reply["ok"]
+    names = _STATE_OF_TRANSACTIONS if kind == "transaction" else _STATE
+    if not isinstance(value, dict) or value.keys() != names:
+        raise MalformedReplyError(f"the state of an index of kind {kind} is an object of {', '.join(sorted(names))}")
+    last = value["last"]
+    if not isinstance(last, list) or len(last) not in _LAST[kind] or not all(map(is_long, last)):
+        raise MalformedReplyError(f"last of a state of kind {kind} is {_LAST_IN_WORDS[kind]}")
+    if not is_long(value["entries"]):
+        raise MalformedReplyError("entries of a state is an integer of 64 bits")
+    if kind == "transaction":
+        return State(value["entries"], None, None, None, tuple(last))
+    if not is_long(value["max_entries"]) or not is_long(value["length"]) or not isinstance(value["full"], bool):
+        raise MalformedReplyError("max_entries and length of a state are integers of 64 bits, full is a boolean")
+    return State(value["entries"], value["max_entries"], value["full"], value["length"], tuple(last))
+
+
+def about_from(reply: Any) -> About:
+    """What the reply to ``start`` says; members beyond the four are left alone.
+
+    Raises:
+        MalformedReplyError: it does not introduce an implementation of at least one kind of index.
+    """
+    value = reply.get("ok") if isinstance(reply, dict) and len(reply) == 1 else None
+    if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version", "language")):
+        kinds = value.get("kinds")
+        if isinstance(kinds, list) and kinds and all(kind in KINDS for kind in kinds) and value["name"]:
+            return About(value["name"], value["version"], value["language"], tuple(kinds))
+    raise MalformedReplyError(
+        'the reply to start is {"ok": {"name": TEXT, "version": TEXT, "language": TEXT, "kinds": [KIND, ...]}},'
+        f" each KIND one of {', '.join(KINDS)}"
+    )
+
+
+def is_long(value: Any) -> bool:
+    """Whether it is an integer of 64 bits: neither a float nor a boolean."""
+    return type(value) is int and LONG_MIN <= value <= LONG_MAX
+
+
+def pair(value: Any) -> tuple[int, int]:
+    """Two integers, or MalformedReplyError."""
+    if isinstance(value, list) and len(value) == 2 and is_long(value[0]) and is_long(value[1]):
+        return value[0], value[1]
+    raise MalformedReplyError("expected a list of two integers of 64 bits")
+
+
+def pair_or_none(value: Any) -> tuple[int, int] | None:
+    """Two integers or null, or MalformedReplyError."""
+    return None if value is None else pair(value)
+
+
+def nothing(value: Any) -> None:
+    """Null, or MalformedReplyError."""
+    if value is not None:
+        raise MalformedReplyError('an operation that returns nothing answers {"ok": null}')
+
+
+def flag(value: Any) -> bool:
+    """A boolean, or MalformedReplyError."""
+    if value is True or value is False:
+        return value
+    raise MalformedReplyError("expected true or false")
+
+
+def collected(value: Any) -> tuple[tuple[tuple[int, ...], ...], bool]:
+    """Aborted transactions and whether the search is complete, or MalformedReplyError."""
+    if isinstance(value, dict) and value.keys() == {"aborted", "complete"} and isinstance(value["aborted"], list):
+        transactions = value["aborted"]
+        if all(isinstance(txn, list) and len(txn) == 4 and all(map(is_long, txn)) for txn in transactions):
+            return tuple(map(tuple, transactions)), flag(value["complete"])
+    raise MalformedReplyError(
+        'expected {"aborted": [[producer_id, first_offset, last_offset, last_stable_offset], ...], "complete": BOOLEAN}'
+    )
+
+
+def _refusal(reply: Json) -> Outcome:
+    kind, message = reply["error"], reply.get("message", "")
+    if reply.keys() - {"error", "message"} or not isinstance(message, str):
+        raise MalformedReplyError('a refusal is {"error": KIND, "message": TEXT}')
+    if kind not in ERROR_KINDS:
+        raise MalformedReplyError(f"there is no error kind {kind!r}; there are {', '.join(ERROR_KINDS)}")
+    return Outcome(kind, None, message or None)
+
+
+_STATE: Final = frozenset({"entries", "max_entries", "full", "length", "last"})
+_STATE_OF_TRANSACTIONS: Final = frozenset({"entries", "last"})
+_LAST: Final = {"offset": (1,), "time": (2,), "transaction": (0, 1)}
+_LAST_IN_WORDS: Final = {"offset": "[offset]", "time": "[timestamp, offset]", "transaction": "[offset] or []"}
+
+SHAPES: Final[dict[str, Callable[[Any], Any]]] = {
+    "open": nothing,
+    "append": nothing,
+    "maybe_append": nothing,
+    "append_aborted": nothing,
+    "lookup": pair,
+    "entry": pair,
+    "fetch_upper_bound": pair_or_none,
+    "collect_aborted": collected,
+    "truncate": nothing,
+    "truncate_to": nothing,
+    "reset": nothing,
+    "resize": flag,
+    "trim": nothing,
+    "sanity_check": nothing,
+    "flush": nothing,
+    "close": nothing,
+    "delete": flag,
+}
+"""What the ``ok`` of each operation holds. These are also the operations that the line protocol has."""

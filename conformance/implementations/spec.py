@@ -1,0 +1,101 @@
+"""What ``-i IMPL`` may say, and the implementation it stands for.
+
+========================= ===========================================================================================
+``jvm``                   Kafka's own classes of the release (:mod:`conformance.implementations.jvm`)
+``exec:COMMAND``          a program that speaks the line protocol (:mod:`conformance.implementations.process`); quotes
+                          mean what they mean in a shell, nothing else does; ``{release}`` stands for the release
+``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python_object`)
+``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
+========================= ===========================================================================================
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.errors import ToolError
+from conformance.implementations.process import DEADLINE, ProcessIndex
+from conformance.implementations.python_object import PythonObjectIndex, load_factory
+
+if TYPE_CHECKING:
+    from conformance.implementations.protocol import Implementation
+    from conformance.kafka.fetch import Progress
+
+ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
+"""Called with a release and with somebody to tell about jars being fetched."""
+
+FORMS: Final = "jvm, broker, exec:COMMAND or python:MODULE:FACTORY"
+
+
+class Spec(NamedTuple):
+    """An IMPL, taken apart.
+
+    Attributes:
+        form: ``jvm``, ``broker``, ``exec`` or ``python``.
+        words: the command of ``exec``, module and factory of ``python``.
+    """
+
+    form: str
+    words: tuple[str, ...] = ()
+
+
+def parse_spec(text: str) -> Spec:
+    """Takes an IMPL apart; nothing is started or imported.
+
+    Raises:
+        ToolError: it has none of the forms.
+    """
+    form, colon, rest = text.partition(":")
+    if form in ("jvm", "broker") and not colon:
+        return Spec(form)
+    if form == "exec" and colon:
+        return Spec(form, _command(text, rest))
+    if form == "python" and colon:
+        module, _, factory = rest.partition(":")
+        names = (*module.split("."), *factory.split("."))
+        if not all(name.isidentifier() for name in names):
+            raise ToolError(
+                f"{text!r} does not name a factory: write python:MODULE:FACTORY, as python:my.index:open_index"
+            )
+        return Spec(form, (module, factory))
+    raise ToolError(f"{text!r} is no implementation: write {FORMS}")
+
+
+def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:
+    """What makes the implementations that an IMPL stands for, one for each release.
+
+    Args:
+        text: the IMPL.
+        deadline: seconds that a program behind ``exec:`` has for each reply.
+
+    Raises:
+        ToolError: it has none of the forms, or the Python factory cannot be imported. Calling the result raises it too:
+            the program cannot be started, no Java was found, the jars cannot be fetched.
+    """
+    form, words = parse_spec(text)
+    if form == "exec":
+        return lambda release, _: ProcessIndex(words, release, name=text, deadline=deadline)
+    if form == "python":
+        factory = load_factory(*words)
+        return lambda release, _: PythonObjectIndex(factory, release, text)
+    if form == "jvm":
+        return _jvm
+    raise ToolError("a broker has no index that could be driven: it takes part in the broker machine only")
+
+
+def _jvm(release: str, progress: Progress | None) -> Implementation:
+    from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
+
+    return JvmIndex(release, progress)
+
+
+def _command(text: str, command: str) -> tuple[str, ...]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ToolError(f"the command of {text!r} cannot be read: {str(error).lower()}") from None
+    if not words or not words[0]:
+        raise ToolError(f"{text!r} has no command: write exec:COMMAND, as exec:./my-index")
+    return tuple(words)

@@ -1,0 +1,108 @@
+"""What logs are interesting, and why; as in :mod:`conformance.strategies`, examples shrink to what stands first."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from hypothesis import strategies as st
+
+
+class Shape(NamedTuple):
+    """A batch to be.
+
+    Attributes:
+        records: for each, the distance of its timestamp from the newest one (None: no timestamp), and of its offset
+            from the one before it.
+        codec: how it is compressed.
+    """
+
+    records: tuple[tuple[int | None, int], ...]
+    codec: str
+
+    def options(self) -> dict[str, Any]:
+        """What the batch says besides its records."""
+        return {"codec": self.codec} if self.codec != "none" else {}
+
+
+class Damage(NamedTuple):
+    """What happens to one file of a closed log."""
+
+    segment: int
+    suffix: str
+    how: str
+    arguments: tuple[int, ...]
+
+
+def settings() -> st.SearchStrategy[dict[str, Any]]:
+    """Topic settings under which a segment holds two to five batches of 70 bytes.
+
+    An interval of 0 indexes every batch but the first, 100 every other one. An index of 24 bytes is full after three
+    entries (two of the time index), and 8 bytes hold no time entry at all.
+    """
+    return st.fixed_dictionaries(
+        {
+            "segment.bytes": st.sampled_from((300, 300, 1000, 150)),
+            "segment.index.bytes": st.sampled_from((120, 120, 24, 36)),
+            "index.interval.bytes": st.sampled_from((0, 0, 100, 4096)),
+            "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
+            "retention.ms": st.sampled_from((-1, -1, 5000)),
+            "retention.bytes": st.sampled_from((-1, -1, 400)),
+            "segment.ms": st.sampled_from((1 << 40, 1 << 40, 500)),
+        }
+    )
+
+
+def shapes(*, gaps: bool) -> st.SearchStrategy[Shape]:
+    """Batches of one to three records, their timestamps growing, equal, going back or missing.
+
+    The largest timestamp in the middle is what KAFKA-16310 is about. Compression decides which offset a leader notes.
+    """
+    timestamps = st.sampled_from((10, 10, 0, -5, 1000, None, -2000))
+    distances = st.sampled_from((0, 0, 0, 3)) if gaps else st.just(0)
+    records = st.lists(st.tuples(timestamps, distances), min_size=1, max_size=3).map(tuple)
+    codecs = st.sampled_from(("none", "none", "none", "gzip", "lz4", "snappy", "zstd"))
+    return st.builds(Shape, records, codecs)
+
+
+def newer_epochs() -> st.SearchStrategy[int]:
+    """How much newer the leader is than the last one."""
+    return st.sampled_from((0, 0, 0, 1))
+
+
+def closings() -> st.SearchStrategy[str]:
+    """As a broker shuts down, as a log alone is closed, and as a killed process leaves it."""
+    return st.sampled_from(("shutdown", "crash", "close"))
+
+
+def openings() -> st.SearchStrategy[tuple[bool, str, str]]:
+    """Whether the shutdown counts as clean, and the checkpoints of recovery point and log start."""
+    clean = st.booleans()
+    recovery = st.sampled_from(("zero", "active", "middle", "end", "half"))
+    start = st.sampled_from(("start", "start", "zero"))
+    return st.tuples(clean, recovery, start)
+
+
+def damages() -> st.SearchStrategy[list[Damage]]:
+    """Mostly none; else a lost index, or the last bytes of a log, which a crash can cost."""
+    lost = st.builds(
+        Damage,
+        st.integers(0, 3),
+        st.sampled_from((".index", ".timeindex", ".txnindex")),
+        st.just("remove_file"),
+        st.just(()),
+    )
+    cut = st.builds(Damage, st.just(-1), st.just(".log"), st.just("cut_file"), st.sampled_from(((100,), (0,), (61,))))
+    return st.sampled_from((0, 0, 1)).flatmap(lambda n: st.lists(lost | cut, min_size=n, max_size=n))
+
+
+def cut_anchors() -> st.SearchStrategy[str]:
+    """Offsets to cut at: segment boundaries, inside, the ends."""
+    return st.sampled_from(("half", "active", "end", "second", "middle", "high_watermark", "start", "zero"))
+
+
+_NEAR: Final = (0, 1, -1)
+
+
+def near() -> st.SearchStrategy[int]:
+    """The anchor itself and its neighbours."""
+    return st.sampled_from(_NEAR)

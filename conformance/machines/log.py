@@ -1,0 +1,270 @@
+"""The life of a partition's log (KAFKA_BEHAVIOUR.md sections 6.3 and 8).
+
+Segments hold a few batches, so that every run spans several. Bind it as the other machines::
+
+    lockstep = LogLockstep([JvmLog("3.9.2")], scratch)
+    TestLog = LogMachine.bind(lockstep).TestCase
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from conformance import log_strategies as strategies
+from conformance.errors import ToolError
+from conformance.log_lockstep import LogLockstep
+from conformance.log_operations import LogState
+from conformance.operations import Operation
+
+if TYPE_CHECKING:
+    from conformance.implementations.jvm.log import JvmLog
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+_EMPTY = LogState(0, 0, 0, 0, 0, ())
+_SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
+"""Every target that some release knows, and one that none does."""
+
+
+class LogMachine(RuleBasedStateMachine):
+    """Drives a lockstep through the life of one log."""
+
+    kind: ClassVar[str] = "log"
+    lockstep: ClassVar[LogLockstep]
+
+    @classmethod
+    def bind(cls, lockstep: LogLockstep) -> type[Self]:
+        """This machine, driving ``lockstep``."""
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> JvmLog:
+        """The implementation that a specification such as ``jvm`` names, for a release.
+
+        Raises:
+            ToolError: it cannot be had here.
+        """
+        if specification == "jvm":
+            from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
+
+            return JvmLog(release, progress)
+        raise ToolError(f"the {cls.kind} machine drives no implementation {specification!r}")
+
+    @classmethod
+    def new_lockstep(
+        cls,
+        subjects: Iterable[JvmLog],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        excuse: Callable[[Divergence], bool] = lambda _: False,
+    ) -> LogLockstep:
+        """A lockstep of the kind this machine drives."""
+        return LogLockstep(subjects, scratch, releases=releases, excuse=excuse)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {}
+        self.timestamps: set[int] = set()
+        self.now = 10_000
+        self.newest = 1000
+        self.epoch = 0
+        self.asks = False
+        self.is_open = False
+        self.lockstep.begin()
+
+    def teardown(self) -> None:
+        """Removes the example's files; called by Hypothesis, also after a failure."""
+        self.lockstep.end()
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """Everybody performs an operation, if the log is open."""
+        if self.is_open:
+            self.lockstep.perform(Operation(name, arguments))
+
+    def cut(self, name: str, offset: int) -> None:
+        """A truncation; where one stops half way, the log is of no more use and the example ends (LG-11)."""
+        self.do(name, offset)
+        self.is_open = self.is_open and all(group.observation.outcome.error is None for group in self.lockstep.groups)
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> LogState:
+        """What the newest dialect's reference says of its log."""
+        return self.lockstep.primary.observation.state or _EMPTY
+
+    def offset(self, anchor: str, delta: int = 0) -> int:
+        """An offset that an anchor speaks of, not negative."""
+        state = self.state
+        bases = [base for base, _ in state.segments] or [0]
+        anchors = {
+            "start": state.start_offset,
+            "end": state.end_offset,
+            "high_watermark": state.high_watermark,
+            "active": bases[-1],
+            "second": bases[min(1, len(bases) - 1)],
+            "middle": bases[len(bases) // 2],
+            "half": (state.start_offset + state.end_offset) // 2,
+            "zero": 0,
+        }
+        return max(0, anchors[anchor] + delta)
+
+    def timestamp(self, gap: int | None) -> int:
+        """The next record's timestamp: some distance from the newest one, or none at all."""
+        if gap is None:
+            return -1
+        timestamp = max(0, self.newest + gap)
+        self.newest = max(self.newest, timestamp)
+        self.timestamps.add(timestamp)
+        return timestamp
+
+    def records(self, shape: strategies.Shape) -> list[list[int]]:
+        """The records of a batch."""
+        offset, records = 0, []
+        for gap, distance in shape.records:
+            offset += distance
+            records.append([offset, self.timestamp(gap)])
+            offset += 1
+        return records
+
+    # -- opening and closing -----------------------------------------------------------------------------------
+
+    @initialize(settings=strategies.settings(), asks=st.sampled_from((True, True, False)))
+    def begin(self, settings: dict[str, Any], asks: bool) -> None:
+        """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
+        self.settings, self.asks = settings, asks
+        self.open(clean=True, recovery_point=0, start=0)
+
+    def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
+        """Opens the log as a broker does with what its checkpoints say; one that does not open ends the example."""
+        arguments = (self.settings, start, recovery_point, clean, self.now)
+        observation = self.lockstep.perform(Operation("open_log", arguments))
+        self.is_open = observation.state is not None
+
+    @rule(how=strategies.closings(), opening=strategies.openings(), damages=strategies.damages())
+    def reopen(self, how: str, opening: tuple[bool, str, str], damages: list[strategies.Damage]) -> None:
+        """Closes or crashes, damages files, and opens again."""
+        if not self.is_open:
+            return
+        clean, recovery_anchor, start_anchor = opening
+        recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
+        bases = [base for base, _ in self.state.segments]
+        if how == "crash":
+            self.do("crash_log")
+        else:
+            self.do("close_log", how == "shutdown")
+        for damage in damages:
+            base = bases[damage.segment % len(bases)]
+            self.do("damage_log_file", f"{base:020d}{damage.suffix}", damage.how, list(damage.arguments))
+        self.is_open = False
+        self.open(clean=clean, recovery_point=recovery_point, start=start)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    @rule(shape=strategies.shapes(gaps=False), newer=strategies.newer_epochs())
+    def append_as_leader(self, shape: strategies.Shape, newer: int) -> None:
+        """A producer's batch gets its offsets here."""
+        self.epoch += newer
+        batch: dict[str, Any] = {"records": self.records(shape), **shape.options()}
+        self.timestamps.add(self.now)
+        self.do("append_as_leader", [batch], self.epoch)
+
+    @rule(shapes=st.lists(strategies.shapes(gaps=True), min_size=1, max_size=4), newer=strategies.newer_epochs())
+    def append_as_follower(self, shapes: list[strategies.Shape], newer: int) -> None:
+        """Several batches arrive from a leader."""
+        self.epoch += newer
+        base, batches = self.state.end_offset, []
+        for shape in shapes:
+            records = self.records(shape)
+            batches.append({"base": base, "epoch": self.epoch, "records": records, **shape.options()})
+            base += records[-1][0] + 1
+        self.do("append_as_follower", batches, self.epoch)
+
+    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
+    def append_transaction(self, producer: int, ends: str | None) -> None:
+        """A follower gets a batch of a transaction, or its end."""
+        batch: dict[str, Any] = {"base": self.state.end_offset, "epoch": self.epoch, "producer": [producer, 0, -1]}
+        batch["records"] = [[0, self.timestamp(1)]]
+        batch |= {"transactional": True, "producer": [producer, 0, 0]} if ends is None else {"marker": ends}
+        self.do("append_as_follower", [batch], self.epoch)
+
+    @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
+    def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
+        """A follower gets batches that begin before the end, do not follow one another, or are of a newer epoch."""
+        end = self.state.end_offset
+        first = {"base": max(0, end + (0 if repeated else start)), "epoch": self.epoch + newer, "records": [[0, 50]]}
+        self.do("append_as_follower", [first, dict(first)] if repeated else [first], self.epoch)
+
+    @rule()
+    def roll(self) -> None:
+        """Starts a new segment."""
+        self.do("roll_log")
+
+    # -- cutting -----------------------------------------------------------------------------------------------
+
+    @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
+    def truncate_to(self, anchor: str, delta: int) -> None:
+        """A follower finds that its end is not the leader's."""
+        self.cut("truncate_log", self.offset(anchor, delta))
+
+    @rule(delta=st.sampled_from((0, 5, -3)))
+    def truncate_fully(self, delta: int) -> None:
+        """A follower is too far behind, or too far ahead."""
+        self.cut("truncate_fully", self.offset("end", delta))
+
+    @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
+    def delete_records(self, anchor: str, delta: int) -> None:
+        """Somebody deletes records, up to the high watermark at most."""
+        self.do("delete_records", self.offset(anchor, delta))
+
+    @rule()
+    def apply_retention(self) -> None:
+        """The cleaner's round."""
+        self.do("apply_retention")
+
+    # -- moving ------------------------------------------------------------------------------------------------
+
+    @rule(anchor=st.sampled_from(("end", "end", "half", "start", "active")), delta=strategies.near())
+    def update_high_watermark(self, anchor: str, delta: int) -> None:
+        """The replicas have got so far."""
+        self.do("update_high_watermark", self.offset(anchor, delta))
+
+    @rule(newer=st.sampled_from((1, 0, 2)))
+    def become_leader(self, newer: int) -> None:
+        """A new leader's epoch begins at the end."""
+        self.epoch += newer
+        self.do("assign_epoch", self.epoch, self.state.end_offset)
+
+    @rule(milliseconds=st.sampled_from((10, 1000, 0, 100_000, -500)))
+    def pass_time(self, milliseconds: int) -> None:
+        """The clock moves, also backwards."""
+        self.now = max(0, self.now + milliseconds)
+        self.do("set_clock", self.now)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    @rule()
+    def list_offsets(self) -> None:
+        """Asks for every special target, and around every timestamp that was ever appended."""
+        latest = sorted(self.timestamps)[-12:]
+        around = {timestamp + delta for timestamp in latest for delta in (-1, 0, 1)}
+        self.do("list_offsets", [*_SPECIAL, *sorted(around - set(_SPECIAL)), (1 << 63) - 1])
+
+    @invariant()
+    def every_target_is_answered_as_the_reference_does(self) -> None:
+        """After every step, in examples that ask at all."""
+        if self.asks and self.is_open:
+            self.list_offsets()
+
+    @invariant()
+    def offsets_are_in_order(self) -> None:
+        """Start ≤ last stable offset ≤ high watermark ≤ end, and segments do not overlap."""
+        state = self.state
+        assert state.last_stable_offset <= state.high_watermark <= state.end_offset, state
+        assert [base for base, _ in state.segments] == sorted({base for base, _ in state.segments}), state

@@ -1,0 +1,349 @@
+"""The life of a segment (KAFKA_BEHAVIOUR.md section 6): four files, in lockstep with Kafka's ``LogSegment``."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from conformance.batch_strategies import BatchPlan, calls, plain_plans, transactions
+from conformance.errors import ToolError
+from conformance.operations import Operation
+from conformance.segment_lockstep import SegmentLockstep
+from conformance.segment_operations import SUFFIXES, SegmentObservation
+from conformance.strategies import NEAR, damages
+from kidx.errors import KidxError
+from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
+from kidx.records import iter_batches
+from kidx.segment import AppendInfo, follower_append_info, leader_append_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from conformance.implementations.protocol import Implementation
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+_ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
+_LEADERS = ("3.6.2", "3.7.2", "3.9.0")
+"""A release of each rule, L1 to L3."""
+
+
+class Spot(NamedTuple):
+    """A place in the log to be found when the rule runs: a batch, one of its numbers, and a distance from it."""
+
+    batch: int
+    delta: int
+
+
+class Batch(NamedTuple):
+    """What a machine knows of a batch in the log."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    position: int
+    size: int
+
+
+def spots() -> st.SearchStrategy[Spot]:
+    """The last batch, the first, those between, and their neighbourhood."""
+    return st.builds(Spot, st.sampled_from((-1, -1, 0, 1, -2, 2, 5)), st.sampled_from((*NEAR, 50, -50)))
+
+
+def sizes() -> st.SearchStrategy[int]:
+    """Sizes of index files: the usual ones, nothing, no multiple of an entry, and one that is refused (AI-44)."""
+    return st.sampled_from((96, 1200, 48, 0, 7, -12))
+
+
+def file_damages() -> st.SearchStrategy[list[tuple[str, Operation]]]:
+    """Mostly none; else one or two of what may happen to the closed files."""
+    one = st.sampled_from(SUFFIXES).flatmap(lambda kind: damages(_ENTRY_SIZES[kind]).map(lambda how: (kind, how)))
+    return st.just([]) | st.lists(one, max_size=2)
+
+
+class SegmentMachine(RuleBasedStateMachine):
+    """Drives a lockstep through the life of a segment. Every rule ends with a segment open."""
+
+    kind: ClassVar[str] = "segment"
+    lockstep: ClassVar[SegmentLockstep]
+
+    @classmethod
+    def bind(cls, lockstep: SegmentLockstep) -> type[Self]:
+        """This machine, driving ``lockstep``."""
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Implementation:
+        """The implementation that a specification such as ``jvm`` names, for a release.
+
+        Raises:
+            ToolError: it cannot be had here.
+        """
+        if specification == "jvm":
+            from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
+
+            return JvmSegment(release, progress)  # type: ignore[return-value]
+        raise ToolError(f"the {cls.kind} machine drives no implementation {specification!r}")
+
+    @classmethod
+    def new_lockstep(
+        cls,
+        subjects: Iterable[Implementation],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        excuse: Callable[[Divergence], bool] = lambda _: False,
+    ) -> SegmentLockstep:
+        """A lockstep of the kind this machine drives."""
+        return SegmentLockstep(subjects, scratch, releases=releases, excuse=excuse)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lockstep.begin()
+        self.base_offset = 0
+        self.settings: tuple[int, int, int] = (0, 0, 0)
+        self.suffix = ""
+        self.now = 1000
+
+    def teardown(self) -> None:
+        """Removes the example's files; called by Hypothesis, also after a failure."""
+        self.lockstep.end()
+
+    def do(self, name: str, *arguments: Any) -> SegmentObservation:
+        """Everybody performs an operation."""
+        return self.lockstep.perform(Operation(name, arguments))
+
+    # -- what the machine sees of the log ----------------------------------------------------------------------
+
+    def batches(self) -> list[Batch]:
+        """The batches in the newest reference's log, as far as they can be read."""
+        found: list[Batch] = []
+        with contextlib.suppress(KidxError):
+            for b in iter_batches(self.lockstep.primary.files[0] or b""):
+                found += [Batch(b.base_offset, b.last_offset, b.max_timestamp, b.position, b.size_in_bytes)]
+        return found
+
+    def at(self, spot: Spot) -> Batch:
+        """The batch that a spot speaks of; one at the base if there is none."""
+        batches = self.batches()
+        if not batches:
+            return Batch(self.base_offset, self.base_offset, -1, 0, 0)
+        return batches[max(-len(batches), min(spot.batch, len(batches) - 1))]
+
+    def bytes_of(self, plans: tuple[BatchPlan, ...]) -> bytes:
+        """The batches of a call, behind what is in the log."""
+        batches = self.batches()
+        next_offset = to_long(batches[-1].last_offset + 1) if batches else self.base_offset
+        largest = max((batch.max_timestamp for batch in batches), default=-1)
+        largest = 1000 if largest < 0 else min(largest, LONG_MAX // 2)
+        records = b""
+        for plan in plans:
+            data = plan.to_bytes(next_offset, largest)
+            info = follower_append_info(data)
+            next_offset, largest = info.largest_offset + 1, max(largest, info.largest_timestamp)
+            records += data
+        return records
+
+    # -- rules -------------------------------------------------------------------------------------------------
+
+    @initialize(
+        base_offset=st.sampled_from((0, 0, 0, 1000, 5_000_000_000)),
+        interval=st.sampled_from((0, 70, 200, 0, 1, 1000, 4096)),
+        index_size=st.sampled_from((1200,) * 6 + (300, 96, 48, 24, 12, 8)),
+        jitter=st.sampled_from((0, 0, 50)),
+        room=st.sampled_from((0, 0, 0, 5000, 100)),
+    )
+    def create(self, base_offset: int, interval: int, index_size: int, jitter: int, room: int) -> None:
+        """Opens a segment that does not exist yet, with or without room reserved for its log."""
+        self.base_offset = base_offset
+        self.settings = (interval, index_size, jitter)
+        self.open(exists=False, room=room)
+
+    def open(self, *, exists: bool, room: int = 0) -> None:
+        """Opens the segment."""
+        self.now += 10
+        self.do("open_segment", self.base_offset, *self.settings, exists, room, room > 0, self.suffix, self.now)
+
+    @rule(plans=calls())
+    def append_as_follower(self, plans: tuple[BatchPlan, ...]) -> None:
+        """Appends what comes next, with the numbers that a follower passes."""
+        records = self.bytes_of(plans)
+        self.do("append_records", records.hex(), *follower_append_info(records))
+
+    @rule(plans=calls(), release=st.sampled_from(_LEADERS))
+    def append_as_leader(self, plans: tuple[BatchPlan, ...], release: str) -> None:
+        """Appends what comes next, with the numbers that a leader of some release passes (SEG-8)."""
+        records = self.bytes_of(plans)
+        self.do("append_records", records.hex(), *leader_append_info(records, dialect=release))
+
+    @rule(plans=st.lists(plain_plans(), min_size=2, max_size=6), in_one_call=st.booleans())
+    def append_row(self, plans: list[BatchPlan], in_one_call: bool) -> None:
+        """Appends plain batches, in one call or in a call each: what an index gets depends on that (SEG-3, SEG-4)."""
+        for call in (tuple(plans),) if in_one_call else tuple((plan,) for plan in plans):
+            records = self.bytes_of(call)
+            self.do("append_records", records.hex(), *follower_append_info(records))
+
+    @rule(plans=transactions())
+    def append_transactions(self, plans: tuple[BatchPlan, ...]) -> None:
+        """Appends transactions and their ends, which a recovery has to find again."""
+        records = self.bytes_of(plans)
+        self.do("append_records", records.hex(), *follower_append_info(records))
+
+    @rule(
+        plans=calls(),
+        how=st.sampled_from(("nothing", "cut", "flip", "lie", "cut", "flip", "lie", "file")),
+        at=st.integers(0, 400),
+        last=st.sampled_from((0, 0, 1, -1, INT_MAX, INT_MAX + 1)),
+        timestamp=st.sampled_from((-1, 0, 5000, LONG_MAX)),
+    )
+    def append_oddly(self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int) -> None:
+        """Appends no or broken bytes, says something else than the truth about them, or copies them from a file."""
+        if how == "file":
+            self.do("append_from_file", self.bytes_of(plans).hex(), at % 62 if at % 2 else 0)
+            return
+        records = bytearray(b"" if how == "nothing" else self.bytes_of(plans))
+        if how == "cut":
+            del records[len(records) - 1 - at % len(records) :]
+        elif how == "flip":
+            records[at % len(records)] ^= 1 << at % 8
+        info = AppendInfo(to_long(self.base_offset + last), timestamp, to_long(self.base_offset + last))
+        self.do("append_records", bytes(records).hex(), *info)
+
+    @rule(spot=spots(), span=st.sampled_from((0, 1, 5)), stable=st.sampled_from((1, 0, 5)), is_aborted=st.booleans())
+    def complete_transaction(self, spot: Spot, span: int, stable: int, is_aborted: bool) -> None:
+        """Says that a transaction has ended, as a log does after the append."""
+        last = max(self.at(spot).last_offset + spot.delta, 0)
+        self.do("update_txn_index", 1, max(last - span, 0), last, is_aborted, last + stable)
+
+    @rule(
+        max_ms=st.sampled_from((0, 100, 2000, LONG_MAX)),
+        room=st.sampled_from((INT_MAX, 0, 1, -1, -100)),
+        spot=spots(),
+        offset=st.sampled_from((0, INT_MAX, INT_MAX + 1, -1)),
+        size=st.sampled_from((0, 100, INT_MAX)),
+    )
+    def should_roll(self, max_ms: int, room: int, spot: Spot, offset: int, size: int) -> None:
+        """Asks whether to roll, around the segment's own size and age."""
+        max_bytes = room if room == INT_MAX else to_int(max(0, self.at(Spot(-1, 0)).position + size + room))
+        timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
+        self.do("should_roll", max_ms, max_bytes, timestamp, to_long(self.base_offset + offset), size, self.now + 500)
+
+    @rule(spot=spots())
+    def truncate(self, spot: Spot) -> None:
+        """Cuts at, in or between batches."""
+        self.now += 10
+        self.do("truncate_segment", to_long(self.at(spot).last_offset + spot.delta), self.now)
+
+    @rule(spot=spots(), start=st.sampled_from((0, 0, 0, 61, -1)))
+    def translate_offset(self, spot: Spot, start: int) -> None:
+        """Asks where an offset is."""
+        self.do("translate_offset", to_long(self.at(spot).base_offset + spot.delta), start)
+
+    @rule(
+        spot=spots(),
+        size=st.sampled_from((1, 100, 1000, INT_MAX, 0, -1)),
+        limit=st.sampled_from((0, 1, 61, -61, LONG_MAX)),
+        min_one=st.booleans(),
+    )
+    def read(self, spot: Spot, size: int, limit: int, min_one: bool) -> None:
+        """Reads from an offset, up to a position behind or before it."""
+        batch = self.at(spot)
+        position = limit if limit == LONG_MAX else batch.position + batch.size + limit
+        self.do("read_segment", to_long(batch.base_offset + spot.delta), size, position, min_one)
+
+    @rule(spot=spots(), start=spots(), from_base=st.booleans(), body=st.sampled_from((INT_MAX - 8, INT_MAX - 8, 5)))
+    def find_offset(self, spot: Spot, start: Spot, from_base: bool, body: int) -> None:
+        """Looks for a timestamp around those of a batch."""
+        timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
+        offset = self.base_offset if from_base else to_long(self.at(start).base_offset + start.delta)
+        self.do("find_offset", timestamp, offset, body)
+
+    @rule(
+        name=st.sampled_from(
+            (
+                "read_next_offset",
+                "largest_timestamp",
+                "collect_from_segment",
+                "upper_bound_in_segment",
+                "first_batch_timestamp",
+                "has_overflow",
+                "flush_segment",
+            )
+        ),
+        spot=spots(),
+        upper=spots(),
+        size=st.sampled_from((0, 100, INT_MAX)),
+    )
+    def ask(self, name: str, spot: Spot, upper: Spot, size: int) -> None:
+        """What else a segment is asked for."""
+        batch = self.at(spot)
+        arguments: tuple[int, ...] = ()
+        if name == "largest_timestamp":
+            arguments = (1_000_000 + size,)
+        elif name == "collect_from_segment":
+            arguments = max(batch.base_offset + spot.delta, 0), max(self.at(upper).last_offset + upper.delta, 0)
+        elif name == "upper_bound_in_segment":
+            arguments = batch.base_offset, batch.position, size
+        self.do(name, *arguments)
+
+    @rule(is_last=st.sampled_from((True, True, False)))
+    def recover(self, is_last: bool) -> None:
+        """Rebuilds the indexes of the open segment; loading makes room again in those of a log's last one (SEG-34)."""
+        self.do("recover_segment")
+        if is_last:
+            self.do("resize_indexes", self.settings[1])
+
+    @rule(
+        how=st.sampled_from(("close_segment", "close_segment", "crash_segment", "close_handlers")),
+        again=st.sampled_from((False, False, False, True)),
+        damage=file_damages(),
+        exists=st.sampled_from((True, True, True, False)),
+        after=st.sampled_from(("check last", "recover last", "last", "recover", "check", "")),
+    )
+    def reopen(self, how: str, again: bool, damage: list[tuple[str, Operation]], exists: bool, after: str) -> None:
+        """Closes or crashes, damages the files, opens again, and does what loading a log does."""
+        self.do(how)
+        if again and how != "crash_segment":
+            self.do(how)
+        for suffix, operation in damage:
+            self.do("damage_segment_file", suffix, operation.name, operation.args)
+        self.lockstep.compare_directories()
+        is_new = self.lockstep.primary.files[2] is None
+        self.open(exists=exists)
+        if "recover" in after:
+            self.do("recover_segment")
+        elif "check" in after:
+            self.do("check_segment", is_new)
+        if "last" in after:
+            self.do("resize_indexes", self.settings[1])
+
+    @rule(
+        what=st.sampled_from(("inactive", "inactive", "resize", "resize", ".deleted", ".cleaned", "", "delete")),
+        size=sizes(),
+    )
+    def keep_house(self, what: str, size: int) -> None:
+        """What a log does to a segment: finish it for a roll, change the length of its indexes, rename, delete it."""
+        if what == "inactive":
+            self.do("become_inactive")
+        elif what == "resize":
+            self.do("resize_indexes", size)
+        elif what == "delete":
+            self.do("delete_segment")
+            self.lockstep.compare_directories()
+            self.do("crash_segment")
+            self.open(exists=False)
+        else:
+            self.do("rename_segment", self.suffix, what)
+            self.suffix = what
+            self.lockstep.compare_directories()
+
+    @invariant()
+    def the_log_is_as_long_as_the_segment_says(self) -> None:
+        """Without reserved room, the size of the segment is that of its file, unless somebody else removed it."""
+        state, log = self.lockstep.primary.observation.state, self.lockstep.primary.files[0]
+        if state is not None and log is not None:
+            assert state.size <= len(log), state

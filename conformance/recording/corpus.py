@@ -1,0 +1,184 @@
+"""A corpus on disk: ``corpus.json`` and the files it lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from conformance.errors import ToolError
+
+CORPUS_FILE: Final = "corpus.json"
+RUNNING: Final = "running"
+_FORMAT: Final = 1
+
+Kind = Literal["in_place", "rebuilt", "marker"]
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+
+class Call(NamedTuple):
+    """One append: the offsets of its records, and how they came into the log.
+
+    ``in_place``: as the producer had built them; ``rebuilt``: the leader compressed or formatted them anew; ``marker``:
+    the end of a transaction. An append is one batch, except of uncompressed message format v1, where every record is.
+    """
+
+    first_offset: int
+    last_offset: int
+    kind: Kind
+
+
+class Answer(NamedTuple):
+    """What the broker said to a target of ListOffsets: a record, nothing (all None), or an error by its name."""
+
+    target: int
+    offset: int | None = None
+    timestamp: int | None = None
+    leader_epoch: int | None = None
+    error: str | None = None
+
+    def to_json(self) -> list[int | str | None]:
+        """A row: target, offset, timestamp and leader epoch, or target and error."""
+        return [*self[:4]] if self.error is None else [self.target, self.error]
+
+    @classmethod
+    def from_json(cls, row: list[Any]) -> Self:
+        """From such a row."""
+        return cls(row[0], error=row[1]) if len(row) == 2 else cls(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of a corpus.
+
+    Attributes:
+        name: of its directory, topic and number.
+        why: what it is there for.
+        config: of the topic.
+        leader_epoch: of the leader that answered.
+        calls: every append, in order.
+        restarts: log end offsets at which the broker was stopped cleanly and started again.
+        files: SHA-256 by name, after the last clean stop.
+        running: the same of the active segment's index files before it.
+        answers: by isolation level.
+    """
+
+    name: str
+    why: str
+    config: dict[str, str]
+    leader_epoch: int
+    calls: tuple[Call, ...]
+    restarts: tuple[int, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    running: dict[str, str] = field(default_factory=dict)
+    answers: dict[Isolation, tuple[Answer, ...]] = field(default_factory=dict)
+
+    def logs(self, directory: Path) -> list[Path]:
+        """Its ``.log`` files below the directory of a corpus, in order."""
+        return [directory / self.name / name for name in sorted(self.files) if name.endswith(".log")]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in ``corpus.json``."""
+        return {
+            "name": self.name,
+            "why": self.why,
+            "config": self.config,
+            "leader_epoch": self.leader_epoch,
+            "calls": list(map(list, self.calls)),
+            "restarts": list(self.restarts),
+            "files": self.files,
+            "running": self.running,
+            "answers": {level: [answer.to_json() for answer in answers] for level, answers in self.answers.items()},
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """From its part of ``corpus.json``."""
+        answers = {level: tuple(map(Answer.from_json, rows)) for level, rows in document["answers"].items()}
+        calls, restarts = tuple(Call(*row) for row in document["calls"]), tuple(document["restarts"])
+        return cls(**document | {"answers": answers, "calls": calls, "restarts": restarts})
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What one broker wrote and said.
+
+    Attributes:
+        directory: where it lies.
+        release: of the broker.
+        mode: ``kraft`` or ``zookeeper``.
+        config: the broker's own settings.
+        seed: from which it was planned.
+        kidx: the version that recorded it.
+        command: that made it.
+        list_offsets_version: of the request that got the answers.
+        partitions: its content.
+    """
+
+    directory: Path
+    release: str
+    mode: str
+    config: dict[str, str]
+    seed: int
+    kidx: str
+    command: str
+    list_offsets_version: int
+    partitions: tuple[Partition, ...]
+
+    def save(self) -> None:
+        """Writes ``corpus.json``."""
+        document = {
+            "format": _FORMAT,
+            "release": self.release,
+            "mode": self.mode,
+            "config": self.config,
+            "seed": self.seed,
+            "kidx": self.kidx,
+            "command": self.command,
+            "list_offsets_version": self.list_offsets_version,
+            "columns": {"calls": list(Call._fields), "answers": list(Answer._fields[:4])},
+            "partitions": [partition.to_json() for partition in self.partitions],
+        }
+        (self.directory / CORPUS_FILE).write_text(_text(document) + "\n", "utf-8")
+
+
+def load_corpus(directory: str | Path) -> Corpus:
+    """The corpus in a directory; its files are not looked at.
+
+    Raises:
+        ToolError: there is none that this version can read.
+    """
+    path = Path(directory) / CORPUS_FILE
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        if document.pop("format") != _FORMAT:
+            raise ToolError(f"{path} has a format that this version does not know")
+        del document["columns"]
+        partitions = tuple(map(Partition.from_json, document.pop("partitions")))
+        return Corpus(path.parent, partitions=partitions, **document)
+    except OSError as error:
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"{path} is no corpus: {error!r}") from error
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _text(value: Any, margin: str = "") -> str:
+    """JSON with one row a line: an array or object without others in it is not broken up."""
+    parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    is_files = isinstance(value, dict) and len(parts) > 1 and all(isinstance(p, str) and len(p) == 64 for p in parts)
+    if not is_files and not any(isinstance(part, dict | list) and part for part in parts):
+        return json.dumps(value, ensure_ascii=False)
+    inner = margin + " "
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(key)}: {_text(part, inner)}" for key, part in value.items()]
+        left, right = "{}"
+    else:
+        lines, (left, right) = [_text(part, inner) for part in parts], "[]"
+    return f"{left}\n{inner}" + f",\n{inner}".join(lines) + f"\n{margin}{right}"

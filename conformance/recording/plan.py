@@ -1,0 +1,208 @@
+"""What is recorded: topics, each with its reason, and what happens to them step by step. The same for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.kafka.broker.settings import Mode, default_mode
+from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.kafka.releases import version_key
+from kidx.records import Codec, SimpleRecord
+
+CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+LAST_FORMATS: Final = (4,)
+"""The first release that writes nothing but batches of v2."""
+_LARGEST_BATCH: Final = 5
+_TRANSACTIONAL_IDS: Final = ("kidx-a", "kidx-b", "kidx-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Produce records in one request: one batch of the current format, or messages of v1.
+
+    ``producer`` is a transactional id; the first append after the end of its last transaction begins the next.
+    """
+
+    records: tuple[SimpleRecord, ...]
+    codec: Codec = Codec.NONE
+    magic: int = 2
+    producer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """Commit or abort the transaction of a producer, and wait for its marker."""
+
+    producer: str
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Stop the broker cleanly and start it again."""
+
+
+Step = Append | EndTransaction | Restart
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic of one partition."""
+
+    name: str
+    why: str
+    config: dict[str, str]
+    steps: tuple[Step, ...]
+
+    @property
+    def codec(self) -> Codec | None:
+        """What the leader compresses with; None: as the producer did."""
+        name = self.config["compression.type"]
+        return None if name == "producer" else Codec.NONE if name == "uncompressed" else Codec[name.upper()]
+
+
+def topics(release: str, seed: int) -> list[Topic]:
+    """The topics for a release. Whatever restarts the broker comes first: nobody else is to see it."""
+    config = small_segments(release)
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    plans = [
+        Topic("restarted", "a clean restart within a segment: SEG-7, SEG-25", config, _restarted(seed)),
+        Topic("create-time", "every codec; late, equal and missing timestamps: SEG-3 to SEG-9", config, _mixed(seed)),
+        Topic("log-append-time", "stamped by the broker: RB-3, SEG-8", config | stamped, _stamped(seed)),
+        Topic(
+            "uncompressed",
+            "the leader decompresses what is compressed: SEG-8",
+            config | {"compression.type": "uncompressed"},
+            tuple(_appends(_random(seed, 3), 24, CODECS)),
+        ),
+        Topic("transactions", "aborted, overlapping and open transactions: TX-9, TX-15, LO-12", config, _txns(seed)),
+        Topic("untouched", "no record ever: SEG-1, SEG-24", config, ()),
+    ]
+    if version_key(release) < LAST_FORMATS:
+        v1 = config | {"message.format.version": "0.10.2"}
+        plans += [
+            Topic("message-v1", "several batches an append, of format v1: SEG-3, SEG-4, SEG-8", v1, _v1(seed, 5, 28)),
+            Topic("message-v1-stamped", "the same, stamped by the broker: SEG-8", v1 | stamped, _v1(seed, 6, 16)),
+        ]
+    return plans
+
+
+def setting(release: str) -> tuple[Mode, dict[str, str]]:
+    """How the broker runs, and its own settings.
+
+    Only of messages of v1 does a leader append several batches in one call, which is where A1 and A2 differ. From 3.0
+    on it keeps such messages only if other brokers may be of 2.8, which they may not with KRaft.
+    """
+    if (3,) <= version_key(release) < LAST_FORMATS:
+        return "zookeeper", {"inter.broker.protocol.version": "2.8"}
+    return default_mode(release), {}
+
+
+def small_segments(release: str) -> dict[str, str]:
+    """Settings under which a few kilobytes make several segments with a few index entries each.
+
+    Eight entries fill a time index (the last one is kept free), twelve an offset index. From 4.0 on a broker refuses
+    ``segment.bytes`` below 1 MiB, so that there only the indexes make a segment roll.
+    """
+    return {
+        "index.interval.bytes": "250",
+        "segment.index.bytes": "100",
+        "segment.bytes": "5000" if version_key(release) < (4,) else "1048576",
+        "message.timestamp.type": "CreateTime",
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "compression.type": "producer",
+    }
+
+
+def _random(seed: int, salt: int) -> random.Random:
+    return random.Random(f"{seed}-{salt}")  # noqa: S311  (repeatable on purpose)
+
+
+def _records(random_: random.Random, clock: int, count: int) -> tuple[SimpleRecord, ...]:
+    """Mostly a clock that ticks; a quarter is late, some are equal to the one before, few run ahead."""
+    records: list[SimpleRecord] = []
+    for number in range(count):
+        kind = random_.random()
+        timestamp = clock + 20 * number
+        if kind < 0.25:
+            timestamp -= random_.randrange(400)
+        elif kind < 0.35 and records:
+            timestamp = records[-1].timestamp
+        elif kind < 0.38:
+            timestamp += random_.randrange(500)
+        elif kind < 0.40:
+            timestamp = -1
+        key = random_.randbytes(random_.randrange(1, 9)) if random_.random() < 0.5 else None
+        value = random_.randbytes(random_.randrange(40)) if random_.random() < 0.95 else None
+        headers = (("kidx", b"\x00" * number),) if random_.random() < 0.1 else ()
+        records.append(SimpleRecord(timestamp, key, value, headers))
+    return tuple(records)
+
+
+def _appends(random_: random.Random, count: int, codecs: Iterable[Codec], start: int = EPOCH_MS) -> Iterator[Append]:
+    clock, choices = start, tuple(codecs)
+    for _ in range(count):
+        size = random_.randint(1, _LARGEST_BATCH)
+        yield Append(_records(random_, clock, size), random_.choice(choices))
+        clock += 20 * size
+
+
+def _of(*timestamps: int) -> tuple[SimpleRecord, ...]:
+    return tuple(SimpleRecord(timestamp, b"k", b"v" * 20) for timestamp in timestamps)
+
+
+def _mixed(seed: int) -> tuple[Step, ...]:
+    """First what must be there whatever the seed, and then anything."""
+    early = EPOCH_MS - 10_000
+    by_hand = (
+        Append(_of(-1, -1)),
+        *(Append(_of(early + 40, early + 60, early + 50), codec) for codec in Codec),
+        Append(_of(early + 100, early + 100, early + 100)),
+        Append(_of(early + 200, early + 300, early + 250)),
+        Append(_of(early + 1)),
+        Append(_of(-1)),
+    )
+    return (*by_hand, *_appends(_random(seed, 1), 44, CODECS))
+
+
+def _restarted(seed: int) -> tuple[Step, ...]:
+    appends = list(_appends(_random(seed, 0), 32, (Codec.NONE, Codec.GZIP)))
+    return (*appends[:17], Restart(), *appends[17:])
+
+
+def _stamped(seed: int) -> tuple[Step, ...]:
+    return tuple(_appends(_random(seed, 2), 24, CODECS))
+
+
+def _txns(seed: int) -> tuple[Step, ...]:
+    """Three producers, one of them with a transaction still open in the end, and records of nobody's in between."""
+    random_ = _random(seed, 4)
+    steps: list[Step] = []
+    open_: set[str] = set()
+    for append in _appends(random_, 40, (Codec.NONE, Codec.LZ4)):
+        producer = random_.choice((None, *_TRANSACTIONAL_IDS, *_TRANSACTIONAL_IDS))
+        steps.append(Append(append.records, append.codec, producer=producer))
+        open_ |= {producer} if producer else set()
+        if open_ and random_.random() < 0.35:
+            ended = random_.choice(sorted(open_))
+            open_.remove(ended)
+            steps.append(EndTransaction(ended, commit=random_.random() < 0.4))
+    last = Append(_records(random_, EPOCH_MS + 60_000, 3), producer=_TRANSACTIONAL_IDS[0])
+    return (*steps, last, Append(_records(random_, EPOCH_MS + 70_000, 2)))
+
+
+def _v1(seed: int, salt: int, count: int) -> tuple[Step, ...]:
+    """Messages of v1, which stay several batches if not compressed, and batches of v2, which the leader converts."""
+    random_ = _random(seed, salt)
+
+    def step(append: Append) -> Append:
+        magic = random_.choice((1, 1, 2))
+        records = tuple(record._replace(headers=()) for record in append.records)
+        codec = append.codec if magic == 1 else Codec.NONE
+        return Append(records, codec, magic)
+
+    return tuple(step(append) for append in _appends(random_, count, (Codec.NONE, Codec.NONE, Codec.GZIP)))

@@ -1,0 +1,45 @@
+"""A partition's log as a whole, up to the answers of ``ListOffsets`` (KAFKA_BEHAVIOUR.md sections 6.3 and 8).
+
+::
+
+    with UnifiedLog("/data/orders-0", LogConfig(segment_bytes=1 << 20), dialect="3.9.2") as log:
+        log.append_as_leader(build_batch([(1_700_000_000_000, b"key", b"value")]), leader_epoch=0)
+        log.fetch_offset_by_timestamp(1_700_000_000_000)
+"""
+
+from __future__ import annotations
+
+from kidx.log.config import LogConfig
+from kidx.log.epochs import EpochEntry, LeaderEpochCache, read_epochs
+from kidx.log.errors import (
+    InvalidTimestampError,
+    LogError,
+    OffsetNotAvailableError,
+    OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+    UnsupportedTargetError,
+)
+from kidx.log.lookup import TARGETS
+from kidx.log.partition import IsolationLevel, list_offset
+from kidx.log.unified_log import UnifiedLog
+
+__all__ = [
+    "TARGETS",
+    "EpochEntry",
+    "InvalidTimestampError",
+    "IsolationLevel",
+    "LeaderEpochCache",
+    "LogConfig",
+    "LogError",
+    "OffsetNotAvailableError",
+    "OffsetOutOfRangeError",
+    "OffsetsOutOfOrderError",
+    "RecordTooLargeError",
+    "UnexpectedAppendOffsetError",
+    "UnifiedLog",
+    "UnsupportedTargetError",
+    "list_offset",
+    "read_epochs",
+]

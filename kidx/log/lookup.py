@@ -1,0 +1,91 @@
+"""What a log answers when it is asked for an offset by time (``fetchOffsetByTimestamp``; section 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kidx.records.record import NO_TIMESTAMP
+from kidx.segment import TimestampAndOffset
+
+if TYPE_CHECKING:
+    from kidx.log.unified_log import UnifiedLog
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+"""From 3.0."""
+EARLIEST_LOCAL: Final = -4
+"""From 3.5: the first offset on this broker, which without tiered storage is the first one."""
+LATEST_TIERED: Final = -5
+"""From 3.9: the last offset in remote storage."""
+EARLIEST_PENDING_UPLOAD: Final = -6
+"""From 4.2: the first offset that is not in remote storage yet."""
+
+TARGETS: Final = {
+    "latest": LATEST,
+    "earliest": EARLIEST,
+    "max-timestamp": MAX_TIMESTAMP,
+    "earliest-local": EARLIEST_LOCAL,
+    "latest-tiered": LATEST_TIERED,
+    "earliest-pending-upload": EARLIEST_PENDING_UPLOAD,
+}
+"""The special targets by the names that Kafka's command line tools give them."""
+
+_NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
+_UNKNOWN_BEFORE: Final = {
+    MAX_TIMESTAMP: (3, 0),
+    EARLIEST_LOCAL: (3, 5),
+    LATEST_TIERED: (3, 9),
+    EARLIEST_PENDING_UPLOAD: (4, 2),
+}
+
+
+def knows(version: tuple[int, ...], target: int) -> bool:
+    """Whether a release has a special target of that number; where not, it is an ordinary timestamp (LO-15)."""
+    return target in (LATEST, EARLIEST) or (target in _UNKNOWN_BEFORE and version >= _UNKNOWN_BEFORE[target])
+
+
+def fetch_offset(log: UnifiedLog, target: int) -> TimestampAndOffset | None:
+    """The log's own answer, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
+    if not knows(log.dialect.version, target):
+        return _search(log, target)
+    if target == LATEST:
+        return TimestampAndOffset(NO_TIMESTAMP, log.end_offset, log.epochs.latest_epoch)
+    if target in (EARLIEST, EARLIEST_LOCAL):
+        first = log.epochs.earliest_entry
+        epoch = first.epoch if first is not None and first.start_offset <= log.start_offset else None
+        return TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)
+    if target == MAX_TIMESTAMP:
+        return _largest_remembered(log) if log.dialect.max_lookup == "M1" else _largest_read(log)
+    return _NOWHERE
+
+
+def _search(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+    """LO-6: looks into one segment only, the first whose largest timestamp is not before the target."""
+    start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
+    for segment in log.segments:
+        if segment.largest_timestamp >= timestamp:
+            return segment.find_offset_by_timestamp(timestamp, start)
+    return None
+
+
+def _largest_remembered(log: UnifiedLog) -> TimestampAndOffset:
+    """LO-9 (M1): what the segment remembers of its largest timestamp, and the newest epoch, whichever it was."""
+    latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
+    timestamp, offset = latest.max_timestamp_so_far
+    return TimestampAndOffset(timestamp, offset, log.epochs.latest_epoch)
+
+
+def _largest_read(log: UnifiedLog) -> TimestampAndOffset | None:
+    """LO-10 (M2): the batch is looked up and read again."""
+    latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
+    timestamp, offset = latest.max_timestamp_so_far
+    position = latest.offset_index.lookup(offset).position
+    for batch in latest.batches(position):
+        if batch.max_timestamp == timestamp:
+            found = next((record.offset for record in batch if record.timestamp == timestamp), None)
+            if found is None or batch.magic == 0:
+                return None
+            epoch = batch.partition_leader_epoch
+            return TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)
+    return None

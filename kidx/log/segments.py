@@ -1,0 +1,84 @@
+"""The segments of a log by their base offsets, and the files of those that have been removed (``LogSegments``)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kidx.segment import LogSegment
+
+DELETED: Final = ".deleted"
+"""What Kafka renames the files of a removed segment to before it deletes them."""
+
+
+class Segments:
+    """An ordered map from base offset to segment; the last one is the active one."""
+
+    def __init__(self) -> None:
+        self._by_base: dict[int, LogSegment] = {}
+        self._bases: list[int] = []
+        self._removed: list[LogSegment] = []
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def __iter__(self) -> Iterator[LogSegment]:
+        return iter([self._by_base[base] for base in self._bases])
+
+    def __contains__(self, base_offset: int) -> bool:
+        return base_offset in self._by_base
+
+    @property
+    def first(self) -> LogSegment:
+        """The one with the smallest base offset."""
+        return self._by_base[self._bases[0]]
+
+    @property
+    def active(self) -> LogSegment:
+        """The one that is appended to."""
+        return self._by_base[self._bases[-1]]
+
+    def add(self, segment: LogSegment) -> None:
+        """Adds a segment, in the place of the one with the same base offset."""
+        if segment.base_offset not in self._by_base:
+            insort(self._bases, segment.base_offset)
+        self._by_base[segment.base_offset] = segment
+
+    def higher(self, base_offset: int) -> LogSegment | None:
+        """The first segment behind a base offset."""
+        at = bisect_right(self._bases, base_offset)
+        return self._by_base[self._bases[at]] if at < len(self._bases) else None
+
+    def values_from(self, offset: int) -> list[LogSegment]:
+        """The segment that ``offset`` lies in, and all behind it."""
+        at = max(0, bisect_right(self._bases, offset) - 1)
+        return [self._by_base[base] for base in self._bases[at:]]
+
+    def clear(self) -> None:
+        """Forgets all segments and leaves their files alone."""
+        self._by_base.clear()
+        self._bases.clear()
+
+    def retire(self, segments: Iterable[LogSegment]) -> None:
+        """Takes segments out and renames their files; :meth:`delete_retired` deletes them.
+
+        Raises:
+            OSError: a file cannot be renamed.
+        """
+        chosen = list(segments)
+        for segment in chosen:
+            if self._by_base.get(segment.base_offset) is segment:
+                del self._by_base[segment.base_offset]
+                self._bases.remove(segment.base_offset)
+        for segment in chosen:
+            if not segment.has_suffix(DELETED):
+                segment.change_file_suffixes("", DELETED)
+        self._removed += chosen
+
+    def delete_retired(self) -> None:
+        """Deletes the files of retired segments: what Kafka does after ``file.delete.delay.ms``."""
+        removed, self._removed = self._removed, []
+        for segment in removed:
+            segment.delete_if_exists()

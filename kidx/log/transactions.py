@@ -1,0 +1,90 @@
+"""How far a log's transactions are decided: what the last stable offset is made of (``ProducerStateManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kidx.segment import CompletedTxn, LogSegment, ProducerState
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.records import RecordBatch
+
+
+class Transactions:
+    """Open transactions, and completed ones whose marker is not below the high watermark yet.
+
+    Args:
+        dialect: the rules of a release.
+        name: topic and partition, for messages.
+    """
+
+    def __init__(self, dialect: Dialect, name: str) -> None:
+        self.dialect = dialect
+        self.name = name
+        self.producers = self._empty()
+        self.unreplicated: dict[int, CompletedTxn] = {}
+        self.located: set[int] = set()
+        """First offsets of transactions that began while the log was open: their place in a file is known."""
+
+    def _empty(self) -> ProducerState:
+        return ProducerState(self.name, self.dialect)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first transaction began that consumers may not see decided yet; None if there is none."""
+        firsts = [*self.producers.ongoing, *self.unreplicated]
+        return min(firsts, default=None)
+
+    def update(self, batches: Iterable[RecordBatch]) -> list[CompletedTxn]:
+        """Takes appended batches into account; what they complete stays open until :meth:`complete`.
+
+        Raises:
+            KidxError: as :meth:`ProducerState.update`.
+        """
+        completed = []
+        for batch in batches:
+            if batch.magic >= 2 and batch.producer_id >= 0:
+                if batch.is_transactional and not batch.is_control:
+                    self.located.add(batch.base_offset)
+                completed.append(self.producers.update(batch))
+        return [transaction for transaction in completed if transaction is not None]
+
+    def complete(self, completed: CompletedTxn) -> None:
+        """A transaction has ended; it counts as unstable until its marker is replicated."""
+        self.producers.complete(completed)
+        self.unreplicated[completed.first_offset] = completed
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Everything below is on all replicas."""
+        self.unreplicated = {
+            first: completed
+            for first, completed in self.unreplicated.items()
+            if completed.last_offset >= high_watermark
+        }
+
+    def on_log_start(self, start_offset: int) -> None:
+        """Everything below is deleted: completed transactions that ended there are forgotten."""
+        self.unreplicated = {
+            first: completed for first, completed in self.unreplicated.items() if completed.last_offset >= start_offset
+        }
+
+    def clear(self) -> None:
+        """The log is empty."""
+        self.producers = self._empty()
+        self.unreplicated = {}
+        self.located.clear()
+
+    def rebuild(self, segments: Iterable[LogSegment], start_offset: int, end_offset: int) -> None:
+        """Reads the producers anew from what the log holds between two offsets."""
+        self.clear()
+        for segment in segments:
+            for batch in segment.batches():
+                if batch.last_offset < start_offset:
+                    continue
+                if batch.base_offset >= end_offset:
+                    break
+                for completed in self.update([batch]):
+                    self.complete(completed)
+        self.located.clear()

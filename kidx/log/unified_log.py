@@ -1,0 +1,423 @@
+"""A partition's log: segments, their start, end and high watermark, and who may write (``UnifiedLog``)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import INT_MAX
+from kidx.log.config import LogConfig
+from kidx.log.epochs import FILE_NAME, LeaderEpochCache
+from kidx.log.errors import (
+    LogError,
+    OffsetsOutOfOrderError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+)
+from kidx.log.leader import assign_offsets
+from kidx.log.loader import Loader
+from kidx.log.lookup import fetch_offset
+from kidx.log.offsets import LogOffsets
+from kidx.log.retention import delete_old_segments
+from kidx.log.transactions import Transactions
+from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, iter_memory_batches
+from kidx.segment import (
+    AppendInfo,
+    Clock,
+    LogSegment,
+    RollParams,
+    TimestampAndOffset,
+    follower_append_info,
+    leader_append_info,
+    system_clock,
+)
+
+if TYPE_CHECKING:
+    from kidx.log.segments import Segments
+
+
+class UnifiedLog(LogOffsets):
+    """The log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
+
+    What a broker does in the background is done at once: removed files are deleted, a rolled segment counts as flushed.
+    There is no tiered storage, no compaction, and no producer state beyond what transactions need.
+
+    Args:
+        directory: of the partition, e.g. ``/data/orders-0``.
+        config: of the topic; Kafka's defaults if None.
+        log_start_offset: the broker's checkpoint of it.
+        recovery_point: the broker's checkpoint below which everything is on disk; only asked for if not clean.
+        clean: whether the last shutdown was; if not, segments from the recovery point on are recovered (SEG-35).
+        clock: the wall clock, milliseconds.
+        dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Attributes:
+        start_offset: the first offset that a client may see.
+        search_start: where 3.5 lets a search by timestamp begin: the start offset, not taken back by a truncation.
+        end_offset: the offset of the next record.
+        high_watermark: everything below is on all replicas; the start offset until somebody says more.
+        recovery_point: everything below is on disk.
+        segments, epochs, transactions: the parts.
+
+    Raises:
+        KidxError, OSError: what loading cannot mend.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        config: LogConfig | None = None,
+        *,
+        log_start_offset: int = 0,
+        recovery_point: int = 0,
+        clean: bool = True,
+        clock: Clock = system_clock,
+        dialect: str | Dialect | None = None,
+    ) -> None:
+        self.directory = Path(directory)
+        self.config = config or LogConfig()
+        self.dialect = dialect_of(dialect)
+        self.clock = clock
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.epochs = LeaderEpochCache(self.directory / FILE_NAME)
+        loader = Loader(
+            self.directory,
+            self.config,
+            self.dialect,
+            clock,
+            self.epochs,
+            start_offset=log_start_offset,
+            recovery_point=recovery_point,
+            clean=clean,
+        )
+        self.end_offset = loader.load()
+        self._open_segment: Callable[[int], LogSegment] = loader.open_segment
+        self.segments: Segments = loader.segments
+        self.start_offset = max(log_start_offset, self.segments.first.base_offset)
+        self.search_start = self.start_offset
+        self.recovery_point = loader.recovery_point
+        if self.dialect.start_moves_other_offsets:
+            self.recovery_point = max(self.recovery_point, self.start_offset)
+        self.high_watermark = self.start_offset if self.dialect.start_moves_other_offsets else log_start_offset
+        self.epochs.truncate_from_end(self.end_offset)
+        self.epochs.truncate_from_start(
+            self.start_offset if self.dialect.loading_cuts_epochs_at_start else log_start_offset
+        )
+        self.transactions = Transactions(self.dialect, self.directory.name)
+        self.transactions.rebuild(self.segments, self.start_offset, self.end_offset)
+        self.segments.delete_retired()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"UnifiedLog({str(self.directory)!r}, {self.start_offset}..{self.end_offset},"
+            f" {len(self.segments)} segments, dialect={self.dialect.release!r})"
+        )
+
+    @contextlib.contextmanager
+    def _operation(self) -> Iterator[None]:
+        """Whatever comes of it, files that it removed are deleted at its end."""
+        try:
+            yield
+        finally:
+            self.segments.delete_retired()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all ``.log`` files."""
+        return sum(segment.size for segment in self.segments)
+
+    # -- appending ---------------------------------------------------------------------------------------------
+
+    def append_as_leader(self, records: bytes, leader_epoch: int, *, from_client: bool = True) -> None:
+        """Gives one batch its offsets and appends it.
+
+        Args:
+            records: a v2 batch as a producer sends it, its first offset 0.
+            leader_epoch: of this leader.
+            from_client: a producer sent it; False for a transaction coordinator's marker.
+
+        Raises:
+            InvalidRecordError, CorruptRecordError, RecordTooLargeError: the batch is refused.
+            KidxError, OSError: as :meth:`LogSegment.append`.
+        """
+        with self._operation():
+            batches = self._checked(records)
+            if not batches:
+                return
+            if from_client and any(batch.magic >= 2 and batch.base_offset != 0 for batch in batches):
+                raise InvalidRecordError(f"The baseOffset of a record batch in {self.directory.name} should be 0")
+            now = self.clock() if self.config.log_append_time else None
+            size = sum(batch.size_in_bytes for batch in batches)
+            final = assign_offsets(
+                records[:size], self.end_offset, leader_epoch, log_append_time=now, from_client=from_client
+            )
+            info = leader_append_info(final, dialect=self.dialect)
+            self._append(final, list(iter_memory_batches(final)), info, self.end_offset)
+
+    def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
+        """Appends batches as a leader sent them.
+
+        Args:
+            records: any number of batches of any format.
+            leader_epoch: of the leader fetched from; newer batches are left out (KAFKA-18723; from 3.9.1 and 4.0.1).
+
+        Raises:
+            OffsetsOutOfOrderError, UnexpectedAppendOffsetError: the offsets do not go on where the log ends.
+            CorruptRecordError, RecordTooLargeError, InvalidArgumentError: a batch is refused.
+            KidxError, OSError: as :meth:`LogSegment.append`.
+        """
+        with self._operation():
+            limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
+            batches = self._checked(records, limit)
+            if not batches:
+                return
+            lasts = [-1, *(batch.last_offset for batch in batches)]
+            if any(previous >= last for previous, last in pairwise(lasts)):
+                raise OffsetsOutOfOrderError(f"Out of order offsets found in append to {self.directory.name}")
+            has_first = batches[0].magic >= 2
+            first = batches[0].base_offset if has_first else batches[0].last_offset
+            if first < self.end_offset:
+                raise UnexpectedAppendOffsetError(
+                    f"Unexpected offset in append to {self.directory.name}: {first} is less than the next offset"
+                    f" {self.end_offset}"
+                )
+            valid = records[: sum(batch.size_in_bytes for batch in batches)]
+            self._append(valid, batches, follower_append_info(valid), first if has_first else None)
+
+    def _checked(self, records: bytes, highest_epoch: int = INT_MAX) -> list[RecordBatch]:
+        """The batches of a call, up to the first of a newer epoch.
+
+        Raises:
+            CorruptRecordError: a checksum is wrong.
+            RecordTooLargeError: a batch is larger than the topic allows.
+        """
+        batches: list[RecordBatch] = []
+        for batch in iter_memory_batches(records):
+            if batch.partition_leader_epoch > highest_epoch:
+                break
+            if batch.size_in_bytes > self.config.max_message_bytes:
+                raise RecordTooLargeError(
+                    f"a batch of {batch.size_in_bytes} bytes exceeds the maximum of {self.config.max_message_bytes}"
+                )
+            if not batch.is_valid:
+                raise CorruptRecordError(f"Record is corrupt in topic partition {self.directory.name}")
+            batches.append(batch)
+        return batches
+
+    def _append(self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None) -> None:
+        for batch in batches:
+            if batch.magic >= 2:
+                self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+            elif self.epochs.entries:
+                self.epochs.clear()
+        if len(records) > self.config.segment_bytes:
+            raise RecordTooLargeError(
+                f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
+            )
+        segment = self._maybe_roll(len(records), info, first)
+        completed = self.transactions.update(batches)
+        segment.append(
+            records,
+            largest_offset=info.largest_offset,
+            largest_timestamp=info.largest_timestamp,
+            shallow_offset=info.shallow_offset,
+        )
+        self._set_end_offset(info.largest_offset + 1)
+        for transaction in completed:
+            segment.update_txn_index(transaction, self.transactions.producers.last_stable_offset(transaction))
+            self.transactions.complete(transaction)
+
+    # -- rolling and cutting -----------------------------------------------------------------------------------
+
+    def _maybe_roll(self, size: int, info: AppendInfo, first: int | None) -> LogSegment:
+        segment = self.segments.active
+        params = RollParams(
+            self.config.segment_ms,
+            self.config.segment_bytes,
+            info.largest_timestamp,
+            info.largest_offset,
+            size,
+            self.clock(),
+        )
+        if not segment.should_roll(params):
+            return segment
+        return self._roll(info.largest_offset - INT_MAX if first is None else first)
+
+    def roll(self) -> LogSegment:
+        """Starts a new segment at the log's end (SEG-22, SEG-23).
+
+        Raises:
+            LogError: there is a segment of that name already, and it is not empty.
+            KidxError, OSError: as :meth:`LogSegment.on_become_inactive_segment`.
+        """
+        with self._operation():
+            return self._roll(0)
+
+    def _roll(self, expected_offset: int) -> LogSegment:
+        base = max(expected_offset, self.end_offset)
+        active = self.segments.active
+        if base in self.segments:
+            if active.base_offset != base or active.size > 0:
+                raise LogError(f"Trying to roll a new log segment with start offset {base} while it already exists")
+            self.segments.retire([active])
+        elif base < active.base_offset:
+            raise LogError(
+                f"Trying to roll a new log segment with start offset {base} lower than that of the active segment"
+            )
+        else:
+            for left_over in self.directory.glob(f"{base:020d}.*"):
+                left_over.unlink()
+            active.on_become_inactive_segment()
+        segment = self._open_segment(base)
+        self.segments.add(segment)
+        self._set_end_offset(self.end_offset)
+        self.recovery_point = max(self.recovery_point, base)
+        return segment
+
+    def truncate_to(self, offset: int) -> bool:
+        """Removes everything from ``offset`` on, and the whole batch that it lies in.
+
+        Returns:
+            Whether ``offset`` is before the end of the log.
+
+        Raises:
+            InvalidArgumentError: ``offset`` is negative.
+            KidxError, OSError: as :meth:`LogSegment.truncate_to`.
+        """
+        if offset < 0:
+            raise InvalidArgumentError(
+                f"Cannot truncate partition {self.directory.name} to a negative offset ({offset})."
+            )
+        with self._operation():
+            if offset >= self.end_offset:
+                if self.dialect.idle_truncation_cuts_epochs:
+                    self.epochs.truncate_from_end(self.end_offset)
+                return False
+            if self.segments.first.base_offset > offset:
+                self._truncate_fully(offset)
+                return True
+            self.segments.retire([segment for segment in self.segments if segment.base_offset > offset])
+            self.segments.active.truncate_to(offset)
+            self._set_end_offset(offset)
+            self.start_offset = min(offset, self.start_offset)
+            self.epochs.truncate_from_end(offset)
+            self.transactions.rebuild(self.segments, self.start_offset, offset)
+            self.transactions.on_high_watermark(self.high_watermark)
+            return True
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Removes everything and starts anew at ``offset``, as a follower does that is too far behind.
+
+        Raises:
+            OSError: a file cannot be renamed or created.
+        """
+        with self._operation():
+            self._truncate_fully(offset)
+
+    def _truncate_fully(self, offset: int) -> None:
+        self.segments.retire(self.segments)
+        self.segments.add(self._open_segment(offset))
+        if self.dialect.truncation_looks_for_transactions:
+            self._set_end_offset(offset)
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.clear()
+        self.transactions.clear()
+        if self.dialect.full_truncation_keeps_high_watermark:
+            self.start_offset = offset
+            self.high_watermark = min(self.high_watermark, offset)
+            return
+        if self.dialect.full_truncation_moves_recovery_point:
+            self.recovery_point = offset
+        self.start_offset = offset
+        self.high_watermark = offset
+
+    def delete_old_segments(self) -> int:
+        """Applies retention by time, by size and by start offset; returns how many segments have been deleted.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting do.
+        """
+        with self._operation():
+            return delete_old_segments(self)
+
+    def remove_oldest(self, segments: list[LogSegment]) -> None:
+        """Removes the first segments, and makes an empty one if that were all; for retention.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting do.
+        """
+        if len(segments) == len(self.segments):
+            self._roll(0)
+        following = self.segments.higher(segments[-1].base_offset)
+        self.segments.retire(segments)
+        self.delete_records(self.segments.first.base_offset if following is None else following.base_offset)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
+        """The first record with a timestamp ≥ ``target``, or what a special target asks for; None if there is none.
+
+        What a release does not know as special is an ordinary timestamp. What a consumer would get to see of the
+        answer, :func:`kidx.log.list_offset` says.
+
+        Args:
+            target: milliseconds; -1 latest, -2 earliest, -3 largest timestamp, -4 … -6 see :mod:`kidx.log.lookup`.
+
+        Raises:
+            KidxError, OSError: an index or a log cannot be read.
+        """
+        return fetch_offset(self, target)
+
+    # -- closing -----------------------------------------------------------------------------------------------
+
+    def flush(self, *, force_active: bool = False) -> None:
+        """Syncs the segments that may not be on disk, and moves the recovery point to the end.
+
+        Args:
+            force_active: also an active segment without a record.
+
+        Raises:
+            OSError: a file cannot be synced.
+        """
+        limit = self.end_offset + 1 if force_active else self.end_offset
+        if limit <= self.recovery_point:
+            return
+        for segment in self.segments.values_from(self.recovery_point):
+            if segment.base_offset < limit:
+                segment.flush()
+        self.recovery_point = max(self.recovery_point, self.end_offset)
+
+    def close(self, *, prepare: bool = True) -> None:
+        """Closes all segments as a broker does at a clean shutdown (SEG-24).
+
+        Args:
+            prepare: in 4.4 and later, do before what ``LogManager`` does at shutdown: the last time entry, and trimming
+                the active segment. Without it that release leaves the room behind the entries (SEG-27).
+
+        Raises:
+            KidxError, OSError: as :meth:`LogSegment.close`.
+        """
+        if prepare and not self.dialect.close_finishes_segment:
+            self.segments.active.on_become_inactive_segment()
+        if prepare:
+            self.flush(force_active=self.dialect.shutdown_flushes_empty_segment)
+        for segment in self.segments:
+            segment.close()
+
+    def abandon(self) -> None:
+        """Lets go of all files as they are, as a killed process does."""
+        for segment in self.segments:
+            segment.close_handlers()

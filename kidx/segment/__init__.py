@@ -1,0 +1,53 @@
+"""One segment of a log: the ``.log`` file and who writes its indexes (KAFKA_BEHAVIOUR.md section 6).
+
+::
+
+    with LogSegment.open("/data/orders-0", 0, SegmentConfig(index_interval_bytes=4096), dialect="3.9.2") as segment:
+        segment.append(build_batch([(1_700_000_000_000, b"key", b"value")]))
+        segment.find_offset_by_timestamp(1_700_000_000_000)
+"""
+
+from __future__ import annotations
+
+from kidx.segment.append_info import AppendInfo, follower_append_info, leader_append_info
+from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
+from kidx.segment.errors import (
+    CoordinatorFencedError,
+    InvalidTxnStateError,
+    MissingBytesError,
+    ProducerFencedError,
+    SegmentOffsetOverflowError,
+    ShortMarkerError,
+)
+from kidx.segment.file_records import FileRecords
+from kidx.segment.files import SegmentFiles, file_name
+from kidx.segment.producer_state import CompletedTxn, ProducerState
+from kidx.segment.recovery import EpochCache
+from kidx.segment.results import FetchDataInfo, LogOffsetPosition, TimestampAndOffset
+from kidx.segment.segment import LogSegment
+
+__all__ = [
+    "AppendInfo",
+    "Clock",
+    "CompletedTxn",
+    "CoordinatorFencedError",
+    "EpochCache",
+    "FetchDataInfo",
+    "FileRecords",
+    "InvalidTxnStateError",
+    "LogOffsetPosition",
+    "LogSegment",
+    "MissingBytesError",
+    "ProducerFencedError",
+    "ProducerState",
+    "RollParams",
+    "SegmentConfig",
+    "SegmentFiles",
+    "SegmentOffsetOverflowError",
+    "ShortMarkerError",
+    "TimestampAndOffset",
+    "file_name",
+    "follower_append_info",
+    "leader_append_info",
+    "system_clock",
+]

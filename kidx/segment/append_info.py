@@ -1,0 +1,83 @@
+"""What a log tells a segment about the records it appends (``LogAppendInfo``; SEG-8).
+
+Up to 3.9.0 and in 4.0.0 an append comes with three numbers: the last offset, the largest timestamp and the offset that
+is to be indexed with it. A follower reads them from the batches; a leader takes the last one from where it assigned
+the offsets, and every era did so differently (L1–L3). From 3.9.1 on only the last offset is left (L4).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kidx.dialect import Dialect, LeaderRule, dialect_of
+from kidx.records import Buffer, RecordBatch, TimestampType, iter_memory_batches
+from kidx.records.record import NO_TIMESTAMP
+
+
+class AppendInfo(NamedTuple):
+    """Last offset of all records, largest timestamp (milliseconds), and the offset that goes with it."""
+
+    largest_offset: int
+    largest_timestamp: int
+    shallow_offset: int
+
+
+def follower_append_info(records: Buffer) -> AppendInfo:
+    """What a follower says: the last offset of the first batch that has the largest timestamp.
+
+    ``(-1, -1, -1)`` without any batch.
+
+    Raises:
+        KidxError: the records cannot be read.
+    """
+    largest_offset, timestamp, offset = -1, NO_TIMESTAMP, -1
+    for batch in iter_memory_batches(records):
+        largest_offset = batch.last_offset
+        if batch.max_timestamp > timestamp:
+            timestamp, offset = batch.max_timestamp, largest_offset
+    return AppendInfo(largest_offset, timestamp, offset)
+
+
+def leader_append_info(records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False) -> AppendInfo:
+    """What a leader says of records whose offsets it has just assigned.
+
+    Args:
+        records: as they are appended: one batch of v2 or compressed v0, v1, or any number of uncompressed v0, v1 ones.
+        dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+        rebuilt: the leader made new batches, because format, codec or inner offsets were not as the topic wants them.
+
+    Raises:
+        KidxError: the records cannot be read.
+    """
+    rules = dialect_of(dialect)
+    batches = list(iter_memory_batches(records))
+    follower = follower_append_info(records)
+    if not batches or rules.append_per_batch:
+        return follower
+    offset = _leader_offset(batches, follower, rules.leader_timestamp, rebuilt=rebuilt)
+    return follower._replace(shallow_offset=offset)
+
+
+def _leader_offset(batches: list[RecordBatch], follower: AppendInfo, era: LeaderRule, *, rebuilt: bool) -> int:
+    first, (last, timestamp, followed) = batches[0], follower
+    stamped = first.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if rebuilt and timestamp == NO_TIMESTAMP and not stamped:
+        return -1 if era == "L3" else last
+    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped or era == "L2")):
+        return last
+    if stamped:
+        return first.base_offset
+    if timestamp == NO_TIMESTAMP:
+        return -1
+    # In place, the third era names the batch; all others name the record.
+    return followed if era == "L3" and not rebuilt else _first_with_the_largest(batches)
+
+
+def _first_with_the_largest(batches: list[RecordBatch]) -> int:
+    """The offset of the first record that has the largest timestamp of all."""
+    timestamp, offset = NO_TIMESTAMP, -1
+    for batch in batches:
+        for record in batch:
+            if record.timestamp > timestamp:
+                timestamp, offset = record.timestamp, record.offset
+    return offset

@@ -1,0 +1,291 @@
+"""The ``.log`` file of a segment (``FileRecords.java``): a row of batches that grows, is cut, and is searched."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import INT_MAX
+from kidx.records import Buffer, RecordBatch, RecordStreamError, iter_batches
+from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
+
+_MAP_FROM: Final = 1 << 20
+"""Files of this many bytes are mapped to be read; a smaller one is read whole, which is quicker."""
+
+
+class FileRecords:
+    """An open ``.log`` file.
+
+    Args:
+        path: the file; created if it does not exist.
+        file_already_exists: False together with ``preallocate`` starts over with ``init_file_size`` bytes of room.
+        init_file_size: bytes to reserve for a new file.
+        preallocate: whether to reserve them.
+        writable: False opens an existing file without write permission (kidx's own: :mod:`kidx.rebuild`).
+        dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Raises:
+        RecordStreamError: the file is larger than 2**31 - 1 bytes.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        file_already_exists: bool = False,
+        init_file_size: int = 0,
+        preallocate: bool = False,
+        writable: bool = True,
+        dialect: str | Dialect | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.dialect = dialect_of(dialect)
+        self.writable = writable
+        reserve = preallocate and not file_already_exists
+        flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
+        self._descriptor: int | None = os.open(self.path, flags, 0o666)
+        if reserve:
+            os.ftruncate(self._descriptor, init_file_size)
+        length = os.fstat(self._descriptor).st_size
+        if length > INT_MAX:
+            self.close_handlers()
+            raise RecordStreamError(
+                f"The size of segment {self.path} ({length}) is larger than the maximum allowed segment size of"
+                f" {INT_MAX}"
+            )
+        self._end = 0 if reserve else INT_MAX
+        self.size_in_bytes = min(length, self._end)
+        self._position = self.size_in_bytes
+        self._mapped: mmap.mmap | None = None
+
+    def __str__(self) -> str:
+        return f"FileRecords(size={self.size_in_bytes}, file={self.path}, start=0, end={self._end})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file has not been closed."""
+        return self._descriptor is not None
+
+    def _channel(self) -> int:
+        if self._descriptor is None:
+            raise OSError(errno.EBADF, "the log is closed", str(self.path))
+        return self._descriptor
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def append(self, records: bytes) -> int:
+        """Writes bytes at the end and returns how many.
+
+        Raises:
+            InvalidArgumentError: the file would exceed 2**31 - 1 bytes.
+            OSError: the file is closed, or cannot be written.
+        """
+        if len(records) > INT_MAX - self.size_in_bytes:
+            raise InvalidArgumentError(
+                f"Append of size {len(records)} bytes is too large for segment with current file position at"
+                f" {self.size_in_bytes}"
+            )
+        descriptor = self._channel()
+        view = memoryview(records)
+        while view:
+            written = os.pwrite(descriptor, view, self._position)
+            self._position += written
+            view = view[written:]
+        self.size_in_bytes += len(records)
+        return len(records)
+
+    def truncate_to(self, target_size: int) -> int:
+        """Cuts the file to ``target_size`` bytes; its size stays if the file is that short already.
+
+        Returns:
+            The bytes between the size it had and the target.
+
+        Raises:
+            RecordStreamError: the target is negative or beyond the size.
+            OSError: the file is closed, or cannot be cut.
+        """
+        original = self.size_in_bytes
+        if not 0 <= target_size <= original:
+            raise RecordStreamError(
+                f"Attempt to truncate log segment {self.path} to {target_size} bytes failed, "
+                f" size of this log segment is {original} bytes."
+            )
+        descriptor = self._channel()
+        if target_size < os.fstat(descriptor).st_size:
+            self._mapped = None  # reading what was cut would kill the process
+            os.ftruncate(descriptor, target_size)
+            self._position = min(self._position, target_size)
+            self.size_in_bytes = target_size
+        return original - target_size
+
+    def trim(self) -> None:
+        """Cuts reserved room behind the last batch. Errors as ``truncate_to``."""
+        self.truncate_to(self.size_in_bytes)
+
+    def flush(self) -> None:
+        """Syncs the file to disk.
+
+        Raises:
+            OSError: the file is closed, or cannot be synced.
+        """
+        os.fsync(self._channel())
+
+    # -- the file ----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Flushes, trims and closes the file; in C3 it is only closed (SEG-24).
+
+        Raises:
+            OSError: it is closed already (up to 4.0.0), or cannot be synced.
+        """
+        if self.dialect.close_finishes_segment:
+            if self.dialect.close_reports_errors and not self.is_open:
+                return
+            self.flush()
+            self.trim()
+        self.close_handlers()
+
+    def close_handlers(self) -> None:
+        """Closes the file and leaves it as it is."""
+        self._mapped = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def delete_if_exists(self) -> bool:
+        """Closes and deletes the file; tells whether there was one."""
+        self.close_handlers()
+        try:
+            self.path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def rename_to(self, path: str | os.PathLike[str]) -> None:
+        """Moves the file. ``path`` is its own from here on, even if the move fails.
+
+        Raises:
+            OSError: the move failed.
+        """
+        target = Path(path)
+        try:
+            self.path.replace(target)
+        finally:
+            self.path = target
+
+    def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
+        """Says that the file's directory is elsewhere now; touches no file."""
+        self.path = Path(directory) / self.path.name
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _content(self) -> Buffer:
+        descriptor = self._channel()
+        if self.size_in_bytes < _MAP_FROM:
+            return os.pread(descriptor, self.size_in_bytes, 0)
+        length = os.fstat(descriptor).st_size
+        if self._mapped is None or len(self._mapped) != length:
+            self._mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        return self._mapped
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
+        """The batches from byte ``start`` to ``end``, by default the end of the log (RB-4).
+
+        Raises:
+            CorruptRecordError: a length below 14 bytes, or the file is shorter than the log.
+            InvalidArgumentError: ``start`` is negative.
+            OSError: the file is closed.
+        """
+        end = self.size_in_bytes if end is None else end
+        if end <= start:
+            return iter(())
+        return iter_batches(self._content(), start, end, source=str(self.path))
+
+    def available_bytes(self, position: int, size: int) -> int:
+        """How much of a slice of ``size`` bytes from ``position`` there is (FR-4).
+
+        Raises:
+            InvalidArgumentError: the position is not inside the log, or the size is negative.
+        """
+        if position < 0:
+            raise InvalidArgumentError(f"Invalid position: {position} in read from {self}")
+        if position > self.size_in_bytes:
+            raise InvalidArgumentError(f"Slice from position {position} exceeds end position of {self}")
+        if size < 0:
+            raise InvalidArgumentError(f"Invalid size: {size} in read from {self}")
+        return min(size, self.size_in_bytes - position)
+
+    def search_for_offset(self, target_offset: int, start: int) -> LogOffsetPosition | None:
+        """The first batch from byte ``start`` that reaches ``target_offset``; None if there is none (SEG-50, SEG-51).
+
+        Raises:
+            KidxError: as :meth:`batches`, and as reading a header.
+        """
+        if self.dialect.searches_by_base_offset:
+            return self._search_by_base_offset(target_offset, start)
+        for batch in self.batches(start):
+            last = batch.last_offset
+            if last >= target_offset:
+                offset = batch.base_offset if self.dialect.translates_to_base_offset else last
+                return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)
+        return None
+
+    def _search_by_base_offset(self, target_offset: int, start: int) -> LogOffsetPosition | None:
+        previous: RecordBatch | None = None
+        for batch in self.batches(start):
+            base = batch.base_offset
+            if base == target_offset:
+                return LogOffsetPosition(base, batch.position, batch.size_in_bytes)
+            if base > target_offset:
+                found = batch if previous is None or previous.last_offset < target_offset else previous
+                return LogOffsetPosition(found.base_offset, found.position, found.size_in_bytes)
+            previous = batch
+        if previous is not None and previous.last_offset >= target_offset:
+            return LogOffsetPosition(previous.base_offset, previous.position, previous.size_in_bytes)
+        return None
+
+    def search_for_timestamp(
+        self, target: int, start: int, starting_offset: int, max_record_body_size: int = MAX_RECORD_BODY_SIZE
+    ) -> TimestampAndOffset | None:
+        """The first record from byte ``start`` with timestamp ≥ ``target`` and offset ≥ ``starting_offset`` (FR-1).
+
+        Batches whose largest timestamp is below the target are not opened. None if there is no such record.
+
+        Raises:
+            KidxError: as :meth:`batches`, and as reading records.
+        """
+        for batch in self.batches(start):
+            if batch.max_timestamp < target:
+                continue
+            streamed = self.dialect.streams_timestamp_search
+            for record in batch.streaming_iterator(max_record_body_size) if streamed else batch:
+                if record.timestamp >= target and record.offset >= starting_offset:
+                    return TimestampAndOffset(record.timestamp, record.offset, _epoch(batch.partition_leader_epoch))
+        return None
+
+    def largest_timestamp_after(self, start: int) -> tuple[int, int]:
+        """Largest timestamp from byte ``start`` on, and the last offset of the first batch that has it (FR-3).
+
+        ``(-1, -1)`` if no batch has one.
+
+        Raises:
+            KidxError: as :meth:`batches`, and as reading a header.
+        """
+        largest, offset = NO_TIMESTAMP, -1
+        for batch in self.batches(start):
+            timestamp = batch.max_timestamp
+            if timestamp > largest:
+                largest, offset = timestamp, batch.last_offset
+        return largest, offset
+
+
+def _epoch(epoch: int) -> int | None:
+    return None if epoch == NO_PARTITION_LEADER_EPOCH else epoch

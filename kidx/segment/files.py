@@ -1,0 +1,239 @@
+"""The four files of a segment as a whole: opened, renamed, moved, flushed, deleted (KAFKA_BEHAVIOUR.md section 6)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kidx.errors import InvalidArgumentError, KidxError
+from kidx.lazy_index import LazyIndex
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.offset_index import OffsetIndex
+    from kidx.segment.file_records import FileRecords
+    from kidx.time_index import TimeIndex
+    from kidx.transaction_index import TransactionIndex
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """``00000000000000000007.index``: twenty digits, then the suffix."""
+    return f"{base_offset:020d}{suffix}"
+
+
+class SegmentFiles:
+    """Log, indexes, and what happens to all of them.
+
+    Args:
+        log: the ``.log`` file.
+        lazy_offset_index: the ``.index`` file, opened when it is first needed.
+        lazy_time_index: the ``.timeindex`` file, likewise.
+        txn_index: the ``.txnindex`` file.
+        base_offset: the lower bound of the segment's offsets, and the name of its files.
+        dialect: the rules of a release.
+    """
+
+    def __init__(
+        self,
+        log: FileRecords,
+        lazy_offset_index: LazyIndex[OffsetIndex],
+        lazy_time_index: LazyIndex[TimeIndex],
+        txn_index: TransactionIndex,
+        base_offset: int,
+        *,
+        dialect: Dialect,
+    ) -> None:
+        self.log = log
+        self.lazy_offset_index = lazy_offset_index
+        self.lazy_time_index = lazy_time_index
+        self.txn_index = txn_index
+        self.base_offset = base_offset
+        self.dialect = dialect
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, opened or created by the first use (SEG-1)."""
+        return self.lazy_offset_index.get()
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index, opened or created by the first use (SEG-1)."""
+        return self.lazy_time_index.get()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return self.log.size_in_bytes
+
+    @property
+    def last_modified(self) -> int:
+        """When the log was last written, milliseconds; 0 if the file is gone."""
+        try:
+            return self.log.path.stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
+
+    def set_last_modified(self, milliseconds: int) -> None:
+        """Says when log and indexes were last written.
+
+        Raises:
+            FileNotFoundError: one of them is missing; those before it are done.
+        """
+        for path in (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path):
+            os.utime(path, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
+
+    # -- checks ------------------------------------------------------------------------------------------------
+
+    def sanity_check(self, time_index_file_newly_created: bool) -> None:
+        """What loading a log checks of a segment: that ``.index`` exists, and the transactions (SEG-35).
+
+        Args:
+            time_index_file_newly_created: there was no ``.timeindex``: leave an empty file.
+
+        Raises:
+            FileNotFoundError: there is no ``.index``.
+            CorruptIndexError, UnsupportedVersionError: as :meth:`TransactionIndex.sanity_check`.
+        """
+        if not self.lazy_offset_index.path.exists():
+            raise FileNotFoundError(2, "Offset index file does not exist", str(self.lazy_offset_index.path.absolute()))
+        if time_index_file_newly_created:
+            self.time_index.resize(0)
+        self.txn_index.sanity_check()
+
+    def resize_indexes(self, size: int) -> None:
+        """Makes both mapped indexes ``size`` bytes long, rounded down to whole entries (SEG-25)."""
+        self.offset_index.resize(size)
+        self.time_index.resize(size)
+
+    # -- the files ---------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Syncs all files to disk; opens the indexes if need be."""
+        self.log.flush()
+        self.offset_index.flush()
+        self.time_index.flush()
+        self.txn_index.flush()
+
+    def has_suffix(self, suffix: str) -> bool:
+        """Whether all four names end with ``suffix``."""
+        paths = (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path, self.txn_index.path)
+        return all(path.name.endswith(suffix) for path in paths)
+
+    def change_file_suffixes(self, old: str, new: str) -> None:
+        """Renames all four files, e.g. from ``""`` to ``".deleted"``; index files that do not exist are left out.
+
+        Up to 2.5 the indexes are opened first, and so created.
+
+        Raises:
+            InvalidArgumentError, OSError: as opening or moving an index does; the files before it have been moved.
+        """
+        for file in (self.log, self.lazy_offset_index, self.lazy_time_index, self.txn_index):
+            opened = file.get() if isinstance(file, LazyIndex) and self.dialect.close_loads_indexes else file
+            opened.rename_to(_replace_suffix(file.path, old, new))
+
+    def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
+        """Says that the files' directory is elsewhere now; touches no file."""
+        self.log.update_parent_dir(directory)
+        self.lazy_offset_index.update_parent_dir(directory)
+        self.lazy_time_index.update_parent_dir(directory)
+        self.txn_index.update_parent_dir(directory)
+
+    def delete_if_exists(self) -> None:
+        """Closes and deletes all four files; up to 2.5 the indexes are opened, and so created, first.
+
+        Raises:
+            KidxError, OSError: the first that was raised; the other files are deleted all the same.
+        """
+        loads = self.dialect.close_loads_indexes
+        offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
+        run_all(
+            self.log.delete_if_exists,
+            (lambda: offset_index.get().delete_if_exists()) if loads else offset_index.delete_if_exists,
+            (lambda: time_index.get().delete_if_exists()) if loads else time_index.delete_if_exists,
+            self.txn_index.delete_if_exists,
+        )
+
+    @property
+    def deleted(self) -> bool:
+        """Whether none of the four files exists."""
+        paths = (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path, self.txn_index.path)
+        return not any(path.exists() for path in paths)
+
+    def close_files(self) -> None:
+        """Closes indexes, log and transactions, each as its dialect does (SEG-24).
+
+        Raises:
+            OSError: from 4.0.1 on, the first that a file raised; before, every error is swallowed.
+            KidxError: from 4.0.1 on, at once.
+        """
+        offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
+        if self.dialect.close_loads_indexes:
+            closers: tuple[Callable[[], Any], ...] = (
+                lambda: offset_index.get().close(),
+                lambda: time_index.get().close(),
+                self.log.close,
+                self.txn_index.close,
+            )
+        else:
+            closers = (offset_index.close, time_index.close, self.log.close, self.txn_index.close)
+        if not self.dialect.close_reports_errors:
+            for close in closers:
+                with contextlib.suppress(KidxError, OSError):
+                    close()
+            return
+        run_all(*closers, stop_at=KidxError)
+
+    def close_handlers(self) -> None:
+        """Closes all files as they are: what a broker does when a disk has failed. Nothing is raised.
+
+        Up to 2.5 the indexes are opened, and so created, first.
+        """
+        if self.dialect.close_loads_indexes:
+            for index in (self.lazy_offset_index, self.lazy_time_index):
+                with contextlib.suppress(KidxError, OSError):
+                    index.get()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Lets go of all files as a killed process does (kidx's own): nothing is opened, written or raised."""
+        for close in (
+            self.lazy_offset_index.close_handler,
+            self.lazy_time_index.close_handler,
+            self.log.close_handlers,
+            self.txn_index.close,
+        ):
+            with contextlib.suppress(KidxError, OSError):
+                close()
+
+
+def run_all(*steps: Callable[[], Any], stop_at: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
+    """Runs every step, then raises what the first failure raised; one of ``stop_at`` ends it at once."""
+    failure: Exception | None = None
+    for step in steps:
+        try:
+            step()
+        except stop_at:
+            raise
+        except (KidxError, OSError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _replace_suffix(path: Path, old: str, new: str) -> Path:
+    """``path`` with another ending.
+
+    Raises:
+        InvalidArgumentError: it does not end with ``old``.
+    """
+    if not path.name.endswith(old):
+        raise InvalidArgumentError(f"Expected string to end with '{old}' but string is '{path}'")
+    return path.with_name(path.name[: len(path.name) - len(old)] + new)

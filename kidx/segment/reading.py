@@ -1,0 +1,155 @@
+"""Reading a segment: by offset, by timestamp, and what is known of it without reading (sections 6.4 and 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kidx.entries import OffsetPosition, TimestampOffset, TxnIndexSearchResult
+from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import INT_MAX, to_int, to_long
+from kidx.segment.files import SegmentFiles
+from kidx.segment.maximum import MaxTimestamp
+from kidx.segment.results import FetchDataInfo, LogOffsetPosition, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.lazy_index import LazyIndex
+    from kidx.offset_index import OffsetIndex
+    from kidx.records import RecordBatch
+    from kidx.segment.file_records import FileRecords
+    from kidx.time_index import TimeIndex
+    from kidx.transaction_index import TransactionIndex
+
+
+class SegmentReader(SegmentFiles):
+    """What can be asked of a segment.
+
+    Args:
+        log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect: see :class:`SegmentFiles`.
+        max_record_body_size: bytes of one record in a search by timestamp, in 4.4.
+
+    Attributes:
+        maximum: the largest timestamp and its offset (SEG-6).
+    """
+
+    def __init__(
+        self,
+        log: FileRecords,
+        lazy_offset_index: LazyIndex[OffsetIndex],
+        lazy_time_index: LazyIndex[TimeIndex],
+        txn_index: TransactionIndex,
+        base_offset: int,
+        *,
+        dialect: Dialect,
+        max_record_body_size: int = INT_MAX - 8,
+    ) -> None:
+        super().__init__(log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect=dialect)
+        self.max_record_body_size = max_record_body_size
+        self.maximum = MaxTimestamp(lazy_time_index.get, dialect)
+
+    def can_convert_to_relative_offset(self, offset: int) -> bool:
+        """Whether the indexes can hold ``offset`` (AI-8). Opens the offset index."""
+        return self.offset_index.can_append_offset(offset)
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
+        """The batches from byte ``start`` on; see :meth:`FileRecords.batches`."""
+        return self.log.batches(start, end)
+
+    def translate_offset(self, offset: int, starting_file_position: int = 0) -> LogOffsetPosition | None:
+        """The batch that holds ``offset``, or the first one behind it; None if there is none (SEG-50).
+
+        Raises:
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        start = max(self.offset_index.lookup(offset).position, starting_file_position)
+        return self.log.search_for_offset(offset, start)
+
+    def read(
+        self, start_offset: int, max_size: int, max_position: int | None = None, min_one_message: bool = False
+    ) -> FetchDataInfo | None:
+        """What a fetch from ``start_offset`` gets; None behind the end of the log.
+
+        Args:
+            start_offset: of the first record wanted.
+            max_size: bytes at most.
+            max_position: byte position to stop at, normally that of the high watermark; the end of the log if None.
+            min_one_message: send the first batch even if it is larger than ``max_size``.
+
+        Raises:
+            InvalidArgumentError: ``max_size`` is negative, or ``max_position`` lies before the batch.
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        if max_size < 0:
+            raise InvalidArgumentError(f"Invalid max size {max_size} for log read from segment {self.log}")
+        found = self.translate_offset(start_offset)
+        if found is None:
+            return None
+        message_offset = found.offset if self.dialect.translates_to_base_offset else start_offset
+        adjusted = max(max_size, found.size) if min_one_message else max_size
+        if adjusted == 0:
+            return FetchDataInfo(message_offset, found.position, 0, first_entry_incomplete=False)
+        limit = self.size if max_position is None else max_position
+        wanted = min(to_int(limit - found.position), adjusted)
+        available = self.log.available_bytes(found.position, wanted)
+        return FetchDataInfo(message_offset, found.position, available, adjusted < found.size)
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch; the base offset of an empty log (SEG-40).
+
+        Raises:
+            KidxError, OSError: the index or the log cannot be read.
+        """
+        data = self.read(self.offset_index.last_offset, self.size)
+        last = None
+        if data is not None:
+            for last in self.log.batches(data.position, data.position + data.size):  # noqa: B007
+                pass
+        return self.base_offset if last is None else last.next_offset
+
+    @property
+    def has_overflow(self) -> bool:
+        """Whether the last offset in the log is out of the indexes' range."""
+        following = self.read_next_offset()
+        return following > self.base_offset and not self.can_convert_to_relative_offset(to_long(following - 1))
+
+    def fetch_upper_bound_offset(self, start: OffsetPosition, fetch_size: int) -> int | None:
+        """Offset of the first index entry at or behind ``start.position + fetch_size``; None if there is none."""
+        found = self.offset_index.fetch_upper_bound_offset(start, fetch_size)
+        return None if found is None else found.offset
+
+    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
+        """The transactions that a fetch has to hide; see :meth:`TransactionIndex.collect_aborted_txns`."""
+        return self.txn_index.collect_aborted_txns(fetch_offset, upper_bound_offset)
+
+    def find_offset_by_timestamp(self, timestamp: int, starting_offset: int | None = None) -> TimestampAndOffset | None:
+        """The first record with a timestamp ≥ ``timestamp`` and an offset ≥ ``starting_offset`` (SEG-52).
+
+        Args:
+            timestamp: milliseconds.
+            starting_offset: the base offset if None.
+
+        Raises:
+            KidxError, OSError: an index or the log cannot be read.
+        """
+        start = self.base_offset if starting_offset is None else starting_offset
+        entry = self.time_index.lookup(timestamp)
+        position = self.offset_index.lookup(max(entry.offset, start)).position
+        return self.log.search_for_timestamp(timestamp, position, start, self.max_record_body_size)
+
+    @property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """The largest timestamp and the offset that goes with it; ``(-1, base)`` if there is none (SEG-6)."""
+        return TimestampOffset(self.maximum.timestamp, self.maximum.offset)
+
+    @property
+    def largest_record_timestamp(self) -> int | None:
+        """The largest timestamp, milliseconds; None if there is none (SEG-53)."""
+        timestamp = self.maximum.timestamp
+        return timestamp if timestamp >= 0 else None
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp; without one, when the log was last written (SEG-53). Milliseconds."""
+        timestamp = self.maximum.timestamp
+        return timestamp if timestamp >= 0 else self.last_modified

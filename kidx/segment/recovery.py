@@ -1,0 +1,98 @@
+"""Rebuilding a segment's indexes from its log (``LogSegment.recover``; SEG-30)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from kidx.entries import TimestampOffset
+from kidx.records import CorruptRecordError, InvalidRecordError
+from kidx.segment.producer_state import ProducerState
+
+if TYPE_CHECKING:
+    from kidx.records import RecordBatch
+    from kidx.segment.segment import LogSegment
+
+
+class EpochCache(Protocol):
+    """Where a log notes at which offset each leader epoch began."""
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last one noted; None if there is none."""
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Notes that an epoch began."""
+
+
+def recover(
+    segment: LogSegment, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None
+) -> int:
+    """Writes all three indexes anew and cuts the log before the first batch that is invalid (SEG-30, SEG-34).
+
+    Args:
+        segment: its index files are emptied, or created.
+        producer_state: the producers as the segments before this one leave them; nothing known if None.
+        epoch_cache: is told of the leader epochs; None: nobody is.
+
+    Returns:
+        Bytes cut from the log.
+
+    Raises:
+        SegmentOffsetOverflowError: a batch's last offset is out of the indexes' range.
+        InvalidOffsetError: an entry's offset does not follow the last one (SEG-33).
+        InvalidArgumentError: an index is full.
+        KidxError: what bookkeeping of transactions raises, see :meth:`ProducerState.update`; or a header that cannot
+            be read. Whatever is raised, the indexes stay half done.
+    """
+    state = ProducerState(dialect=segment.dialect) if producer_state is None else producer_state
+    segment.offset_index.reset()
+    segment.time_index.reset()
+    segment.txn_index.reset()
+    segment.maximum.forget()
+    valid_bytes = _index_batches(segment, state, epoch_cache)
+    truncated = segment.size - valid_bytes
+    segment.log.truncate_to(valid_bytes)
+    segment.offset_index.trim_to_valid_size()
+    segment.time_index.maybe_append(segment.maximum.timestamp, segment.maximum.offset, skip_full_check=True)
+    segment.time_index.trim_to_valid_size()
+    return truncated
+
+
+def _index_batches(segment: LogSegment, state: ProducerState, epoch_cache: EpochCache | None) -> int:
+    """Indexes every batch up to the first invalid one and returns its position."""
+    valid_bytes = last_index_entry = 0
+    try:
+        for batch in segment.log.batches():
+            batch.ensure_valid()
+            last = batch.last_offset
+            segment.ensure_offset_in_range(last)
+            if batch.max_timestamp > segment.maximum.timestamp:
+                segment.maximum.set(TimestampOffset(batch.max_timestamp, last))
+            if valid_bytes - last_index_entry > segment.index_interval_bytes:
+                segment.offset_index.append(last, valid_bytes)
+                segment.time_index.maybe_append(segment.maximum.timestamp, segment.maximum.offset)
+                last_index_entry = valid_bytes
+            valid_bytes += batch.size_in_bytes
+            if batch.magic >= 2:
+                _note_epoch(segment, batch, epoch_cache)
+                _note_producer(segment, batch, state)
+    except (CorruptRecordError, InvalidRecordError):
+        pass  # a batch whose transaction marker is unreadable is counted all the same
+    return valid_bytes
+
+
+def _note_epoch(segment: LogSegment, batch: RecordBatch, cache: EpochCache | None) -> None:
+    if cache is None:
+        return
+    lowest = 1 if segment.dialect.recover_ignores_epoch_zero else 0
+    epoch, latest = batch.partition_leader_epoch, cache.latest_epoch
+    if epoch >= lowest and (latest is None or epoch > latest):
+        cache.assign(epoch, batch.base_offset)
+
+
+def _note_producer(segment: LogSegment, batch: RecordBatch, state: ProducerState) -> None:
+    completed = state.update(batch)
+    if completed is not None:
+        segment.update_txn_index(completed, state.last_stable_offset(completed))
+        state.complete(completed)
+    state.map_end_offset = batch.next_offset

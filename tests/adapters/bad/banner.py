@@ -1,0 +1,18 @@
+"""Greets before anybody has said anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from line_index import Adapter
+
+
+class Bad(Adapter):
+    def run(self):
+        sys.stdout.write("Welcome to my index 1.0\n")
+        super().run()
+
+
+Bad().run()

@@ -1,0 +1,18 @@
+"""Answers ok to an operation that it does not have."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from line_index import Adapter
+
+
+class Bad(Adapter):
+    def reply_to(self, request):
+        reply = super().reply_to(request)
+        return {"ok": None} if "unsupported" in reply else reply
+
+
+Bad().run()

@@ -1,0 +1,3 @@
+module example.org/go-index
+
+go 1.21

@@ -1,0 +1,294 @@
+"""``conformance diff``: what Kafka's own classes of two releases do differently."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conformance.difference import Plan, compare, describe, describe_texts, to_json
+from conformance.difference.shortening import shorten
+from conformance.difference.stakes import nearest_stakes, stakes_of
+from conformance.difference.states import differing_fields, with_fields_of
+from conformance.errors import ToolError
+from conformance.implementations.reference import ReferenceIndex
+from conformance.machines import MACHINES, OffsetMachine
+from conformance.operations import Operation, Outcome, State
+from conformance.replay import replay
+from conformance.trace import Trace
+from kidx import OffsetIndex
+
+OPEN = Operation("open", ("offset", "0.index", 0, 64, True))
+
+
+def diff(old, new, traces, *machines, **budget):
+    return compare(Plan(old, new, machines, traces, **budget))
+
+
+def families(comparison):
+    return {family for difference in comparison.differences for family in difference.stakes.families}
+
+
+@dataclass
+class Finished:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def conformance(tmp_path):
+    """The command line, with traces kept below the test's own directory."""
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def run(*arguments):
+        command = [sys.executable, "-c", "from conformance.cli import main; main()", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+class TestReleases:
+    """Kafka itself."""
+
+    pytestmark = pytest.mark.jvm
+
+    def test_3_9_2_leaves_an_unmapped_index_alone_and_unmaps_before_it_resizes(self, tmp_path):
+        found = diff("3.9.1", "3.9.2", tmp_path, "offset")
+        assert {"AI-16", "AI-44"} <= families(found)
+        assert not found.texts
+        sides = {side for difference in found.differences for side in difference.stakes}
+        assert ("AI-16b",) in sides
+        assert ("AI-16c",) in sides
+        for difference in found.differences:
+            assert difference.old.conforms, describe(difference)
+            assert difference.new.conforms, describe(difference)
+            assert len(difference.operations) <= 8, describe(difference)
+
+    def test_every_trace_is_replayed_by_both_releases(self, tmp_path):
+        found = diff("3.9.1", "3.9.2", tmp_path, "offset", max_examples=300)
+        assert found.differences
+        for difference in found.differences:
+            trace = Trace.load(difference.trace)
+            assert trace.operations == difference.operations
+            assert trace.failure["release"] == "3.9.1"
+            assert replay(trace, ["3.9.1", "3.9.2"], ["jvm"]).verdict == "FIXED"
+
+    def test_4_4_0_no_longer_trims_and_reads_the_whole_version(self, conformance):
+        done = conformance("diff", "4.3.1", "4.4.0", "--machine", "offset", "--machine", "transaction", "--json")
+        assert done.code == 1, done.err
+        document = done.document
+        assert document["verdict"] == "differs"
+        by_clause = {
+            clause["id"]: difference
+            for difference in document["differences"]
+            for clause in difference["clauses"]["new"]
+        }
+        close = by_clause["AI-42b"]
+        assert [clause["id"] for clause in close["clauses"]["old"]] == ["AI-42a"]
+        assert [step["op"] for step in close["steps"]] == ["open", "close"]
+        assert close["changes"]["files"] == "00000000000000000000.index 0 bytes → 64 bytes"
+        version = by_clause["TX-7b"]
+        assert version["answers"][-1][0].keys() == {"ok"}
+        assert version["answers"][-1][1]["error"] == "unsupported_version"
+        assert {clause["id"] for text in document["texts"] for clause in text["clauses"]["new"]} == {"TX-7b", "TX-12c"}
+
+    def test_2_6_is_2_5_as_far_as_one_thread_can_see(self, tmp_path):
+        found = diff("2.5.1", "2.6.3", tmp_path, "offset", "time", "transaction", max_examples=200)
+        assert not found.differs, [describe(difference) for difference in found.differences]
+
+    def test_nothing_differs_between_4_2_1_and_4_3_1(self, conformance):
+        done = conformance("diff", "4.2.1", "4.3.1", "--machine", "offset", "--machine", "transaction")
+        assert done.code == 0, done.out + done.err
+        assert "4.2.1 → 4.3.1: nothing differs · seed 0" in done.out
+
+    def test_texts_are_one_entry(self, tmp_path):
+        found = diff("3.4.1", "3.5.2", tmp_path, "time", max_examples=300)
+        changed = {change.stakes for change in found.texts}
+        assert {("TI-4a",), ("TI-4b",)} <= {side for stakes in changed for side in stakes}
+        brief, full = (describe_texts(found, verbose=verbose) for verbose in (False, True))
+        assert brief.startswith(f"texts of {len(found.texts)} refusals changed (time)")
+        assert brief.count("conformance replay") == 2
+        assert full.count("conformance replay") == 2 * len(found.texts)
+        for change in found.texts:
+            assert change.wording.old in full
+            assert len(change.operations) <= 8, full
+
+    def test_a_seed_finds_the_same_again(self, tmp_path):
+        first, second = (diff("4.3.1", "4.4.0", tmp_path, "time", max_examples=60, seed=5) for _ in range(2))
+        documents = [to_json(found) for found in (first, second)]
+        for document in documents:
+            del document["seconds"]
+        assert documents[0] == documents[1]
+        assert documents[0]["differences"]
+
+    def test_what_cannot_be_done_is_one_line(self, conformance):
+        for arguments, said in (
+            (("diff", "3.9.1", "3.9.7"), "3.9.7"),
+            (("diff", "3.9.1", "3.9.2", "--machine", "sundial"), "no machine 'sundial'"),
+            (("diff", "3.9.1"), "RELEASE"),
+        ):
+            done = conformance(*arguments)
+            assert done.code == 2
+            assert said in done.err
+            assert done.err.count("\n") == 1
+            assert not done.out
+
+
+class TestTester:
+    """The search itself, with kidx in Kafka's place: it needs no Java and knows what must come out."""
+
+    @pytest.fixture
+    def stand_in(self, monkeypatch):
+        """Puts other classes in the place of Kafka's."""
+
+        def put(subject):
+            monkeypatch.setattr(OffsetMachine, "subject", staticmethod(lambda _, release, __=None: subject(release)))
+
+        return put
+
+    def test_a_release_does_not_differ_from_itself(self, stand_in, tmp_path):
+        stand_in(ReferenceIndex)
+        assert not diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=50).differs
+
+    def test_what_no_clause_explains_is_a_finding(self, stand_in, tmp_path):
+        class Forgetful(OffsetIndex):
+            def flush(self):
+                self.truncate()
+
+        class Subject(ReferenceIndex):
+            def __init__(self, release):
+                super().__init__(release)
+                if release == "4.3.1":
+                    self.offset_index = Forgetful
+
+        stand_in(Subject)
+        (difference,) = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200).differences
+        assert difference.stakes == ((), ())
+        assert [operation.name for operation in difference.operations][-1] == "flush"
+        assert len(difference.operations) == 3
+        said = describe(difference)
+        assert "none separates the two releases here: a finding" in said
+        assert "4.3.1 does not do what kidx does in its dialect" in said
+        assert f"replay       conformance replay {difference.trace} --kafka 4.2.1" in said
+
+    def test_a_difference_in_the_state_alone_does_not_hide_what_follows(self, stand_in, tmp_path):
+        class Boastful(OffsetIndex):
+            @property
+            def is_full(self):
+                return super().is_full or self.entries > 0
+
+            def lookup(self, target):
+                found = super().lookup(target)
+                return found if self.entries < 2 else found._replace(position=-1)
+
+        class Subject(ReferenceIndex):
+            def __init__(self, release):
+                super().__init__(release)
+                if release == "4.3.1":
+                    self.offset_index = Boastful
+
+        stand_in(Subject)
+        found = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=400).differences
+        assert any(difference.unobserved == ("full",) for difference in found)
+        assert any(difference.operations[-1].name == "lookup" for difference in found)
+
+    def test_a_control_that_diverges_ends_the_search(self, stand_in, tmp_path):
+        class Wrong(OffsetIndex):
+            def lookup(self, target):
+                return super().lookup(target + 1)
+
+        class Subject(ReferenceIndex):
+            offset_index = Wrong
+
+        stand_in(Subject)
+        with pytest.raises(ToolError, match=r"kidx 4.2.1 itself diverges from kidx at lookup.*conformance run --kafka"):
+            diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200)
+
+
+def test_stakes_name_what_holds_instead():
+    assert stakes_of("3.9.1", "3.9.2", ["AI-16b", "OI-1"], []) == (("AI-16b",), ("AI-16c",))
+    assert stakes_of("3.9.2", "3.9.1", [], ["AI-16b"]) == (("AI-16c",), ("AI-16b",))
+    assert not stakes_of("4.2.1", "4.3.1", ["AI-16c"], ["AI-16c"]).families
+
+
+def test_stakes_may_lie_before_the_step_that_shows_them():
+    steps = [("AI-44a",), ("OI-7",)]
+    assert nearest_stakes("3.9.1", "3.9.2", steps, [(), ("OI-7",)]).families == {"AI-44"}
+
+
+def test_states_are_compared_field_by_field():
+    old, new = State(1, 8, False, 64, (0,)), State(2, 8, True, 64, (0,))
+    assert [name for name, _, _ in differing_fields(old, new)] == ["entries", "full"]
+    assert with_fields_of(new, old, {"full"}) == State(2, 8, False, 64, (0,))
+    assert with_fields_of(new, None, {"full"}) == new
+    assert list(differing_fields(None, new)) == [("", None, new)]
+
+
+class TestShortening:
+    """Steps are left out, and nothing is tried that would harm the process."""
+
+    def test_only_what_matters_is_left(self):
+        life = [OPEN, Operation("flush"), Operation("close")]
+        trace = [
+            *life,
+            *life,
+            OPEN,
+            Operation("reset"),
+            Operation("trim"),
+            Operation("flush"),
+            Operation("lookup", (1,)),
+        ]
+
+        def still(operations):
+            names = [operation.name for operation in operations]
+            return Outcome() if names[-1] == "lookup" and "trim" in names else None
+
+        operations, _ = shorten(trace, still)
+        assert [operation.name for operation in operations] == ["open", "trim", "lookup"]
+
+    def test_no_file_is_damaged_while_it_is_in_use(self):
+        trace = [OPEN, Operation("flush"), Operation("close"), Operation("cut_file", (1,)), OPEN, Operation("flush")]
+        tried = []
+
+        def still(operations):
+            tried.append([operation.name for operation in operations])
+            return Outcome() if "cut_file" in tried[-1] else None
+
+        operations, _ = shorten(trace, still)
+        assert [operation.name for operation in operations] == ["open", "close", "cut_file"]
+        for names in tried:
+            for i, name in enumerate(names):
+                assert name != "cut_file" or "close" in names[:i], names
+
+    def test_what_is_not_seen_again_is_left_alone(self):
+        assert shorten([OPEN], lambda _: None) is None
+
+
+@pytest.mark.jvm
+@pytest.mark.skipif("segment" not in MACHINES, reason="there is no segment machine yet")
+class TestSegments:
+    """The same, one level up."""
+
+    @pytest.mark.parametrize(("old", "new"), [("3.9.0", "3.9.1"), ("4.0.0", "4.0.1")])
+    def test_the_rule_of_appends_has_changed(self, old, new, tmp_path):
+        found = diff(old, new, tmp_path, "segment", max_examples=300)
+        assert {"SEG-4", "SEG-10"} <= families(found)
+
+    def test_4_0_0_has_the_old_rule_again(self, tmp_path):
+        found = diff("3.9.1", "4.0.0", tmp_path, "segment", max_examples=300)
+        assert {"SEG-4", "SEG-50"} <= families(found)
+
+    def test_4_4_0_leaves_the_last_entry_to_the_shutdown(self, tmp_path):
+        found = diff("4.3.1", "4.4.0", tmp_path, "segment", max_examples=300)
+        assert "SEG-24" in families(found)

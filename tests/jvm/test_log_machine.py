@@ -1,0 +1,124 @@
+"""The log machine against Kafka's own logs, the traces that it has left, and what it finds unaided."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance import log_findings
+from conformance.implementations.jvm.log import JvmLog
+from conformance.kafka.releases import RELEASES
+from conformance.log_findings import replay, search, shorten
+from conformance.log_judges import OracleLockstep
+from conformance.log_lockstep import LogLockstep
+from conformance.log_parties import Follower, HeldTo
+from conformance.operations import Operation
+from conformance.scratch import scratch_directory
+from conformance.trace import Trace
+
+pytestmark = pytest.mark.jvm
+
+TRACES = sorted((Path(log_findings.__file__).parent / "traces" / "log").glob("*.json"))
+ERAS = ("2.4.1", "2.8.2", "3.6.2", "3.9.2", "4.0.0", "4.4.0")
+"""One release of each era: Scala's one class and its several, Java's indexes, its segments, A1 in 4.x, and C3."""
+
+SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0, "retention.ms": -1}
+
+
+@pytest.fixture
+def scratch():
+    with scratch_directory() as directory:
+        yield directory
+
+
+def test_every_release_does_what_the_reference_does(scratch):
+    """Outcome, state and every file, for each of the 26 releases, over the life of one log."""
+    lockstep = LogLockstep([JvmLog(release) for release in RELEASES], scratch)
+    records = [[0, 1000], [1, 3000], [2, 2000]]
+    targets = [-1, -2, -3, -4, -5, -6, -7, 999, 1000, 1001, 2500, 3000, 3001]
+    operations = [
+        Operation("open_log", (SETTINGS, 0, 0, True, 10_000)),
+        *(Operation("append_as_leader", ([{"records": records}], epoch)) for epoch in range(5)),
+        Operation("append_as_follower", ([{"base": base, "epoch": 5, "records": records} for base in (15, 20)], 5)),
+        Operation("list_offsets", (targets,)),
+        Operation("update_high_watermark", (20,)),
+        Operation("delete_records", (7,)),
+        Operation("apply_retention"),
+        Operation("list_offsets", (targets,)),
+        Operation("crash_log"),
+        Operation("open_log", (SETTINGS, 7, 0, False, 20_000)),
+        Operation("truncate_log", (16,)),
+        Operation("list_offsets", (targets,)),
+        Operation("close_log", (True,)),
+        Operation("open_log", (SETTINGS, 7, 16, True, 30_000)),
+        Operation("truncate_fully", (40,)),
+        Operation("roll_log"),
+    ]
+    assert replay(lockstep, operations) is None
+    assert len({subject.implementation.class_name for group in lockstep.groups for subject in group.subjects}) == 3
+
+
+def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
+    lockstep = LogLockstep([JvmLog(release) for release in ERAS], scratch)
+    assert search(lockstep, examples=12, steps=15) is None, lockstep.failure
+    assert lockstep.tally.steps > 100
+    assert {"LO-1", "LO-6", "LG-2"} <= set(lockstep.tally.exercised("4.4.0"))
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
+def test_kafka_and_the_reference_agree_on_every_trace(path, scratch):
+    """Whatever a trace shows, it is what the release itself does."""
+    trace = Trace.load(path)
+    lockstep = LogLockstep([JvmLog(trace.release)], scratch)
+    error = replay(lockstep, trace.operations)
+    assert error is None, error.divergence
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
+def test_every_trace_still_shows_its_difference(path, scratch):
+    trace = Trace.load(path)
+    assert trace.failure is not None
+    party = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
+    assert party is not None
+    if trace.failure["against"] == "refusal":
+        return  # the step's outcome is what the test above compares
+    if trace.failure["against"] == "oracle":
+        lockstep = OracleLockstep([], scratch, releases=[trace.release])
+    elif party[1] == trace.release:
+        lockstep = LogLockstep([Follower(JvmLog(party[1]))], scratch)
+    else:
+        lockstep = LogLockstep([HeldTo(JvmLog(party[1]), trace.release)], scratch)
+    error = replay(lockstep, trace.operations)
+    assert error is not None
+    assert list(error.divergence.aspects) == trace.failure["aspects"]
+
+
+def test_the_change_of_kafka_806_is_found_unaided(scratch):
+    """Nobody told the machine what to look for: 3.9.1 is held to 3.9.0."""
+    lockstep = LogLockstep(
+        [HeldTo(JvmLog("3.9.1"), "3.9.0")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+    )
+    found = search(lockstep, examples=100)
+    assert found is not None
+    found = shorten(found, lambda operations: replay(lockstep, operations))
+    assert len(found.operations) <= 4
+    assert ".index" in str(found.divergence.expected)
+
+
+def test_the_close_of_4_4_0_is_found_unaided(scratch):
+    lockstep = LogLockstep(
+        [HeldTo(JvmLog("4.4.0"), "4.3.1")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+    )
+    found = search(lockstep, examples=100)
+    assert found is not None
+    found = shorten(found, lambda operations: replay(lockstep, operations))
+    assert [operation.name for operation in found.operations] == ["open_log", "close_log"]
+
+
+def test_kafka_16310_is_found_unaided(scratch):
+    lockstep = OracleLockstep([], scratch, releases=["3.6.2"], tolerates=lambda wrong: wrong.why != "wrong-offset")
+    found = search(lockstep, examples=150)
+    assert found is not None
+    assert found.divergence.clauses.question == "max"

@@ -1,0 +1,133 @@
+"""The segment machine against Kafka's own ``LogSegment``: one lockstep over releases of every rule."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as seeded
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.kafka.releases import RELEASES
+from conformance.lockstep import DivergenceError
+from conformance.machines.segment import SegmentMachine
+from conformance.operations import Operation
+from conformance.scratch import scratch_directory
+from conformance.segment_lockstep import SegmentLockstep
+from conformance.trace import Trace
+from kidx.records import build_batch
+from kidx.segment import LogSegment
+
+pytestmark = pytest.mark.jvm
+
+SOME = ("2.4.0", "2.4.1", "3.6.2", "3.9.0", "3.9.2", "4.0.0", "4.1.2", "4.4.0")
+
+
+def run(lockstep: SegmentLockstep, examples: int, seed: int = 0) -> None:
+    machine = seeded(seed)(SegmentMachine.bind(lockstep))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def perform(lockstep: SegmentLockstep, operations: tuple[Operation, ...]) -> None:
+    for operation in operations:
+        lockstep.perform(operation)
+
+
+@pytest.fixture
+def lockstep():
+    """Makes locksteps over releases' own classes, each in a directory of its own."""
+    with scratch_directory() as scratch:
+        count = 0
+
+        def make(*releases: str, **options) -> SegmentLockstep:
+            nonlocal count
+            count += 1
+            subjects = [SegmentMachine.subject("jvm", release) for release in releases]
+            return SegmentMachine.new_lockstep(subjects, scratch / str(count), **options)
+
+        yield make
+
+
+def test_releases_of_every_rule_agree_with_kidx(lockstep):
+    """Outcome, text, state and all four files after every step."""
+    some = lockstep(*SOME)
+    run(some, 30)
+    assert some.tally.steps > 500
+    assert {"SEG-3", "SEG-20", "SEG-30", "SEG-38"} <= set(some.tally.exercised("3.9.0"))
+    assert {"SEG-4", "SEG-24c", "SEG-50b"} <= set(some.tally.exercised("4.4.0"))
+
+
+def test_all_locked_releases_agree_with_kidx(lockstep):
+    """A few examples of all of them: that each class is driven at all, and none is forgotten."""
+    every = lockstep(*RELEASES)
+    assert len(every.subjects) == len(RELEASES) == 26
+    run(every, 5)
+    assert all(party.active for group in every.groups for party in group.subjects)
+
+
+def test_the_change_of_kafka_806_is_seen():
+    """Held to the rules of 3.9.0, the classes of 3.9.1 diverge at the second call with several batches."""
+    from conformance.implementations.jvm.segment import JvmSegment
+
+    impostor = JvmSegment("3.9.1")
+    impostor.release = "3.9.0"
+    with scratch_directory() as scratch:
+        other = SegmentLockstep([impostor], scratch)
+        other.begin()
+        other.perform(Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1)))
+        records = b"".join(build_batch([(100 + n, None, b"")], base_offset=n) for n in range(2))
+        with pytest.raises(DivergenceError) as failure:
+            other.perform(Operation("append_records", (records.hex(), 1, 101, 1)))
+        other.end()
+    assert failure.value.divergence.party == "jvm 3.9.1"
+    assert "bytes" in failure.value.divergence.aspects
+
+
+def test_a_defective_reference_is_found(lockstep, monkeypatch):
+    """The comparison itself: a segment that counts one byte too few is noticed by every release."""
+    index = LogSegment._index
+
+    def forgetful(self, last_offset, position, timestamp, offset, size):
+        index(self, last_offset, position, timestamp, offset, size - 1)
+
+    monkeypatch.setattr(LogSegment, "_index", forgetful)
+    with pytest.raises(DivergenceError):
+        run(lockstep("4.4.0"), 20)
+
+
+TRACES = sorted((files("conformance") / "traces" / "segment").iterdir(), key=lambda path: path.name)
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.removesuffix(".json"))
+def test_a_recorded_difference_is_still_there(lockstep, path):
+    """A trace holds in its own release; where it was recorded against another one, that one still differs there."""
+    trace = Trace.load(path)
+    assert trace.title
+    own = lockstep(trace.release)
+    own.begin()
+    perform(own, trace.operations)
+    own.end()
+    if trace.failure is None:
+        return
+    party = trace.failure["party"].removeprefix("jvm ")
+    impostor = SegmentMachine.subject("jvm", party)
+    impostor.release = trace.release
+    with scratch_directory() as scratch:
+        other = SegmentLockstep([impostor], scratch)
+        other.begin()
+        with pytest.raises(DivergenceError) as failure:
+            perform(other, trace.operations)
+        other.end()
+    assert failure.value.divergence.step == trace.failure["step"] == len(trace.operations) - 1
+    assert list(failure.value.divergence.aspects) == trace.failure["aspects"]

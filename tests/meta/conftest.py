@@ -1,0 +1,68 @@
+"""Campaigns against implementations made in the test itself: nothing is registered anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import Phase, settings
+
+from conformance.campaign import Plan, run
+from conformance.events import Diverged, Result, RunFinished
+from conformance.machines import IndexMachine
+from conformance.profiles import PROFILES, Profile
+
+RELEASE = "4.4.0"
+
+
+class Unshrunk(Profile):
+    """Hypothesis finds, and only the harness itself leaves steps out: what shrinks numbers takes most of the time."""
+
+    def settings(self, examples):
+        return settings(super().settings(examples), phases=[Phase.generate])
+
+
+UNSHRUNK = Unshrunk("dev", PROFILES["dev"].examples, PROFILES["dev"].steps, None)
+
+
+@dataclass
+class Campaign:
+    """What a run came to."""
+
+    conforms: bool
+    divergences: list[Diverged] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    verdict: str = ""
+
+
+@pytest.fixture
+def implementations(monkeypatch):
+    """What ``-i NAME`` stands for in this test: a function of the release that gives an implementation."""
+    made = {}
+
+    def subject(_machine, specification, release, _progress=None):
+        implementation = made[specification](release)
+        implementation.name = f"{specification} {release}"
+        return implementation
+
+    monkeypatch.setattr(IndexMachine, "subject", classmethod(subject))
+    return made
+
+
+@pytest.fixture
+def campaign(implementations, tmp_path):
+    """Runs the machine against implementations given by name."""
+
+    def carry_out(
+        machine, *, releases=(RELEASE,), examples=200, seed=1, level="observed", profile=UNSHRUNK, **subjects
+    ) -> Campaign:
+        implementations.update(subjects)
+        events = []
+        plan = Plan(releases, tuple(subjects), (machine,), profile, tmp_path / "traces", seed, examples, level=level)
+        conforms = run(plan, events.append)
+        divergences = [event for event in events if isinstance(event, Diverged)]
+        results = [event for event in events if isinstance(event, Result)]
+        assert isinstance(events[-1], RunFinished)
+        return Campaign(conforms, divergences, results, events[-1].verdict)
+
+    return carry_out

@@ -1,0 +1,326 @@
+"""What a run says of implementations that are wrong, incomplete, excused or broken, and of a wrong reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance import campaign as campaign_module
+from conformance.clauses import clauses_for
+from conformance.errors import ToolError
+from conformance.expectations import read_expectations
+from conformance.implementations.model import Model
+from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.replies import FAILURE
+from conformance.lockstep import Lockstep
+from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
+from conformance.profiles import PROFILES
+from conformance.replay import replay
+from conformance.trace import Trace
+from kidx import OffsetIndex, TimeIndex
+from kidx.dialect import dialect_of
+
+RELEASE = "4.4.0"
+
+
+def lacking(*operations: str, declared: bool = True):
+    """The reference without some operations; it may say so before it is asked, or only when it is."""
+
+    class Lacking(ReferenceIndex):
+        def supports(self, operation):
+            return (operation not in operations or not declared) and super().supports(operation)
+
+        def perform(self, operation):
+            if operation.name in operations:
+                return Observation(UNSUPPORTED, None)
+            return super().perform(operation)
+
+    return Lacking
+
+
+class WithoutStrayBytes(TimeIndex):
+    """Does better than Kafka: a refused offset writes nothing (TI-20a, OBSERVED)."""
+
+    def maybe_append(self, timestamp, offset, skip_full_check=False):
+        before = self.path.read_bytes() if self.path.exists() else None
+        try:
+            super().maybe_append(timestamp, offset, skip_full_check)
+        finally:
+            if before is not None and not self.can_append_offset(offset):
+                self.path.write_bytes(before)
+
+
+class Tidy(ReferenceIndex):
+    time_index = WithoutStrayBytes
+
+
+class OffByOne(OffsetIndex):
+    def lookup(self, target, *arguments, **options):
+        found = super().lookup(target, *arguments, **options)
+        return found._replace(position=found.position ^ 1)
+
+
+class Wrong(ReferenceIndex):
+    offset_index = OffByOne
+
+
+# -- the dialects -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "behaves_like", "machine"),
+    [
+        # X1 and X2 differ in nothing that an index shows (KAFKA_BEHAVIOUR.md, 0.1).
+        ("3.4.1", "3.9.1", "offset"),
+        ("3.9.1", "4.0.1", "offset"),
+        ("4.0.1", "3.9.2", "offset"),
+        ("3.9.2", "4.0.1", "time"),
+        ("4.3.1", "4.4.0", "transaction"),
+        ("4.4.0", "4.3.1", "offset"),
+    ],
+)
+def test_the_rules_of_a_neighbouring_release_are_told_apart(campaign, release, behaves_like, machine):
+    def of_the_neighbour(_):
+        implementation = ReferenceIndex(behaves_like)
+        implementation.release = release
+        return implementation
+
+    found = campaign(machine, releases=(release,), neighbour=of_the_neighbour, examples=400)
+    assert not found.conforms
+    assert len(found.divergences[0].steps) <= 8
+
+
+# -- what an implementation does not have -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_an_implementation_does_not_have_is_unsupported_and_the_rest_conforms(campaign, declared):
+    found = campaign("offset", lacking=lacking("resize", "rename", declared=declared))
+    assert found.conforms
+    (result,) = found.results
+    assert {"AI-11a", "AI-13b", "AI-21a"} <= {c for c, verdict in result.verdicts.items() if verdict == "unsupported"}
+    assert result.verdicts["OI-7"] == result.verdicts["OI-3"] == "conforms"
+    assert all(result.clauses[clause] == 0 for clause, verdict in result.verdicts.items() if verdict == "unsupported")
+    # A failed rename needs a rename, although no rename shows what it has done to the name.
+    assert result.verdicts["AI-21b"] == "not-run"
+
+
+def test_without_a_kind_of_index_nothing_of_it_conforms(campaign):
+    found = campaign("time", lacking=lacking("open", declared=False), examples=20)
+    (result,) = found.results
+    assert set(result.verdicts.values()) == {"unsupported"}
+    assert not any(result.clauses.values())
+
+
+def test_what_one_lacks_is_not_held_against_the_others(campaign):
+    found = campaign("offset", lacking=lacking("lookup", declared=False), sound=ReferenceIndex)
+    assert found.conforms
+    without, sound = found.results
+    assert without.verdicts["OI-7"] == "unsupported"
+    # Nobody looks anything up once one of them has said so; until then the other one did.
+    assert sound.verdicts["OI-7"] in ("conforms", "not-run")
+
+
+def test_nothing_is_credited_to_who_has_left(campaign):
+    """Of an example that somebody leaves, what went before does not count either: better too little than too much."""
+
+    class LeavesLate(ReferenceIndex):
+        """Answers "unsupported" to the fifth operation of every example, and does not say that it always will."""
+
+        def begin(self, directory):
+            super().begin(directory)
+            self.performed = 0
+
+        def perform(self, operation):
+            self.performed += 1
+            return Observation(UNSUPPORTED, None) if self.performed == 5 else super().perform(operation)
+
+    found = campaign("offset", leaves=LeavesLate, sound=ReferenceIndex, examples=40)
+    left, stayed = found.results
+    assert not any(left.clauses.values())
+    assert "conforms" not in left.verdicts.values()
+    assert sum(stayed.clauses.values()) > 0
+
+
+def test_a_retired_implementation_is_credited_with_nothing_that_came_later(campaign):
+    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=300)
+    wrong, sound = found.results
+    assert not found.conforms
+    assert [divergence.failure["party"] for divergence in found.divergences] == [f"wrong {RELEASE}"]
+    assert wrong.verdicts["OI-7"] == "diverges"
+    assert sound.verdicts["OI-7"] == "conforms"
+    assert sum(wrong.clauses.values()) < sum(sound.clauses.values())
+
+
+def test_a_replay_against_an_implementation_that_lacks_an_operation_says_nothing(campaign, implementations):
+    found = campaign("offset", wrong=Wrong)
+    implementations["lacking"] = lacking("lookup")
+    trace = Trace.load(found.divergences[0].trace)
+    with pytest.raises(ToolError, match=r"lacking 4\.4\.0 does not have 'lookup', step \d+"):
+        replay(trace, [RELEASE], ["lacking"])
+
+
+# -- levels and expectations ------------------------------------------------------------------------------------------
+
+
+def test_an_observed_difference_counts_at_level_observed_and_not_at_level_must(campaign):
+    counted = campaign("time", tidy=Tidy)
+    assert not counted.conforms
+    assert "TI-20a" in counted.divergences[0].failure["clauses"]
+    left_out = campaign("time", tidy=Tidy, level="must")
+    assert left_out.conforms
+    assert left_out.divergences == []
+    (result,) = left_out.results
+    assert result.verdicts["TI-20a"] == "expected-divergence"
+    assert result.verdicts["TI-7"] == "conforms"
+
+
+def test_a_difference_in_a_must_counts_at_level_must(campaign):
+    assert not campaign("offset", wrong=Wrong, level="must").conforms
+
+
+def expect(monkeypatch, **entry):
+    entry = {"machine": "offset", "releases": ">=2.4.0", "reason": "known", "link": "https://example.org/1"} | entry
+    text = "[[expectation]]\n" + "\n".join(f'{key} = "{value}"' for key, value in entry.items())
+    monkeypatch.setattr(campaign_module, "load_expectations", lambda: read_expectations("test.toml", text))
+
+
+def test_an_expected_divergence_is_no_failure(campaign, monkeypatch):
+    expect(monkeypatch, clause="OI-7", implementation="wr*")
+    found = campaign("offset", wrong=Wrong)
+    assert found.conforms
+    (result,) = found.results
+    assert result.verdicts["OI-7"] == "expected-divergence"
+    assert result.divergences == 0
+
+
+def test_an_expectation_of_somebody_else_excuses_nothing(campaign, monkeypatch):
+    expect(monkeypatch, clause="OI-7", implementation="other")
+    assert not campaign("offset", wrong=Wrong).conforms
+
+
+def test_a_stale_expectation_is_an_error(campaign, monkeypatch):
+    expect(monkeypatch, clause="OI-7", implementation="sound")
+    with pytest.raises(ToolError, match=r"stale expectation.*test\.toml, entry 1: OI-7"):
+        campaign("offset", sound=ReferenceIndex)
+
+
+def test_an_expectation_whose_clause_the_implementation_lacks_is_not_stale(campaign, monkeypatch):
+    expect(monkeypatch, clause="OI-7", implementation="lacking")
+    assert campaign("offset", lacking=lacking("lookup")).conforms
+
+
+# -- a reference that is wrong ----------------------------------------------------------------------------------------
+
+
+def test_a_reference_that_the_model_contradicts_diverges(campaign, monkeypatch):
+    perform = Model.perform
+
+    def contradict(self, operation, **options):
+        prediction = perform(self, operation, **options)
+        if operation.name == "lookup" and prediction is not None and prediction.outcome.value is not None:
+            offset, position = prediction.outcome.value
+            return prediction._replace(outcome=prediction.outcome._replace(value=(offset, position + 1)))
+        return prediction
+
+    monkeypatch.setattr(Model, "perform", contradict)
+    found = campaign("offset", sound=ReferenceIndex)
+    assert not found.conforms
+    assert found.verdict == "diverges"
+    failure = found.divergences[0].failure
+    assert (failure["party"], failure["against"], failure["aspects"]) == (f"kidx {RELEASE}", "model", ["outcome"])
+
+
+# -- implementations that break ---------------------------------------------------------------------------------------
+
+
+class Fails(ReferenceIndex):
+    """Its adapter has caught a crash, a late reply or nonsense."""
+
+    speaks_kafka = False
+
+    def perform(self, operation):
+        if operation.name == "lookup":
+            return Observation(Outcome(FAILURE, None, "no reply to lookup within 5 seconds"), None)
+        return super().perform(operation)
+
+
+class Raises(ReferenceIndex):
+    """Its adapter has a bug of its own."""
+
+    def perform(self, operation):
+        if operation.name == "lookup":
+            raise KeyError("a bug in the adapter")
+        return super().perform(operation)
+
+
+def test_a_failure_is_a_divergence(campaign):
+    found = campaign("offset", fails=Fails)
+    assert not found.conforms
+    assert found.divergences[0].failure["aspects"][0] == "outcome"
+    assert "within 5 seconds" in str(found.divergences[0].failure["actual"])
+
+
+def test_an_exception_out_of_an_adapter_is_not_swallowed(campaign):
+    with pytest.raises(KeyError, match="a bug in the adapter"):
+        campaign("offset", raises=Raises)
+
+
+# -- the run itself ---------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_finds_the_same(campaign):
+    first, second = (campaign("offset", wrong=Wrong, seed=7) for _ in range(2))
+    assert first.divergences[0].steps == second.divergences[0].steps
+    assert [r.clauses for r in first.results] == [r.clauses for r in second.results]
+
+
+def test_hypothesis_shrinks_numbers_as_well(campaign):
+    found = campaign("offset", wrong=Wrong, profile=PROFILES["dev"])
+    opened, *rest = found.divergences[0].steps
+    assert "base_offset=0" in opened
+    assert [step.partition("(")[0] for step in rest] in (["lookup"], ["append", "lookup"])
+
+
+def test_every_example_differs_from_the_one_before(campaign, monkeypatch):
+    """Hypothesis would rather vary the last example than draw a new one; see ``HAND`` in the campaign."""
+    runs = []
+    end = Lockstep.end
+
+    def keep(self):
+        runs.append(tuple(operation.name for operation in self.operations))
+        end(self)
+
+    monkeypatch.setattr(Lockstep, "end", keep)
+    campaign("offset", sound=ReferenceIndex, examples=100)
+    assert len(set(runs)) > 0.8 * len(runs)
+
+
+def test_rules_are_exercised_on_more_than_empty_files(campaign):
+    (result,) = campaign("offset", sound=ReferenceIndex, examples=200).results
+    assert result.clauses["AI-31"] < 2 * result.clauses["AI-33"], "most lookups are in an empty index"
+    missing = [clause.id for clause in clauses_for("offset", RELEASE) if not result.clauses[clause.id]]
+    assert len(missing) <= 6, missing
+
+
+def test_an_example_is_counted_for_each_dialect(campaign):
+    found = campaign("offset", sound=ReferenceIndex, releases=("3.9.1", "4.4.0"), examples=60)
+    old, new = found.results
+    assert (old.release, new.release) == ("3.9.1", "4.4.0")
+    assert old.steps == new.steps
+    assert "AI-44a" in old.verdicts
+    assert "AI-44b" in new.verdicts
+    assert dialect_of("3.9.1").index_rules != dialect_of("4.4.0").index_rules
+
+
+def test_operations_that_are_left_out_leave_a_trace_of_the_same_difference(campaign):
+    found = campaign("offset", wrong=Wrong)
+    trace = Trace.load(found.divergences[0].trace)
+    assert trace.operations[-1].name == "lookup"
+    shorter = [
+        replace(trace, operations=trace.operations[:number] + trace.operations[number + 1 :])
+        for number in range(1, len(trace.operations) - 1)
+    ]
+    assert all(isinstance(operation, Operation) for operation in trace.operations)
+    assert all(replay(one, [RELEASE], ["wrong"]).verdict == "FIXED" for one in shorter)

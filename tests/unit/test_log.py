@@ -1,0 +1,299 @@
+"""UnifiedLog by itself; that Kafka does the same is the log machine's business (tests/jvm/test_log_machine.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kidx.errors import InvalidArgumentError
+from kidx.log import (
+    LogConfig,
+    LogError,
+    OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
+    RecordTooLargeError,
+    UnexpectedAppendOffsetError,
+    UnifiedLog,
+)
+from kidx.records import CorruptRecordError, InvalidRecordError, build_batch, write_message
+
+NOW = 10_000
+SMALL = LogConfig(segment_bytes=300, segment_index_bytes=120, index_interval_bytes=0, retention_ms=-1)
+
+
+def opened(path, config=SMALL, **options) -> UnifiedLog:
+    return UnifiedLog(path / "t-0", config, clock=lambda: NOW, **options)
+
+
+def batch(*timestamps: int, base: int = 0, epoch: int = 0, **options) -> bytes:
+    records = [(timestamp, None, b"") for timestamp in timestamps]
+    return build_batch(records, base_offset=base, partition_leader_epoch=epoch, **options)
+
+
+def bases(log: UnifiedLog) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def names(log: UnifiedLog) -> set[str]:
+    return {file.name for file in log.directory.iterdir()}
+
+
+# -- appending -------------------------------------------------------------------------------------------------------
+
+
+def test_a_leader_assigns_offsets_epoch_and_the_largest_timestamp(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_leader(batch(100, 300, 200, max_timestamp=9999), 4)
+        log.append_as_leader(batch(400), 5)
+        found = [next(iter(segment.batches())) for segment in log.segments]
+        assert (found[0].base_offset, found[0].last_offset, found[0].partition_leader_epoch) == (0, 2, 4)
+        assert found[0].max_timestamp == 300
+        assert found[0].is_valid
+        assert log.end_offset == 4
+        assert [tuple(entry) for entry in log.epochs.entries] == [(4, 0), (5, 3)]
+
+
+def test_a_leader_stamps_batches_where_the_topic_says_so(tmp_path):
+    config = LogConfig.of_topic({"message.timestamp.type": "LogAppendTime"})
+    with opened(tmp_path, config) as log:
+        log.append_as_leader(batch(1, 2), 0)
+        (found,) = next(iter(log.segments)).batches()
+        assert [record.timestamp for record in found] == [NOW, NOW]
+        assert found.is_valid
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        (batch(1) + batch(2), InvalidRecordError),
+        (batch(1, base=3), InvalidRecordError),
+        (batch(1)[:-1] + b"\xff", CorruptRecordError),
+        (write_message(0, 1, 5, None, b""), InvalidArgumentError),
+    ],
+)
+def test_a_leader_refuses(tmp_path, records, error):
+    with opened(tmp_path) as log:
+        with pytest.raises(error):
+            log.append_as_leader(records, 0)
+        assert log.end_offset == 0
+
+
+def test_nothing_appended_is_nothing_done(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_leader(b"", 0)
+        log.append_as_follower(b"")
+        assert log.size == 0
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        (batch(1, base=1), UnexpectedAppendOffsetError),
+        (batch(1, base=5) + batch(1, base=5), OffsetsOutOfOrderError),
+        (batch(*range(300), base=5), RecordTooLargeError),
+        (batch(1, base=5, epoch=-1), InvalidArgumentError),
+    ],
+)
+def test_a_follower_refuses(tmp_path, records, error):
+    with opened(tmp_path) as log:
+        log.append_as_follower(batch(1, 2, base=0))
+        with pytest.raises(error):
+            log.append_as_follower(records, 0)
+        assert log.end_offset == 2
+
+
+@pytest.mark.parametrize(("release", "end"), [("3.9.0", 6), ("3.9.1", 5), ("4.0.0", 6), ("4.0.1", 5)])
+def test_a_follower_leaves_out_newer_epochs(tmp_path, release, end):
+    with opened(tmp_path, dialect=release) as log:
+        log.append_as_follower(batch(1, base=4, epoch=1) + batch(1, base=5, epoch=2), 1)
+        assert log.end_offset == end
+
+
+def test_a_message_of_an_old_format_empties_the_epochs(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_follower(batch(1, epoch=3))
+        log.append_as_follower(write_message(1, 1, 5, None, b""))
+        assert log.epochs.entries == []
+        assert log.end_offset == 2
+
+
+def test_a_batch_larger_than_allowed_is_refused(tmp_path):
+    with opened(tmp_path, LogConfig(max_message_bytes=70)) as log, pytest.raises(RecordTooLargeError):
+        log.append_as_leader(batch(1, 2), 0)
+
+
+# -- segments --------------------------------------------------------------------------------------------------------
+
+
+def test_full_segments_are_rolled(tmp_path):
+    with opened(tmp_path) as log:
+        for timestamp in range(100, 110):
+            log.append_as_leader(batch(timestamp), 0)
+        assert bases(log) == [0, 4, 8]
+        assert log.recovery_point == 8
+
+
+def test_rolling_an_empty_segment_makes_it_anew(tmp_path):
+    with opened(tmp_path) as log:
+        log.roll()
+        assert bases(log) == [0]
+        log.append_as_leader(batch(1), 0)
+        assert log.roll().base_offset == 1
+        assert names(log) >= {f"{0:020d}.log", f"{1:020d}.log"}
+
+
+def test_a_segment_before_the_active_one_cannot_be_rolled(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_leader(batch(1), 0)
+        log.segments.add(log.segments.first)
+        log.end_offset = 0
+        with pytest.raises(LogError):
+            log.roll()
+
+
+def test_truncation_removes_segments_and_cuts_one(tmp_path):
+    with opened(tmp_path) as log:
+        for timestamp in range(10):
+            log.append_as_leader(batch(timestamp), timestamp)
+        assert log.truncate_to(6)
+        assert bases(log) == [0, 4]
+        assert log.end_offset == 6
+        assert log.epochs.latest_epoch == 5
+        assert not any(name.endswith(".deleted") for name in names(log))
+        assert not log.truncate_to(6)
+
+
+def test_truncation_to_before_the_log_starts_anew(tmp_path):
+    with opened(tmp_path, log_start_offset=100) as log:
+        log.append_as_leader(batch(1), 0)
+        assert log.truncate_to(50)
+        assert (log.start_offset, log.end_offset, bases(log)) == (50, 50, [50])
+
+
+def test_a_negative_offset_is_refused(tmp_path):
+    with opened(tmp_path) as log, pytest.raises(InvalidArgumentError):
+        log.truncate_to(-1)
+
+
+def test_starting_anew(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_leader(batch(1), 3)
+        log.truncate_fully_and_start_at(70)
+        assert (log.start_offset, log.end_offset, log.high_watermark, bases(log)) == (70, 70, 70, [70])
+        assert log.epochs.entries == []
+
+
+# -- start, high watermark, retention --------------------------------------------------------------------------------
+
+
+def test_deleting_records_moves_the_start_and_retention_removes_the_files(tmp_path):
+    with opened(tmp_path) as log:
+        for timestamp in range(10):
+            log.append_as_leader(batch(timestamp), 0)
+        with pytest.raises(OffsetOutOfRangeError):
+            log.delete_records(5)
+        assert log.update_high_watermark(99) == 10
+        log.delete_records(5)
+        log.delete_records(3)
+        assert (log.start_offset, bases(log)) == (5, [0, 4, 8])
+        assert log.delete_old_segments() == 1
+        assert bases(log) == [4, 8]
+        assert [tuple(entry) for entry in log.epochs.entries] == [(0, 5)]
+
+
+@pytest.mark.parametrize("config", [{"retention.ms": "5000"}, {"retention.bytes": "0", "retention.ms": "-1"}])
+def test_retention_can_remove_everything(tmp_path, config):
+    settings = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0}
+    with opened(tmp_path, LogConfig.of_topic(settings | config)) as log:
+        for timestamp in range(6):
+            log.append_as_leader(batch(timestamp), 0)
+        assert log.delete_old_segments() == 0, "nothing is replicated yet"
+        log.update_high_watermark(6)
+        assert log.delete_old_segments() == 2
+        assert (bases(log), log.start_offset) == ([6], 6)
+        assert log.delete_old_segments() == 0, "an empty segment stays"
+
+
+@pytest.mark.parametrize(("release", "stable"), [("3.9.2", 2), ("4.0.0", 1)])
+def test_the_last_stable_offset_of_a_transaction_that_began_before_the_start(tmp_path, release, stable):
+    with opened(tmp_path, dialect=release) as log:
+        log.append_as_follower(batch(1, is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0))
+        log.append_as_follower(batch(1, 2, 3, base=1))
+        assert log.last_stable_offset == 0
+        log.update_high_watermark(4)
+        log.delete_records(2)
+        assert log.last_stable_offset == stable
+
+
+# -- opening and closing ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "3.6.2", "4.3.1", "4.4.0"])
+def test_a_log_comes_back_as_it_was(tmp_path, release):
+    with opened(tmp_path, dialect=release) as log:
+        for timestamp in range(10):
+            log.append_as_leader(batch(timestamp), 0)
+    with opened(tmp_path, dialect=release) as log:
+        assert (bases(log), log.end_offset) == ([0, 4, 8], 10)
+        assert log.fetch_offset_by_timestamp(7).offset == 7
+
+
+def test_recovery_goes_from_the_recovery_point_on(tmp_path):
+    log = opened(tmp_path)
+    for timestamp in range(10):
+        log.append_as_leader(batch(timestamp), 0)
+    log.abandon()
+    damaged = [f"{base:020d}.timeindex" for base in bases(log)]
+    for name in damaged:
+        (log.directory / name).write_bytes(b"\xff" * 12)
+    with opened(tmp_path, clean=False, recovery_point=5) as log:
+        contents = [(log.directory / name).read_bytes() for name in damaged]
+        assert contents[0] == b"\xff" * 12, "below the recovery point nothing is read"
+        assert contents[1][:8] == (5).to_bytes(8, "big")
+
+
+def test_what_follows_a_damaged_segment_goes(tmp_path):
+    log = opened(tmp_path)
+    for timestamp in range(10):
+        log.append_as_leader(batch(timestamp), 0)
+    log.abandon()
+    path = log.directory / f"{4:020d}.log"
+    path.write_bytes(path.read_bytes()[:100])
+    with opened(tmp_path, clean=False) as log:
+        assert (bases(log), log.end_offset) == ([0, 4], 5)
+
+
+def test_a_missing_index_is_rebuilt_and_an_orphan_removed(tmp_path):
+    with opened(tmp_path) as log:
+        for timestamp in range(6):
+            log.append_as_leader(batch(timestamp), 0)
+    index = log.directory / f"{0:020d}.index"
+    content = index.read_bytes()
+    index.unlink()
+    (log.directory / f"{77:020d}.timeindex").touch()
+    (log.directory / f"{0:020d}.log.deleted").touch()
+    with opened(tmp_path) as log:
+        assert index.read_bytes() == content
+        assert not {f"{77:020d}.timeindex", f"{0:020d}.log.deleted"} & names(log)
+
+
+def test_a_log_that_ends_before_its_start_begins_there(tmp_path):
+    with opened(tmp_path) as log:
+        log.append_as_leader(batch(1), 3)
+    with opened(tmp_path, log_start_offset=50) as log:
+        assert (bases(log), log.start_offset, log.end_offset) == ([50], 50, 50)
+        assert log.epochs.entries == []
+
+
+def test_4_4_leaves_its_indexes_as_they_are_unless_prepared(tmp_path):
+    for name, prepare, length in (("a", True, 0), ("b", False, 120)):
+        log = opened(tmp_path / name, dialect="4.4.0")
+        log.append_as_leader(batch(1), 0)
+        log.close(prepare=prepare)
+        assert (log.directory / f"{0:020d}.index").stat().st_size == length
+
+
+def test_it_says_what_it_is(tmp_path):
+    with opened(tmp_path, dialect="3.9.2") as log:
+        log.assign_epoch_start_offset(1, 0)
+        log.flush(force_active=True)
+        assert "0..0, 1 segments, dialect='3.9.2'" in repr(log)

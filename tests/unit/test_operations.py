@@ -1,0 +1,105 @@
+"""Operations and outcomes are plain data: their JSON is that of the line protocol, and nothing is lost in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.operations import (
+    ERROR_KINDS,
+    FILE_OPERATIONS,
+    OK,
+    SIGNATURES,
+    UNSUPPORTED,
+    Operation,
+    Outcome,
+    State,
+    as_tuples,
+    every_signature,
+)
+from kidx import errors
+
+LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
+VALUES = st.none() | st.booleans() | st.tuples(LONGS, LONGS) | st.tuples(st.lists(st.tuples(LONGS, LONGS)).map(tuple))
+
+
+@pytest.mark.parametrize("name", every_signature())
+def test_an_operation_is_its_request_and_back(name):
+    operation = Operation(name, tuple(range(len(every_signature()[name]))))
+    request = operation.to_json()
+    assert list(request) == ["op", *every_signature()[name]]
+    assert Operation.from_json(json.loads(json.dumps(request))) == operation
+    assert str(operation).startswith(f"{name}(")
+
+
+def test_no_two_machines_use_the_same_word():
+    assert set(SIGNATURES) <= set(every_signature())
+    assert set(SIGNATURES) >= FILE_OPERATIONS
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({}, "unknown operation None"),
+        ({"op": "nothing"}, "unknown operation 'nothing'"),
+        ({"op": "lookup"}, "'lookup' takes target, not "),
+        ({"op": "close", "now": 1}, "'close' takes nothing, not now"),
+        ({"op": "lookup", "target": 1, "more": 2}, "not more, target"),
+    ],
+)
+def test_another_request_is_refused(request_, said):
+    with pytest.raises(ValueError, match="operation") as refusal:
+        Operation.from_json(request_)
+    assert said in str(refusal.value)
+
+
+@given(value=VALUES)
+def test_a_value_is_its_reply_and_back(value):
+    outcome = Outcome(None, value)
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+
+
+@given(kind=st.sampled_from(ERROR_KINDS), text=st.text(min_size=1) | st.none())
+def test_a_refusal_is_its_reply_and_back(kind, text):
+    outcome = Outcome(kind, None, text)
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+    assert str(outcome) == (kind if text is None else f"{kind}: {text}")
+
+
+def test_unsupported_is_its_reply_and_back():
+    assert UNSUPPORTED.to_json() == {"unsupported": True}
+    assert Outcome.from_json({"unsupported": True}) == UNSUPPORTED
+    assert OK.to_json() == {"ok": None}
+    assert str(OK) == "nothing"
+
+
+@pytest.mark.parametrize("reply", [{}, {"unsupported": False}, {"okay": 1}])
+def test_another_reply_is_refused(reply):
+    with pytest.raises(ValueError, match="neither ok, error nor unsupported"):
+        Outcome.from_json(reply)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [State(1, 128, False, 1024, (7,)), State(0, 0, True, 0, (-1, 0)), State(3, None, None, None, ()), State(0, 1, False, 8, (0,))],
+)
+def test_a_state_is_its_json_and_back(state):
+    assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+def test_lists_and_objects_of_a_reply_compare_as_tuples():
+    assert as_tuples({"aborted": [[1, 2, 3, 4]], "complete": True}) == (((1, 2, 3, 4),), True)
+    assert as_tuples([1, [2, [3]]]) == (1, (2, (3,)))
+
+
+def test_every_refusal_of_kidx_is_an_error_kind():
+    kinds = {
+        error.kind
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.KidxError) and error is not errors.KidxError
+    }
+    assert kinds <= set(ERROR_KINDS)
+    assert set(ERROR_KINDS) - kinds <= {"io"}

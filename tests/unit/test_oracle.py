@@ -1,0 +1,81 @@
+"""The oracle reads batches by itself; kidx's builder, which it shares no code with, makes them here."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import oracle
+from conformance.oracle import SeenRecord
+from kidx.records import Codec, TimestampType, build_batch
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_records_of_every_codec_are_read(codec):
+    data = build_batch(
+        [(100, b"k", b"v" * 300), (90, None, None), (105, b"", b"x")],
+        base_offset=7,
+        offsets=[7, 9, 10],
+        codec=codec,
+        partition_leader_epoch=3,
+    )
+    assert list(oracle.records_of(data)) == [
+        SeenRecord(7, 100, 3, 0),
+        SeenRecord(9, 90, 3, 0),
+        SeenRecord(10, 105, 3, 0),
+    ]
+
+
+def test_stamped_batches_have_one_timestamp():
+    data = build_batch(
+        [(1, None, b""), (2, None, b"")], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=500
+    )
+    assert [record.timestamp for record in oracle.records_of(data)] == [500, 500]
+
+
+def test_an_incomplete_batch_ends_the_log():
+    data = build_batch([(1, None, b"")])
+    assert len(list(oracle.records_of(data + data[:-1]))) == 1
+
+
+def test_only_visible_records_count(tmp_path):
+    (tmp_path / f"{0:020d}.log").write_bytes(build_batch([(1, None, b""), (2, None, b"")]))
+    (tmp_path / f"{2:020d}.log").write_bytes(build_batch([(3, None, b"")], base_offset=2))
+    found = oracle.visible_records(tmp_path, 1, 2**63 - 1)
+    assert [(record.offset, record.segment) for record in found] == [(1, 0), (2, 1)]
+    assert [record.offset for record in oracle.visible_records(tmp_path, 0, 2)] == [0, 1]
+
+
+RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200, 0, 1), SeenRecord(8, 300, 1, 1)]
+
+
+@pytest.mark.parametrize(("timestamp", "offset"), [(0, 5), (100, 5), (101, 6), (300, 6), (301, None)])
+def test_the_first_record_that_is_not_earlier(timestamp, offset):
+    found = oracle.first_not_before(RECORDS, timestamp)
+    assert (None if found is None else found.offset) == offset
+
+
+def test_the_first_of_the_latest():
+    assert oracle.first_of_the_latest(RECORDS) == RECORDS[1]
+    assert oracle.first_of_the_latest([]) is None
+    assert oracle.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "why"),
+    [
+        (RECORDS[1], (300, 6, 0), None),
+        (RECORDS[1], (300, 6, 9), None),
+        (None, None, None),
+        (None, (-1, -1, -1), None),
+        (RECORDS[1], None, "missing"),
+        (None, (300, 6, 0), "surplus"),
+        (None, (300, 2, 0), "deleted-record"),
+        (RECORDS[1], (300, 2, 0), "deleted-record"),
+        (RECORDS[0], (300, 6, 0), "later-record"),
+        (RECORDS[1], (300, 8, 0), "newer-segment"),
+        (RECORDS[1], (300, 7, 0), "wrong-offset"),
+        (RECORDS[1], (100, 5, 0), "wrong-timestamp"),
+    ],
+)
+def test_why_an_answer_is_wrong(right, answer, why):
+    assert oracle.disagreement(right, answer, RECORDS) == why

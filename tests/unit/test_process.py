@@ -1,0 +1,677 @@
+"""A program behind the line protocol: what it says is an outcome, and so is whatever it does wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shlex
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.errors import ToolError
+from conformance.implementations.line_peer import STDERR_TAIL, LinePeer, PeerError
+from conformance.implementations.process import ProcessIndex, StartError
+from conformance.implementations.replies import (
+    ESSENTIAL,
+    FAILURE,
+    SHAPES,
+    MalformedReplyError,
+    about_from,
+    outcome_from,
+    state_from,
+)
+from conformance.implementations.spec import Spec, implementation_factory, parse_spec
+from conformance.lockstep import DivergenceError, Lockstep
+from conformance.machines.offset import OffsetMachine
+from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
+from conformance.trace import Trace, failure_json
+
+ADAPTERS = Path(__file__).parents[1] / "adapters"
+PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
+TRACE = json.loads((files("conformance") / "schemas" / "trace.json").read_text())
+
+# JSON Schema takes 7.0 for an integer; the protocol does not.
+_STRICT = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_STRICT)
+
+
+def valid(definition: str, document: object) -> bool:
+    schema = {"$ref": f"#/$defs/{definition}", "$defs": PROTOCOL["$defs"]}
+    return Validator(schema).is_valid(document)
+
+
+def command(name: str) -> list[str]:
+    return [sys.executable, str(ADAPTERS / f"{name}.py")]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts adapters by name, in the same empty directory, and ends them."""
+    started = []
+
+    def start(name: str, *arguments: str, release: str = "4.4.0", deadline: float = 10.0) -> ProcessIndex:
+        index = ProcessIndex([*command(name), *arguments], release, deadline=deadline)
+        started.append(index)
+        index.begin(tmp_path)
+        return index
+
+    yield start
+    for index in started:
+        index.close()
+
+
+def perform(index: ProcessIndex, name: str, *arguments) -> Observation:
+    return index.perform(Operation(name, arguments))
+
+
+def open_offset(index: ProcessIndex) -> Observation:
+    return perform(index, "open", "offset", "0.index", 0, 80, True)
+
+
+def failure_of(observation: Observation) -> str:
+    assert observation.outcome.error == FAILURE, observation
+    assert observation.state is None
+    return observation.outcome.text
+
+
+# -- a program that behaves --------------------------------------------------------------------------------------
+
+
+def test_a_process_performs_operations_and_tells_its_state(start):
+    index = start("line_index")
+    assert open_offset(index) == Observation(Outcome(), State(0, 10, False, 80, (0,)))
+    assert perform(index, "append", 7, 120) == Observation(Outcome(), State(1, 10, False, 80, (7,)))
+    assert perform(index, "lookup", 9).outcome == Outcome(None, (7, 120))
+    assert perform(index, "fetch_upper_bound", 0, 0, 100).outcome == Outcome(None, (7, 120))
+    assert perform(index, "fetch_upper_bound", 0, 0, 121).outcome == Outcome()
+    refusal = perform(index, "append", 7, 120)
+    assert refusal.outcome.error == "invalid_offset"
+    assert refusal.state == State(1, 10, False, 80, (7,))
+    assert perform(index, "resize", 8) == Observation(Outcome(None, True), State(1, 1, True, 8, (7,)))
+
+
+def test_times_and_transactions_come_back_as_tuples_with_all_64_bits(start):
+    index = start("line_index")
+    perform(index, "open", "time", "0.timeindex", 0, 120, True)
+    assert perform(index, "maybe_append", 2**63 - 1, 7, False).state.last == (2**63 - 1, 7)
+    perform(index, "close")
+    assert perform(index, "open", "transaction", "0.txnindex", 0, -1, True).state == State(0, None, None, None, ())
+    assert perform(index, "append_aborted", -1, 0, 2**63 - 1, 5).state == State(1, None, None, None, (2**63 - 1,))
+    assert perform(index, "collect_aborted", 0, 10).outcome.value == (((-1, 0, 2**63 - 1, 5),), False)
+
+
+def test_a_bulk_operation_stops_at_the_first_refusal(start):
+    index = start("line_index")
+    open_offset(index)
+    observation = perform(index, "bulk_append", 5, 0, 2, 100, 12)
+    assert observation.outcome.error == "invalid_argument"
+    assert observation.state == State(10, 10, True, 80, (23,))
+    perform(index, "close")
+    perform(index, "open", "time", "0.timeindex", 0, 1200, True)
+    assert perform(index, "bulk_maybe_append", 5, 0, 2, 100, 12).state.last == (27, 1100)
+
+
+def test_a_crash_kills_the_process_and_keeps_the_file(start, tmp_path):
+    index = start("line_index")
+    open_offset(index)
+    perform(index, "append", 7, 120)
+    pid = index._holder[0].pid
+    assert perform(index, "crash") == Observation(Outcome(), None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert (tmp_path / "0.index").stat().st_size == 80
+    assert open_offset(index).state == State(10, 10, True, 80, (0,))
+
+
+def test_opening_over_an_open_index_does_not_let_the_process_tidy_up(start, tmp_path):
+    index = start("line_index", "--release", "3.9.2", release="3.9.2")
+    open_offset(index)
+    perform(index, "open", "offset", "1.index", 1, 80, True)
+    assert (tmp_path / "0.index").stat().st_size == 80  # a close would have trimmed it
+
+
+def test_the_end_of_an_example_closes_the_index_and_keeps_the_process(start, tmp_path):
+    index = start("line_index", "--release", "3.9.2", release="3.9.2")
+    open_offset(index)
+    pid = index._holder[0].pid
+    index.end()
+    assert (tmp_path / "0.index").stat().st_size == 0
+    (tmp_path / "0.index").unlink()
+    index.begin(tmp_path)
+    assert open_offset(index).state.entries == 0
+    assert index._holder[0].pid == pid
+
+
+def test_what_the_protocol_cannot_say_is_unsupported(start):
+    index = start("line_index")
+    open_offset(index)
+    for name in SIGNATURES:
+        assert index.supports(name) == (name in SHAPES or name in ("crash", "bulk_append", "bulk_maybe_append"))
+    assert perform(index, "rename", "1.index").outcome.error == "unsupported"
+    assert perform(index, "append", 7, 120).state.entries == 1
+
+
+def test_what_is_missing_is_known_from_the_start(start):
+    index = start("odd/reticent")
+    assert not index.supports("lookup")
+    assert not index.tells_state
+    assert index.supports("bulk_append")
+    assert open_offset(index) == Observation(Outcome(), None)
+    assert perform(index, "lookup", 7).outcome.error == "unsupported"
+    assert all(index.supports(name) for name in ESSENTIAL)
+
+
+def test_a_kind_that_was_not_introduced_is_unsupported(tmp_path):
+    code = 'print(\'{"ok":{"name":"n","version":"1","language":"l","kinds":["time"]}}\', flush=True); input()'
+    index = ProcessIndex([sys.executable, "-c", f"input(); {code}"], "4.4.0")
+    index.begin(tmp_path)
+    assert open_offset(index).outcome.error == "unsupported"
+    index.close()
+
+
+def test_a_closed_index_need_not_tell_its_state(start):
+    index = start("odd/discreet")
+    open_offset(index)
+    assert perform(index, "close") == Observation(Outcome(), None)
+    assert perform(index, "lookup", 1) == Observation(Outcome("closed", None, "the index is closed"), None)
+    assert open_offset(index).state is not None
+
+
+def test_the_release_is_passed_in_the_command(start):
+    index = start("line_index", "--release", "{release}", release="3.9.2")
+    assert index.command[-1] == "3.9.2"
+    assert index.name == "line-index 3.9.2"
+
+
+def test_much_on_stderr_blocks_nobody_and_its_end_is_kept(start):
+    index = start("odd/loud")
+    open_offset(index)
+    for offset in range(1, 5):
+        assert perform(index, "append", offset, 0).state.entries == offset
+    assert 0 < len(index._holder[0].stderr) <= STDERR_TAIL + 10
+
+
+# -- programs that do not ----------------------------------------------------------------------------------------
+
+MISBEHAVIOUR = [
+    # adapter, the steps up to the one that fails, what is said of it
+    ("bad/garbage", [("append", 7, 120), ("lookup", 7)], '{"op":"lookup","target":7}'),
+    ("bad/chatty", [("append", 7, 120)], "more than one line"),
+    ("bad/hangs", [("append", 7, 120), ("lookup", 7)], "no reply within 1 s"),
+    ("bad/late", [], "no reply within 1 s"),
+    ("bad/dies", [], "exit status 3"),
+    ("bad/segfaults", [("append", 7, 120), ("truncate_to", 3)], "killed by SIGSEGV"),
+    ("bad/dies_on_close", [("append", 7, 120), ("close",)], "could not close"),
+    ("bad/floats", [("append", 7, 120), ("lookup", 7)], "[7.0,120.0]"),
+    ("bad/unknown_kind", [("append", 7, 120), ("append", 7, 120)], "there is no error kind 'IllegalArgumentException'"),
+]
+
+
+@pytest.mark.parametrize(("adapter", "steps", "text"), MISBEHAVIOUR, ids=[row[0] for row in MISBEHAVIOUR])
+def test_misbehaviour_is_the_outcome_of_the_operation_that_caused_it(start, adapter, steps, text):
+    index = start(adapter, deadline=1.0)
+    observations = [open_offset(index)]
+    observations += [perform(index, name, *arguments) for name, *arguments in steps]
+    assert [observation.outcome.error for observation in observations[:-1] if steps] == [None] * len(steps)
+    assert text in failure_of(observations[-1])
+    request = steps[-1][0] if steps else "open"
+    assert f'"op":"{request}"' in observations[-1].outcome.text or '"op":"state"' in observations[-1].outcome.text
+    # Until the example is over, everything fails alike; the next one has a new process.
+    assert perform(index, "append", 8, 120) == observations[-1]
+    index.end()
+    assert open_offset(index).outcome == observations[-1].outcome
+    assert not index._holder
+
+
+def test_after_a_failure_the_next_example_has_a_new_process(start, tmp_path):
+    index = start("bad/segfaults")
+    open_offset(index)
+    failure_of(perform(index, "truncate_to", 3))
+    index.end()
+    (tmp_path / "0.index").unlink()
+    index.begin(tmp_path)
+    assert open_offset(index).state == State(0, 10, False, 80, (0,))
+
+
+def test_stderr_is_shown_with_the_failure(start):
+    text = failure_of(open_offset(start("bad/dies")))
+    assert text.startswith("ended (exit status 3) instead of replying")
+    assert "stderr ends with:\npanic: index out of range [5] with length 5" in text
+
+
+def test_a_failure_between_examples_is_kept_and_harms_nobody(start, tmp_path):
+    index = start("bad/dies_on_close")
+    open_offset(index)
+    index.end()
+    assert "could not close" in index.failures_between_examples[0]
+    (tmp_path / "0.index").unlink()
+    index.begin(tmp_path)
+    assert open_offset(index).outcome == Outcome()
+
+
+def test_a_refused_state_of_an_open_index_is_a_failure(tmp_path):
+    script = tmp_path / "closed.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        closed = {'error': 'closed', 'message': ''}\n"
+        "        return closed if request['op'] == 'state' else super().reply_to(request)\n"
+        "Bad().run()\n"
+    )
+    directory = tmp_path / "files"
+    directory.mkdir()
+    index = ProcessIndex([sys.executable, str(script)], "4.4.0")
+    index.begin(directory)
+    assert "an index that is open tells its state" in failure_of(open_offset(index))
+
+
+def test_a_state_of_another_shape_is_a_failure(tmp_path):
+    index = variant("'last': []", tmp_path)
+    assert "last of a state of kind offset is [offset]" in failure_of(open_offset(index))
+
+
+def variant(state: str, directory: Path) -> ProcessIndex:
+    """An adapter with a part of its state overridden."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        f"    def state(self): return super().state() | {{{state}}}\n"
+        "Bad().run()\n"
+    )
+    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
+    index.begin(directory)
+    return index
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["/nowhere/my-index"], "/nowhere/my-index"),
+        ([str(ADAPTERS)], "Permission denied"),
+        ([sys.executable, "-c", "raise SystemExit('no such option')"], "no such option"),
+        ([sys.executable, "-c", "print('hello'); input()"], "no JSON"),
+        ([sys.executable, "-c", "print('{\"ok\": null}'); input(); input()"], "the reply to start is"),
+        ([sys.executable, "-c", "print('\\xff' * 9); input(); input()"], "no JSON"),
+        ([sys.executable, "-c", "print('[' * 100000); input(); input()"], "no JSON"),
+    ],
+)
+def test_a_program_that_does_not_introduce_itself_is_one_clear_line(words, text):
+    with pytest.raises(StartError) as error:
+        ProcessIndex([*words], "4.4.0", start_deadline=10)
+    assert text in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_program_that_is_gone_when_it_should_start_again_fails_the_open(tmp_path):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(command('line_index'))}\n")
+    program.chmod(0o755)
+    index = ProcessIndex([str(program)], "4.4.0")
+    index.begin(tmp_path)
+    open_offset(index)
+    perform(index, "crash")
+    program.unlink()
+    assert "could not be started again" in failure_of(open_offset(index))
+
+
+def test_what_a_program_started_dies_with_it(tmp_path):
+    # The shell stays the parent: there is a command after the adapter.
+    index = ProcessIndex(["sh", "-c", f"{shlex.join(command('line_index'))}; true"], "4.4.0")
+    index.begin(tmp_path)
+    open_offset(index)
+    perform(index, "append", 7, 120)
+    children = Path(f"/proc/{index._holder[0].pid}/task/{index._holder[0].pid}/children").read_text().split()
+    assert children
+    perform(index, "crash")
+    assert not any(has_memory(int(child)) for child in children)
+
+
+def has_memory(pid: int) -> bool:
+    """Whether a process can still write to what it has mapped; a dying one gives up its memory before its pipes."""
+    try:
+        return bool(Path(f"/proc/{pid}/maps").read_text())
+    except OSError:
+        return False
+
+
+# -- the pipe ----------------------------------------------------------------------------------------------------
+
+
+def python(code: str) -> LinePeer:
+    return LinePeer([sys.executable, "-c", code])
+
+
+def test_a_reply_may_be_longer_than_a_pipe_and_come_in_pieces():
+    peer = python(
+        "input(); import sys; [sys.stdout.write('x' * 1000) for _ in range(1000)]; print(flush=True); input()"
+    )
+    assert peer.ask("go", 10) == "x" * 1_000_000
+    peer.kill()
+
+
+def test_a_request_may_be_longer_than_a_pipe():
+    peer = python("print(len(input()), flush=True); input()")
+    assert peer.ask("x" * 1_000_000, 10) == "1000000"
+    peer.kill()
+
+
+def test_a_program_that_does_not_read_is_given_up():
+    peer = python("import signal; signal.pause()")
+    with pytest.raises(PeerError, match=r"did not read its input within 0\.5 s") as error:
+        peer.ask("x" * 1_000_000, 0.5)
+    assert error.value.reason == "deaf"
+    assert not peer.alive
+
+
+def test_a_program_that_closed_its_output_is_given_up():
+    peer = python("import os, signal; os.close(1); signal.pause()")
+    with pytest.raises(PeerError, match="closed its output") as error:
+        peer.ask("hello", 10)
+    assert error.value.reason == "ended"
+
+
+def test_half_a_line_is_quoted():
+    peer = python("input(); import sys; sys.stdout.write('{\"ok\":nu'); sys.stdout.flush(); sys.exit(4)")
+    with pytest.raises(PeerError, match=r"exit status 4.*leaving .*nu.* without a line break"):
+        peer.ask("hello", 10)
+
+
+def test_bytes_that_are_no_text_are_quoted():
+    peer = python("input(); import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); input()")
+    with pytest.raises(PeerError, match="no UTF-8"):
+        peer.ask("hello", 10)
+
+
+def test_an_end_between_two_requests_is_told_as_such():
+    peer = python("import sys; print(input(), flush=True); sys.exit(5)")
+    assert peer.ask("hello", 10) == "hello"
+    peer._process.wait(10)
+    with pytest.raises(PeerError, match=r"ended \(exit status 5\) after its reply to hello"):
+        peer.ask("again", 10)
+
+
+def test_a_line_that_comes_later_belongs_to_the_request_before():
+    peer = python("import os; print(input(), flush=True); os.read(0, 1); print('more', flush=True); input()")
+    assert peer.ask("hello", 10) == "hello"
+    os.write(peer._stdin, b"!")  # go on, unasked
+    select.select([peer._stdout], [], [], 10)
+    with pytest.raises(PeerError, match=r"wrote more than one line, 'more.* as well, to hello") as error:
+        peer.ask("again", 10)
+    assert error.value.reason == "noisy"
+
+
+def test_a_program_that_ends_without_reading_is_not_a_broken_pipe_of_ours():
+    peer = python("pass")
+    peer._process.wait(10)
+    with pytest.raises(PeerError, match="exit status 0"):
+        peer.ask("hello", 10)
+
+
+def test_a_flood_without_an_end_is_given_up():
+    peer = LinePeer(["yes"])
+    with pytest.raises(PeerError, match="more than one line"):
+        peer.ask("hello", 10)
+    peer = python("input(); import os\nwhile True: os.write(1, bytes(65536))")
+    with pytest.raises(PeerError, match="without a line break") as error:
+        peer.ask("hello", 60)
+    assert error.value.reason == "malformed"
+    assert len(str(error.value)) < 1000
+
+
+def test_a_greeting_is_not_taken_for_a_reply():
+    peer = python("print('Welcome', flush=True); input()")
+    select.select([peer._stdout], [], [], 10)
+    with pytest.raises(PeerError, match=r"'Welcome.* as well, to no request at all"):
+        peer.ask("hello", 10)
+
+
+def test_a_flood_does_not_keep_anybody_from_stopping():
+    peer = LinePeer(["yes"])
+    status, written = peer.finish(None, 0.2)
+    assert status is None
+    assert written.startswith("y\ny\n")
+
+
+def test_a_program_may_close_its_stderr():
+    peer = python("import os; os.close(2); print(input(), flush=True); print(len(input()), flush=True)")
+    assert peer.ask("hello", 10) == "hello"
+    assert peer.ask("x" * 300_000, 10) == "300000"
+    peer.kill()
+
+
+def test_a_kill_twice_is_one_kill():
+    peer = python("input()")
+    peer.kill()
+    peer.kill()
+    assert not peer.alive
+
+
+# -- in lockstep -------------------------------------------------------------------------------------------------
+
+
+def hold(index: ProcessIndex, scratch: Path, examples: int, machine=OffsetMachine, **more) -> Lockstep:
+    lockstep = Lockstep([index], scratch)
+    run_state_machine_as_test(
+        machine.bind(lockstep),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=20,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+            **more,
+        ),
+    )
+    return lockstep
+
+
+def test_a_crash_is_found_shrunk_and_saved(tmp_path):
+    index = ProcessIndex(command("bad/segfaults"), "4.4.0")
+    with pytest.raises(DivergenceError) as error:
+        hold(index, tmp_path / "scratch", 50, phases=(Phase.generate, Phase.shrink))
+    divergence = error.value.divergence
+    assert divergence.operation.name == "truncate_to"
+    assert divergence.actual[0] == FAILURE
+    assert [operation.name for operation in error.value.operations][-1] == "truncate_to"
+    assert len(error.value.operations) <= 4
+    trace = Trace("offset", "4.4.0", error.value.operations, failure_json(divergence))
+    document = json.loads(trace.save(tmp_path).read_text())
+    jsonschema.validate(document, TRACE)
+    index.close()
+
+
+def test_wrong_digits_are_a_divergence(tmp_path):
+    index = ProcessIndex(command("bad/doubles"), "4.4.0")
+    with pytest.raises(DivergenceError):
+        hold(index, tmp_path / "scratch", 200, phases=(Phase.generate,))
+    index.close()
+
+
+def test_files_elsewhere_are_a_divergence(tmp_path):
+    index = ProcessIndex(command("bad/elsewhere"), "4.4.0")
+    with pytest.raises(DivergenceError) as error:
+        hold(index, tmp_path / "scratch", 10, phases=(Phase.generate,))
+    assert error.value.divergence.aspects == ("bytes",)
+    assert error.value.divergence.operation.name == "open"
+    index.close()
+
+
+# -- what -i may say ---------------------------------------------------------------------------------------------
+
+
+def test_specs_are_taken_apart():
+    assert parse_spec("jvm") == Spec("jvm")
+    assert parse_spec("broker") == Spec("broker")
+    assert parse_spec("exec:./my-index --mode 'a b'") == Spec("exec", ("./my-index", "--mode", "a b"))
+    assert parse_spec("python:my.index:Factory.open") == Spec("python", ("my.index", "Factory.open"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "jmv",
+        "jvm:x",
+        "exec",
+        "exec:",
+        "exec:  ",
+        "exec:'a",
+        "exec:''",
+        "python:",
+        "python:m",
+        "python:m:",
+        "python::f",
+    ],
+)
+def test_a_bad_spec_is_one_clear_line(text):
+    with pytest.raises(ToolError) as error:
+        implementation_factory(text)
+    assert " ".join(text.split()) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_broker_cannot_be_driven_as_an_index():
+    with pytest.raises(ToolError, match="broker machine"):
+        implementation_factory("broker")
+
+
+def test_an_exec_spec_starts_the_program():
+    text = f"exec:{shlex.join(command('line_index'))} --release {{release}}"
+    index = implementation_factory(text, deadline=5)("3.9.2", None)
+    assert index.name == f"{text} 3.9.2"
+    assert index.about.kinds == KINDS
+    index.close()
+
+
+# -- the schema and the code accept the same ---------------------------------------------------------------------
+
+_LONGS = st.sampled_from((0, 1, -1, 7, 2**63 - 1, -(2**63), 2**63, -(2**63) - 1))
+_SCALARS = _LONGS | st.sampled_from((None, True, False, 7.0, 1.5, "", "x"))
+_VALUES = (
+    _SCALARS
+    | st.lists(_SCALARS, max_size=3)
+    | st.lists(_LONGS, min_size=2, max_size=2)
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "aborted": st.lists(st.lists(_SCALARS, min_size=3, max_size=4) | st.just([1, 2, 3, 4]), max_size=2)
+            | _SCALARS,
+            "complete": st.booleans() | _SCALARS,
+            "extra": _SCALARS,
+        },
+    )
+)
+_REPLIES = (
+    _VALUES
+    | st.fixed_dictionaries({"ok": _VALUES}, optional={"extra": _SCALARS})
+    | st.fixed_dictionaries(
+        {"error": st.sampled_from((*ERROR_KINDS, "nonsense", 1, None))},
+        optional={"message": st.text(max_size=3) | _SCALARS, "ok": _SCALARS, "extra": _SCALARS},
+    )
+    | st.fixed_dictionaries({"unsupported": st.sampled_from((True, False, 1, "x"))}, optional={"extra": _SCALARS})
+)
+
+
+def accepts(function, *arguments) -> bool:
+    try:
+        function(*arguments)
+    except MalformedReplyError:
+        return False
+    return True
+
+
+@settings(max_examples=400, deadline=None)
+@given(reply=_REPLIES, operation=st.sampled_from(sorted(SHAPES)))
+def test_the_schema_and_the_code_accept_the_same_replies(reply, operation):
+    assert accepts(outcome_from, operation, reply) == valid(f"{operation}_reply", reply)
+
+
+_STATES = st.fixed_dictionaries(
+    {"entries": _LONGS | _SCALARS, "last": st.lists(_LONGS, max_size=3) | st.lists(_SCALARS, max_size=2) | _SCALARS},
+    optional={"max_entries": _LONGS, "full": st.booleans() | _SCALARS, "length": _LONGS, "extra": _SCALARS},
+) | st.builds(
+    lambda numbers, full, last: (
+        {**dict(zip(("entries", "max_entries", "length"), numbers, strict=True)), "full": full} | {"last": last}
+    ),
+    st.tuples(_LONGS, _LONGS, _LONGS),
+    st.booleans() | _SCALARS,
+    st.lists(_LONGS, max_size=3),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(state=_STATES, kind=st.sampled_from(KINDS))
+def test_the_schema_and_the_code_accept_the_same_states(state, kind):
+    reply = {"ok": state}
+    assert accepts(state_from, kind, reply) == valid(f"{kind}_state_reply", reply)
+    assert accepts(state_from, kind, {"unsupported": True})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    about=st.fixed_dictionaries(
+        {"name": st.sampled_from(("n", "", 1)), "version": st.sampled_from(("1", 1))},
+        optional={
+            "language": st.sampled_from(("rust", None)),
+            "kinds": st.lists(st.sampled_from((*KINDS, "x", 1)), max_size=3) | _SCALARS,
+            "extra": _SCALARS,
+        },
+    )
+)
+def test_the_schema_and_the_code_accept_the_same_introductions(about):
+    assert accepts(about_from, {"ok": about}) == valid("start_reply", {"ok": about})
+
+
+def test_the_schema_has_every_operation_of_the_protocol_and_its_arguments():
+    jsonschema.Draft202012Validator.check_schema(PROTOCOL)
+    names = {reference["$ref"].removeprefix("#/$defs/").removesuffix("_request") for reference in PROTOCOL["anyOf"]}
+    assert names == {*SHAPES, "start", "state", "stop"}
+    for name in SHAPES:
+        assert PROTOCOL["$defs"][f"{name}_request"]["required"] == ["op", *SIGNATURES[name]]
+        assert f"{name}_reply" in PROTOCOL["$defs"]
+    assert PROTOCOL["$defs"]["error_kind"]["enum"] == list(ERROR_KINDS)
+
+
+def test_the_schema_of_traces_has_every_operation_on_an_index():
+    jsonschema.Draft202012Validator.check_schema(TRACE)
+    for name, arguments in SIGNATURES.items():
+        assert TRACE["$defs"][name]["required"] == ["op", *arguments]
+    step = {"op": "append", "offset": 1, "position": 2}
+    trace = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "3.9.2", "steps": [step]}
+    jsonschema.validate(trace, TRACE)
+    for broken in ({**trace, "steps": [{"op": "append", "offset": 1}]}, {**trace, "version": 2}, {**trace, "more": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, TRACE)
+
+
+def test_requests_are_those_of_the_schema(tmp_path):
+    log = tmp_path / "requests"
+    code = (
+        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
+        f"from line_index import Adapter; log = open({str(log)!r}, 'a')\n"
+        "class Logging(Adapter):\n"
+        "    def parse(self, line):\n"
+        "        log.write(line); log.flush(); return super().parse(line)\n"
+        "Logging().run()\n"
+    )
+    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
+    hold(index, tmp_path / "scratch", 15, phases=(Phase.generate,))
+    index.close()
+    requests = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(requests) > 200
+    for request in {json.dumps(request): request for request in requests}.values():
+        assert Validator(PROTOCOL).is_valid(request), request
+    assert requests[0] == {"op": "start", "protocol": 1}
+    assert requests[-1] == {"op": "stop"}

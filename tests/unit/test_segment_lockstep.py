@@ -1,0 +1,161 @@
+"""The segment machine without Kafka at hand: its parties are kidx itself, and kidx with a defect that must be found."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as seeded
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.attribution.segment import ROWS
+from conformance.clauses import load_clauses
+from conformance.errors import ToolError
+from conformance.implementations.reference_segment import ReferenceSegment
+from conformance.lockstep import DivergenceError
+from conformance.machines.segment import SegmentMachine
+from conformance.operations import Operation, every_signature
+from conformance.segment_operations import SEGMENT_ERROR_KINDS, SEGMENT_SIGNATURES, IndexState, SegmentState
+from conformance.trace import Trace
+from kidx.dialect import DIALECTS, dialect_of
+from kidx.segment import LogSegment
+
+OPEN = Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000))
+
+
+def run(lockstep, examples: int, seed: int = 1) -> None:
+    run_state_machine_as_test(
+        seeded(seed)(SegmentMachine.bind(lockstep)),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+class Forgetful(LogSegment):
+    """Never appends the last time entry."""
+
+    def _append_last_time_entry(self) -> None:
+        pass
+
+
+class MutantSegment(ReferenceSegment):
+    log_segment = Forgetful
+
+
+def test_the_reference_agrees_with_itself(tmp_path):
+    """Every rule runs, and most clauses are exercised, in the oldest and the newest dialect."""
+    lockstep = SegmentMachine.new_lockstep(
+        [ReferenceSegment("2.4.1"), ReferenceSegment("4.4.0")], tmp_path, releases=["3.9.2"]
+    )
+    run(lockstep, 60)
+    assert [group.dialect.release for group in lockstep.groups] == ["2.4.1", "3.9.2", "4.4.0"]
+    performed = lockstep.tally.exercised("2.4.1")
+    assert {"SEG-1", "SEG-3", "SEG-20", "SEG-24a", "SEG-30", "SEG-38", "SEG-50a", "SEG-52"} <= set(performed)
+    assert not lockstep.tally.dropped
+    assert lockstep.supports("open_segment")
+    assert not lockstep.supports("open")
+
+
+def test_a_defect_is_found(tmp_path):
+    """A segment that forgets the last time entry is found by the bytes of the .timeindex."""
+    with pytest.raises(DivergenceError) as failure:
+        run(SegmentMachine.new_lockstep([MutantSegment("3.9.2")], tmp_path), 120)
+    assert "bytes" in failure.value.divergence.aspects
+
+
+def test_an_excused_party_leaves_the_example(tmp_path):
+    """It is not driven on, what it was excused for is counted, and it can be retired."""
+    lockstep = SegmentMachine.new_lockstep([MutantSegment("3.9.2")], tmp_path, excuse=lambda _: True)
+    lockstep.begin()
+    lockstep.perform(OPEN)
+    lockstep.perform(Operation("largest_timestamp", (5,)))
+    lockstep.perform(Operation("append_from_file", (ONE, 0)))
+    lockstep.perform(Operation("close_segment"))
+    assert lockstep.tally.dropped["kidx 3.9.2", "SEG-24b"] == 1
+    lockstep.perform(Operation("close_segment"))
+    lockstep.compare_directories()
+    assert lockstep.retire("kidx 3.9.2")
+    assert not lockstep.retire("kidx 3.9.2")
+    assert lockstep.subjects == []
+    lockstep.end()
+
+
+ONE = (
+    "000000000000000000000038ffffffff02bf92a173000000000000000000000000006400000000000000"
+    "64ffffffffffffffffffffffffffff000000010c000000010000"
+)
+
+
+def test_a_stray_file_is_a_difference(tmp_path):
+    """Directories are compared by name as well: nobody leaves anything behind."""
+    lockstep = SegmentMachine.new_lockstep([ReferenceSegment("3.9.2")], tmp_path)
+    lockstep.begin()
+    lockstep.perform(OPEN)
+    (tmp_path / "0" / "stray").touch()
+    with pytest.raises(DivergenceError):
+        lockstep.compare_directories()
+    lockstep.end()
+
+
+def test_dialects_that_behave_alike_share_a_reference():
+    """All releases of one text behave alike; the releases in between are of the same text."""
+    texts = [dialect_of(release).segment_rules for release in DIALECTS]
+    for text in set(texts):
+        numbers = [number for number, other in enumerate(texts) if other == text]
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)), text
+
+
+def test_rows_name_operations_results_and_clauses_that_exist():
+    """And every clause that the catalogue says a segment machine exercises has a row."""
+    catalogue = load_clauses()
+    for row in ROWS:
+        assert row.clause in catalogue
+        assert "segment" in catalogue[row.clause].exercised_by, row.clause
+        assert set(row.operations.split()) <= set(SEGMENT_SIGNATURES), row
+        assert set(row.results.split()) <= {"ok", *SEGMENT_ERROR_KINDS}, row
+    of_the_machine = {clause.id for clause in catalogue.values() if "segment" in clause.exercised_by}
+    # No step shows a delete horizon by itself; the offset of a batch's largest timestamp is asked for by the log alone.
+    assert of_the_machine - {row.clause for row in ROWS} <= {"RB-1b", "FR-2"}
+
+
+def test_the_machine_drives_nothing_but_kafka_and_kidx():
+    """No line protocol for segments: who asks for one is told."""
+    with pytest.raises(ToolError, match="drives no implementation"):
+        SegmentMachine.subject("exec:./mine", "3.9.2")
+
+
+def test_words_are_not_shared_between_vocabularies():
+    """A trace needs no kind: the name of an operation says whose it is."""
+    assert len(every_signature()) >= len(SEGMENT_SIGNATURES) + 28
+    operation = Operation("damage_segment_file", (".index", "cut_file", [3]))
+    assert Operation.from_json(json.loads(json.dumps(operation.to_json()))) == operation
+
+
+def test_a_state_as_json():
+    """Indexes that were not opened are null."""
+    state = SegmentState(1, 2, 3, None, (4, 5), IndexState(0, 12, 96, (0,)), None, 7)
+    assert state.to_json()["offset_index"] == {"entries": 0, "max_entries": 12, "length": 96, "last": (0,)}
+    assert state.to_json()["time_index"] is None
+
+
+def test_recorded_traces_hold_in_their_own_release(tmp_path):
+    """The reference performs each recorded trace; what it says at the end is what the trace expects."""
+    traces = sorted((files("conformance") / "traces" / "segment").iterdir(), key=lambda path: path.name)
+    assert len(traces) > 20
+    for number, path in enumerate(traces):
+        trace = Trace.load(path)
+        lockstep = SegmentMachine.new_lockstep([ReferenceSegment(trace.release)], tmp_path / str(number))
+        lockstep.begin()
+        for operation in trace.operations:
+            observation = lockstep.perform(operation)
+        lockstep.end()
+        if trace.failure and trace.failure["aspects"][0] == "outcome":
+            assert observation.outcome.error == trace.failure["expected"][0]

@@ -1,0 +1,189 @@
+"""``smoke`` tells a broken adapter from a wrong implementation."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import ToolError
+from conformance.smoke import SmokeReport, smoke
+
+ADAPTERS = Path(__file__).parents[1] / "adapters"
+PYTHON_INDEX = "python_index"
+
+LIFE = "offset: opens, appends, looks up and closes"
+START = "answers start with protocol 1"
+FILE = "offset: has its file where it was told, and its bytes in it"
+LONGS = "offset: keeps integers of 64 bits"
+REFUSAL = "offset: goes on after a refusal"
+EVERY = "offset: answers every operation, or declares it unsupported"
+KILLED = "offset: opens its file again after it was killed"
+UNKNOWN = "declares an operation that it does not know as unsupported"
+STOP = "ends on stop, and says nothing more"
+EOF = "ends when its input ends"
+
+
+def spec(name: str) -> str:
+    return f"exec:{shlex.join([sys.executable, str(ADAPTERS / f'{name}.py')])}"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(ADAPTERS))
+
+
+def failed(report: SmokeReport) -> list[str]:
+    return [check.name for check in report.checks if check.verdict == "failed"]
+
+
+def check(report: SmokeReport, name: str):
+    return next(check for check in report.checks if check.name == name)
+
+
+@pytest.mark.parametrize("name", ["line_index", "odd/loud", "odd/reticent", "odd/discreet"])
+def test_a_sane_adapter_passes(name):
+    report = smoke(spec(name))
+    assert failed(report) == []
+    assert report.sane
+    assert report.exit_code == 0
+    assert report.about == "line-index 1.0 (python)"
+    assert {START, LIFE, FILE, LONGS, REFUSAL, EVERY, KILLED, UNKNOWN, STOP, EOF} <= {c.name for c in report.checks}
+
+
+BROKEN = [
+    # adapter, the check that shows it, the request it is attributed to, what came, the hint
+    ("bad/banner", START, '"start"', "Welcome to my index", "standard error"),
+    ("bad/garbage", LIFE, '"lookup"', "more than one line", "standard error"),
+    ("bad/chatty", LIFE, '"append"', "more than one line", "exactly one line"),
+    ("bad/hangs", LIFE, '"lookup"', "waiting for a lock", "Flush standard output"),
+    ("bad/late", LIFE, '"open"', "no reply within 1 s", "Flush standard output"),
+    ("bad/dies", LIFE, '"append"', "panic: index out of range", "exit status"),
+    ("bad/dies_on_close", LIFE, '"close"', "could not close", "exit status"),
+    ("bad/segfaults", EVERY, '"truncate_to"', "SIGSEGV", "exit status"),
+    ("bad/floats", LIFE, '"lookup"', "[7.0, 120.0]", "schemas/protocol.json"),
+    ("bad/doubles", LONGS, '"state"', "9223372036854774784", "not as doubles"),
+    ("bad/elsewhere", FILE, '"append"', '{"ok": null}', "use the path of open as it is"),
+    ("bad/unknown_kind", REFUSAL, '"append"', "IllegalArgumentException", "schemas/protocol.json"),
+    ("bad/obliging", UNKNOWN, '"no_such_operation"', '{"ok": null}', "schemas/protocol.json"),
+    ("bad/stays", STOP, '"stop"', "nothing in time", "end when stop is read"),
+    ("bad/stays", EOF, "the end of its input", "nothing in time", "standard input ends"),
+]
+
+
+@pytest.mark.parametrize(("name", "shown_by", "sent", "came", "hint"), BROKEN, ids=lambda value: value[:20])
+def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(name, shown_by, sent, came, hint):
+    report = smoke(spec(name), deadline=1.0)
+    assert report.exit_code == 1
+    assert failed(report)[0] == shown_by or name == "bad/stays"
+    caught = check(report, shown_by)
+    assert caught.verdict == "failed"
+    assert sent in caught.sent
+    assert came in caught.came
+    assert hint in caught.hint
+
+
+def test_a_program_that_never_says_anything_was_not_started():
+    report = smoke(spec("bad/mute"), start_deadline=1.0)
+    assert report.exit_code == 2
+    assert not report.sane
+    assert [c.name for c in report.checks] == [START]
+    assert report.checks[0].came.endswith("not telling")
+
+
+@pytest.mark.parametrize("text", ["exec:/nowhere/my-index", "nonsense", "python:no_such_module:f", "broker"])
+def test_what_cannot_be_looked_at_is_one_clear_line(text):
+    with pytest.raises(ToolError) as error:
+        smoke(text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("factory", ["open_index", "open_plain", "open_forgetful"])
+def test_python_classes_are_looked_at_too(factory):
+    report = smoke(f"python:{PYTHON_INDEX}:{factory}")
+    assert failed(report) == []
+    assert check(report, LONGS).verdict == "passed"
+
+
+def test_a_wrong_answer_is_not_the_adapters_fault():
+    report = smoke(f"python:{PYTHON_INDEX}:open_off_by_one")
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("factory", "came"),
+    [("open_crashing", "KeyError: 15"), ("open_vague", "returned [7.0, 120.0]")],
+)
+def test_a_bug_in_python_is(factory, came):
+    report = smoke(f"python:{PYTHON_INDEX}:{factory}")
+    assert failed(report) == [EVERY]
+    assert came in check(report, EVERY).came
+    assert "conformance/implementations" not in check(report, EVERY).came
+
+
+def test_a_factory_without_any_kind_is_broken():
+    report = smoke(f"python:{PYTHON_INDEX}:open_nothing")
+    assert failed(report) == ["has at least one kind of index"]
+
+
+VARIANTS = [
+    # what is overridden, the check that shows it, the hint
+    ("if op == 'open': reply = {'error': 'io', 'message': 'no'}", LIFE, "refused where nothing is wrong: io: no"),
+    ("if op == 'state': reply = {'error': 'closed', 'message': ''}", LIFE, "or declares state as unsupported"),
+    ("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
+    ("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
+    ("if op == 'stop': print('bye')", STOP, "logs belong on standard error"),
+    ("if op == 'append': reply = {'ok': None}; Path(self.index.path).write_bytes(bytes(80))", FILE, "all are zero"),
+]
+
+
+@pytest.mark.parametrize(("override", "shown_by", "hint"), VARIANTS, ids=[row[0][:24] for row in VARIANTS])
+def test_a_check_says_what_to_do(tmp_path, override, shown_by, hint):
+    program = tmp_path / "variant.py"
+    program.write_text(
+        f"import sys\nfrom pathlib import Path\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        reply, op = super().reply_to(request), request['op']\n"
+        f"        {override}\n"
+        "        return reply\n"
+        "Bad().run()\n"
+    )
+    report = smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
+    assert shown_by in failed(report)
+    assert hint in check(report, shown_by).hint
+
+
+def test_an_implementation_that_refuses_nothing_is_wrong_but_not_broken(tmp_path):
+    program = tmp_path / "lenient.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        reply = super().reply_to(request)\n"
+        "        return reply if 'error' not in reply else {'ok': [0, 0] if request['op'] == 'entry' else None}\n"
+        "Bad().run()\n"
+    )
+    report = smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
+    assert report.sane
+    assert "refused nothing" in check(report, REFUSAL).hint
+
+
+def test_a_report_reads_well_and_is_a_document():
+    report = smoke(spec("bad/obliging"))
+    text = "\n".join(report.lines())
+    assert f"ok      {LIFE}\n" in text
+    assert f'FAILED  {UNKNOWN}\n          sent: {{"op": "no_such_operation"}}\n          came: {{"ok": null}}\n' in text
+    document = report.to_json()
+    assert document["verdict"] == "broken"
+    assert {"name", "verdict", "sent", "came", "hint"} == set(document["checks"][0])
+
+
+def test_the_release_stands_in_the_command():
+    report = smoke(f"{spec('line_index')} --release {{release}}", release="3.9.2")
+    assert report.sane
+    assert smoke(f"{spec('line_index')} --release {{release}}", release="1.0.0").exit_code == 1

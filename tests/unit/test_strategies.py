@@ -1,0 +1,131 @@
+"""Every value that a strategy stands for is drawn, the view knows every anchor, and the simplest comes first."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from conformance import strategies
+from conformance.lockstep import Lockstep
+from conformance.operations import FILE_OPERATIONS, Operation
+from conformance.strategies import Start
+from conformance.view import _COUNTS, _FIXED, Aim, IndexView
+from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+
+KEYS = {"first", "middle", "warm", "last", "base", "last_relative", *_FIXED}
+SIZES = {"nothing", *_COUNTS}
+
+
+def drawn(strategy, examples=1500):
+    """What a strategy has to offer, as far as so many examples show."""
+    values = []
+
+    @settings(max_examples=examples, derandomize=True, database=None)
+    @given(strategy)
+    def draw(value):
+        values.append(value)
+
+    draw()
+    return values
+
+
+def simplest(strategy):
+    return find(strategy, lambda _: True, settings=settings(database=None, derandomize=True))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "anchors"),
+    [
+        (strategies.targets(), {"last", "first", "warm", "middle", "base", "last_relative", "zero", "int_max", "long_max", "long_min"}),
+        (strategies.aimed_offsets(), {"last", "base", "last_relative", *_FIXED}),
+        (strategies.cut_points(), {"last", "middle", "first", "warm", "base", "last_relative", "long_min", "long_max"}),
+    ],
+    ids=["targets", "aimed_offsets", "cut_points"],
+)
+def test_every_anchor_of_a_key_is_reached_with_its_neighbours(strategy, anchors):
+    aims = set(drawn(strategy))
+    assert {aim.anchor for aim in aims} == anchors
+    assert anchors <= KEYS
+    assert {aim.delta for aim in aims if aim.anchor == "last"} == set(strategies.NEAR)
+    assert simplest(strategy) == Aim("last", 0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "anchors"),
+    [
+        (strategies.sizes(), {"used", "max", "length", "half", "nothing"}),
+        (strategies.slots(), {"used", "nothing", "half", "warm", "wrap", "int_min"}),
+    ],
+    ids=["sizes", "slots"],
+)
+def test_every_anchor_of_a_size_is_reached(strategy, anchors):
+    assert {aim.anchor for aim in drawn(strategy)} == anchors
+    assert anchors <= SIZES
+    assert simplest(strategy) == Aim("used", 0)
+
+
+@pytest.mark.parametrize("anchor", sorted(KEYS | SIZES))
+def test_the_view_knows_every_anchor(tmp_path, anchor):
+    """An anchor that it does not know would silently be the last entry, or nothing."""
+    lockstep = Lockstep([], tmp_path, releases=["4.4.0"])
+    lockstep.begin()
+    view = IndexView(lockstep, "offset")
+    view.base_offset, view.max_index_size = 1000, 88
+    lockstep.perform(Operation("open", ("offset", "0.index", 1000, 88, True)))
+    lockstep.perform(Operation("bulk_append", (1010, 5, 3, 7, 7)))
+    if anchor in KEYS:
+        last = view.column(Aim("last", 0), 0)
+        assert (view.column(Aim(anchor, 0), 0) == last) == (anchor == "last")
+    else:
+        assert (view._entries(anchor) == 0) == (anchor in ("nothing", "warm"))
+    lockstep.end()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "first", "extremes"),
+    [
+        (strategies.gaps(), 1, {INT_MAX // 2}),
+        (strategies.timestamp_gaps(), 1, {0, -1, LONG_MAX // 2}),
+        (strategies.offset_gaps_of_times(), 1, {0, -1, INT_MAX // 2}),
+        (strategies.positions(), 100, {0, -1, INT_MAX}),
+        (strategies.fetch_sizes(), 0, {-1, INT_MAX, INT_MIN}),
+        (strategies.base_offsets(), 0, {-5, 5_000_000_000, INT_MAX, LONG_MAX - 10}),
+        (strategies.bulk_counts(), 2, {41, 700}),
+        (strategies.producers(), 1, {-1, LONG_MAX}),
+        (strategies.limits(8), None, {-1, -16}),
+    ],
+    ids=["gaps", "timestamp_gaps", "offset_gaps", "positions", "fetch_sizes", "base_offsets", "counts", "producers", "limits"],
+)
+def test_extremes_are_reached_and_the_plainest_comes_first(strategy, first, extremes):
+    assert simplest(strategy) == first
+    assert extremes <= set(drawn(strategy, 400))
+
+
+@pytest.mark.parametrize("entry_size", [8, 12])
+def test_indexes_start_small_or_past_the_warm_section(entry_size):
+    starts = drawn(strategies.starts(entry_size))
+    warm = 8192 // entry_size
+    large = [start for start in starts if start.max_index_size >= (warm - 1) * entry_size]
+    small = [start for start in starts if start not in large]
+    assert simplest(strategies.starts(entry_size)) == Start(8 * entry_size, 0, 1)
+    assert 0.05 < len(large) / len(starts) < 0.4
+    assert {start.prefill for start in large} == {warm - 1, warm, warm + 1, warm + 2, 2 * warm}
+    assert {0, 1, -1, -2 * entry_size, entry_size, entry_size + 3, 8 * entry_size + 7} & {s.max_index_size for s in small}
+    assert sum(start.prefill > 0 for start in small) > len(small) / 3
+    assert all(start.max_index_size <= 40 * entry_size + 7 for start in small)
+
+
+@pytest.mark.parametrize("entry_size", [8, 12, 34])
+def test_every_damage_is_done(entry_size):
+    damages = drawn(strategies.damages(entry_size))
+    assert {operation.name for operation in damages} == FILE_OPERATIONS
+    positions = {operation.args[0] for operation in damages if operation.name == "flip_bit"}
+    assert {0, entry_size - 1, -entry_size, -1} <= positions
+    assert {operation.args[2] for operation in damages if operation.name == "swap_ranges"} == {entry_size}
+    assert all(LONG_MIN <= argument <= LONG_MAX for operation in damages for argument in operation.args)
+
+
+def test_values_stay_within_what_java_can_be_asked():
+    assert all(INT_MIN <= size <= INT_MAX for size in drawn(strategies.fetch_sizes(), 200))
+    assert all(isinstance(aim, Aim) for aim in drawn(st.one_of(strategies.sizes(), strategies.slots()), 200))

@@ -1,0 +1,207 @@
+"""Traces: what they are called, how they are written, and what is refused when they are read."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.lockstep import Divergence
+from conformance.operations import SIGNATURES, Operation
+from conformance.replay import find_trace
+from conformance.trace import Trace, TraceError, failure_json, plain
+from conformance.trace_steps import MANY, StepError, check_steps, is_inside
+from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+
+OPEN = Operation("open", ("offset", "0.index", 0, 64, True))
+DIFFERENCE = Divergence(
+    1, Operation("lookup", (9,)), "jvm 3.9.2", "3.9.2", "kidx", ("outcome", "bytes"), (None, (7, 1)), b"\x01", ("OI-7",)
+)
+SCHEMA = json.loads((files("conformance") / "schemas/trace.json").read_text("utf-8"))
+
+
+def trace(*operations, **members):
+    return Trace("offset", "3.9.2", (OPEN, *operations), **members)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        trace(),
+        trace(Operation("lookup", (9,)), failure=failure_json(DIFFERENCE), title="it's “wrong”\n", made_by={"seed": 1}),
+        Trace("transaction", "4.4.0", (Operation("open", ("transaction", "0.txnindex", 0, 0, True)),)),
+    ],
+)
+def test_a_trace_is_read_as_it_was_written(tmp_path, one):
+    path = one.save(tmp_path / "new")
+    assert path.name == f"{one.machine}-{one.id}.json"
+    assert Trace.load(path) == one
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    jsonschema.validate(json.loads(path.read_text("utf-8")), SCHEMA)
+
+
+def test_every_step_is_a_line(tmp_path):
+    text = trace(Operation("lookup", (9,)), Operation("close")).save(tmp_path).read_text("utf-8")
+    assert '    {"op": "lookup", "target": 9},\n    {"op": "close"}\n' in text
+
+
+def test_the_id_depends_on_machine_release_and_steps_only():
+    one = trace(Operation("lookup", (9,)))
+    assert one.id == trace(Operation("lookup", (9,)), title="other", failure={"step": 1}, made_by={"seed": 7}).id
+    assert len({one.id, trace(Operation("lookup", (8,))).id, Trace("offset", "4.4.0", one.operations).id}) == 3
+    assert len(one.id) == 12
+    assert int(one.id, 16) >= 0
+
+
+def test_a_trace_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(Exception, match=r"^the trace .* cannot be written: "):
+        trace().save(tmp_path / "file")
+
+
+def test_a_failure_is_json():
+    failure = failure_json(DIFFERENCE)
+    assert failure["expected"] == [None, [7, 1]]
+    assert failure["actual"] == "01"
+    assert json.loads(json.dumps(failure)) == failure
+    assert plain(bytearray(b"\xff\x00")) == "ff00"
+    assert plain(((1, b"\x02"), None, "x")) == [[1, "02"], None, "x"]
+
+
+# -- finding ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_found_by_path_by_id_and_by_name(tmp_path):
+    one = trace()
+    path = one.save(tmp_path / "deep" / "traces")
+    for name in (str(path), one.id, path.stem):
+        assert find_trace(name, [tmp_path / "missing", tmp_path]) == one
+
+
+@pytest.mark.parametrize("name", ["", "e", "*", "[", "offset", "/"])
+def test_a_part_of_an_id_is_no_id(tmp_path, name):
+    trace().save(tmp_path)
+    with pytest.raises(TraceError):
+        find_trace(name, [tmp_path])
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+INDEX_KINDS = {"offset": ".index", "time": ".timeindex", "transaction": ".txnindex"}
+EXTREME = {"path": "missing/0.index", "writable": False, "skip_full_check": True, "count": 0, "byte": 255, "bit": 7}
+KIND_OF = {
+    **dict.fromkeys(("maybe_append", "bulk_maybe_append"), "time"),
+    **dict.fromkeys(("append_aborted", "collect_aborted", "all_aborted"), "transaction"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_every_operation_of_the_machines_is_accepted(name):
+    kind = KIND_OF.get(name, "offset")
+    arguments = tuple(kind if a == "kind" else EXTREME.get(a, 1) for a in SIGNATURES[name])
+    opening = Operation("open", (kind, "0.index", LONG_MIN, -1, True))
+    check_steps(kind, [opening, Operation(name, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        (Operation("lookup", (LONG_MAX + 1,)), "target is 9223372036854775808, not an integer of 64 bits"),
+        (Operation("lookup", (True,)), "target is True"),
+        (Operation("lookup", (1.0,)), "target is 1.0"),
+        (Operation("lookup", (None,)), "target is None"),
+        (Operation("append", (1, INT_MAX + 1)), "position is 2147483648, not an integer of 32 bits"),
+        (Operation("entry", (INT_MAX + 1,)), "n is"),
+        (Operation("resize", (INT_MAX + 1,)), "size is"),
+        (Operation("bulk_append", (0, 0, 1, 1, MANY + 1)), "count is"),
+        (Operation("bulk_append", (0, 0, 1, 1, -1)), "count is"),
+        (Operation("bulk_append", (0, 0, 1, INT_MAX, 3)), "the last position is"),
+        (Operation("bulk_append", (LONG_MAX, 0, 1, 0, 2)), "the last offset is"),
+        (Operation("maybe_append", (1, 1, True)), "the offset machine has no such operation"),
+        (Operation("all_aborted"), "the offset machine has no such operation"),
+        (Operation("crash_log"), "the offset machine has no such operation"),
+        (Operation("flip_bit", (0, 8)), "bit is 8, not a bit from 0 to 7"),
+        (Operation("pad_file", (1, 256)), "byte is 256"),
+        (Operation("pad_file", (1 << 40, 0)), "count is"),
+        (Operation("cut_file", (-1,)), "length is -1"),
+        (Operation("swap_ranges", (0, 1, 0)), "size is 0"),
+        (Operation("rename", ("../0.index",)), "not a path inside"),
+        (OPEN._replace(args=("offset", "0.index", 0, 64, 1)), "writable is 1, not true or false"),
+        (OPEN._replace(args=("other", "0.index", 0, 64, True)), "kind is 'other'"),
+        (OPEN._replace(args=("time", "0.index", 0, 64, True)), "opens a file of kind time"),
+    ],
+)
+def test_a_step_that_no_machine_records_is_refused(operation, said):
+    with pytest.raises(StepError, match="step 2") as refusal:
+        check_steps("offset", [OPEN, operation])
+    assert said in str(refusal.value)
+
+
+def test_the_first_step_opens_a_file():
+    with pytest.raises(StepError, match="the first one opens a file"):
+        check_steps("offset", [Operation("remove_file"), OPEN])
+    check_steps("offset", [])
+
+
+@pytest.mark.parametrize("path", ["0.index", "missing/0.index", "0.index.deleted", "..0", "a/b/c"])
+def test_a_path_inside(path):
+    assert is_inside(path)
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "/0.index", "..", "../0.index", "a/../../b", "a\0b", 7, None])
+def test_a_path_outside(path):
+    assert not is_inside(path)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Operation("damage_log_file", ("../../0.log", "cut_file", [0])),
+        Operation("rename_segment", ("", "/../../x")),
+        Operation("open_log", ({"deep": ["/etc"]}, 0, 0, True, 0)),
+    ],
+)
+def test_texts_of_other_machines_do_not_lead_out_of_the_directory_either(operation):
+    with pytest.raises(StepError, match="leads out of the directory"):
+        check_steps("log", [operation])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    document=st.fixed_dictionaries(
+        {"format": st.just("kidx-trace"), "version": st.just(1)},
+        optional={
+            "machine": st.sampled_from(["offset", "time"]) | JSON,
+            "release": st.just("4.4.0") | JSON,
+            "steps": st.lists(
+                JSON
+                | st.builds(
+                    lambda name, values: {"op": name, **dict(zip(SIGNATURES[name], values, strict=False))},
+                    st.sampled_from(sorted(SIGNATURES)),
+                    st.lists(JSON, min_size=5, max_size=5),
+                ),
+                max_size=3,
+            ),
+            "failure": JSON,
+            "title": JSON,
+            "made_by": JSON,
+        },
+    )
+)
+def test_whatever_a_file_holds_it_is_a_trace_or_refused(tmp_path_factory, document):
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    path.write_text(json.dumps(document), "utf-8")
+    try:
+        Trace.load(path)
+    except TraceError as error:
+        assert "\n" not in str(error)
