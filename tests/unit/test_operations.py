@@ -84,7 +84,12 @@ def test_another_reply_is_refused(reply):
 
 @pytest.mark.parametrize(
     "state",
-    [State(1, 128, False, 1024, (7,)), State(0, 0, True, 0, (-1, 0)), State(3, None, None, None, ()), State(0, 1, False, 8, (0,))],
+    [
+        State(1, 128, False, 1024, (7,)),
+        State(0, 0, True, 0, (-1, 0)),
+        State(3, None, None, None, ()),
+        State(0, 1, False, 8, (0,)),
+    ],
 )
 def test_a_state_is_its_json_and_back(state):
     assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
