@@ -114,21 +114,6 @@ def test_extremes_are_reached_and_the_plainest_comes_first(strategy, first, extr
     assert extremes <= set(drawn(strategy, 400))
 
 
-@pytest.mark.parametrize("entry_size", [8, 12])
-def test_indexes_start_small_or_past_the_warm_section(entry_size):
-    starts = drawn(strategies.starts(entry_size))
-    warm = 8192 // entry_size
-    large = [start for start in starts if start.max_index_size >= (warm - 1) * entry_size]
-    small = [start for start in starts if start not in large]
-    assert 0.05 < len(large) / len(starts) < 0.4
-    assert {start.prefill for start in large} == {warm - 1, warm, warm + 1, warm + 2, 2 * warm}
-    assert {0, 1, -1, -2 * entry_size, entry_size, entry_size + 3, 8 * entry_size + 7} & {
-        s.max_index_size for s in small
-    }
-    assert sum(start.prefill > 0 for start in small) > len(small) / 3
-    assert all(start.max_index_size <= 40 * entry_size + 7 for start in small)
-
-
 @pytest.mark.parametrize("entry_size", [8, 12, 34])
 def test_every_damage_is_done(entry_size):
     damages = drawn(strategies.damages(entry_size))
