@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("KIDX_VENV", ROOT / ".venv")).resolve()
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 TEST_COMMANDS = {"pytest", "ruff", "mypy", "coverage", "python"}
+EXTRAS = {"kidx": "scan"}
 
 
 def main() -> int:
@@ -31,7 +32,7 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 -- this file is what an old Python runs first
         return complain(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
     command, *arguments = sys.argv[1:]
-    extras = "test" if command in TEST_COMMANDS else "jvm,broker"
+    extras = "test" if command in TEST_COMMANDS else EXTRAS.get(command, "jvm,broker")
     try:
         set_up(extras)
     except (subprocess.CalledProcessError, OSError) as error:

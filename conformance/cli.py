@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
 from typing import Annotated
 
 import typer
 
 from conformance.commands import differing, kafka, listing, recording, replaying, running, smoking
 from conformance.commands.options import print_version
-from conformance.errors import ToolError
-
-# typer carries a copy of click in some versions and depends on it in others; this is the class in either.
-_UsageError: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+from kidx.command_line import run_app
 
 app = typer.Typer(
     name="conformance",
@@ -42,27 +36,5 @@ def common(
 
 
 def main() -> None:
-    """Entry point: every way of not being able to do the work is one line on stderr and exit code 2."""
-    try:
-        code = app(standalone_mode=False)
-        sys.stdout.flush()
-    except ToolError as error:
-        code = _complain(str(error))
-    except _UsageError as error:
-        code = _complain(" ".join(error.format_message().split()))  # type: ignore[attr-defined]
-    except (typer.Abort, KeyboardInterrupt):
-        code = 130
-    except BrokenPipeError:
-        # Whoever reads has had enough, as `head` has; Python must not try to write the rest on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
-    except Exception:  # noqa: BLE001 -- exit code 1, which Python itself would give, says that something diverges
-        traceback.print_exc()
-        code = _complain("this is a bug, please report the lines above")
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _complain(message: str) -> int:
-    if message:  # none after the help that a command without arguments prints
-        print(f"conformance: {message}", file=sys.stderr)  # noqa: T201
-    return 2
+    """Entry point."""
+    run_app(app, "conformance")

@@ -7,13 +7,16 @@ address, and, where there is one, the way out.
 
 from __future__ import annotations
 
+from kidx.command_line import ToolError
 
-class ToolError(Exception):
-    """The work could not be done; the message is one line, fit to be shown as it is."""
-
-    def __init__(self, message: str) -> None:
-        # Causes such as HTTP errors bring line breaks along; the promise is one line.
-        super().__init__(" ".join(message.split()))
+__all__ = [
+    "CacheError",
+    "FetchError",
+    "HashMismatchError",
+    "JavaNotFoundError",
+    "ToolError",
+    "UnknownReleaseError",
+]
 
 
 class UnknownReleaseError(ToolError):

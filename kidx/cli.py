@@ -1,0 +1,39 @@
+"""The command line ``kidx``: look into, verify and rebuild real log directories, without ever changing them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kidx.command_line import run_app
+
+app = typer.Typer(
+    name="kidx",
+    help="Looks into, verifies and rebuilds Kafka's log directories; reading never changes them.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from kidx import __version__  # noqa: PLC0415 -- only when asked
+
+        typer.echo(f"kidx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Looks into, verifies and rebuilds Kafka's log directories; reading never changes them."""
+
+
+def main() -> None:
+    """Entry point."""
+    run_app(app, "kidx")
