@@ -8,6 +8,7 @@ address, and, where there is one, the way out.
 from __future__ import annotations
 
 from kidx.command_line import ToolError
+from kidx.java import JavaNotFoundError
 
 __all__ = [
     "CacheError",
@@ -33,7 +34,3 @@ class HashMismatchError(FetchError):
 
 class CacheError(FetchError):
     """The cache directory cannot hold the jars: not writable, not a directory, or full."""
-
-
-class JavaNotFoundError(ToolError):
-    """No usable Java was found, or the one that was asked for by name cannot be used."""

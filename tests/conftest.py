@@ -43,7 +43,7 @@ def missing(tier: str) -> str:
     for module in modules:
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
-    from conformance.kafka.java import find_java
+    from kidx.java import find_java
 
     try:
         find_java()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.kafka.cache import Cache
 from conformance.kafka.fetch import class_path
-from conformance.kafka.java import JavaSearch, search_java
 from conformance.kafka.releases import RELEASES, load_release
+from kidx.java import JavaSearch, search_java
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.implementations.jvm import JvmIndex
-from conformance.kafka.java import find_java
 from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.profiles import PROFILES
 from conformance.scratch import scratch_directory
+from kidx.java import find_java
 
 INDEX_MACHINES = ("offset", "time", "transaction")
 

@@ -10,8 +10,8 @@ import pytest
 
 from conformance.kafka import lock
 from conformance.kafka.fetch import Cache, class_path, fetch, tool_jar
-from conformance.kafka.java import find_java
 from conformance.kafka.releases import GROUPS, RELEASES, load_release, load_tool, newest, version_key
+from kidx.java import find_java
 
 # The newest patch of every minor from 2.4 on, and the patches that changed behaviour inside a minor.
 EXPECTED = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.kafka.fetch import class_path
-from conformance.kafka.java import find_java
+from kidx.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.kafka.broker.settings import JVM_OPTIONS, logging_configuration
 from conformance.kafka.fetch import class_path
-from conformance.kafka.java import find_java
 from conformance.kafka.releases import load_release
+from kidx.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable

