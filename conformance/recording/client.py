@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from conformance.kafka.broker.local import LocalBroker
+    from conformance.kafka.broker.broker import Broker
     from conformance.recording.corpus import Isolation
 
 LIMIT: Final = 20.0
@@ -56,7 +56,7 @@ class Client:
         BrokerError: here and in all methods: the broker does not answer, or refuses what it is asked.
     """
 
-    def __init__(self, broker: LocalBroker) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._protocol = _kafka_protocol()
         self._numbers = itertools.count(1)

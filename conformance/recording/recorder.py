@@ -21,6 +21,7 @@ from kidx.records import build_batch, file_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from conformance.kafka.broker.broker import Broker
     from conformance.kafka.fetch import Step as FetchStep
     from conformance.recording.corpus import Isolation
     from kidx.records import RecordBatch
@@ -110,7 +111,7 @@ class _Log:
 
 
 class _Recorder:
-    def __init__(self, broker: LocalBroker, directory: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, broker: Broker, directory: Path, tell: Callable[[str], None]) -> None:
         self._broker = broker
         self._directory = directory
         self._tell = tell

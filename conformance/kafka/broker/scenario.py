@@ -25,7 +25,7 @@ from kidx.dialect import dialect_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.kafka.broker.local import LocalBroker
+    from conformance.kafka.broker.broker import Broker
     from conformance.kafka.broker.workload import Batch
     from kidx.dialect import Dialect
 
@@ -61,7 +61,7 @@ class ScenarioResult:
         return not self.mismatches
 
 
-def run_scenario(broker: LocalBroker, *, seed: int = 0, records: int = RECORDS, topic: str = TOPIC) -> ScenarioResult:
+def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic: str = TOPIC) -> ScenarioResult:
     """Run the scenario on a started broker; it is stopped afterwards, and can be started again.
 
     Raises:
@@ -143,7 +143,7 @@ def _copied(directory: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _asking(broker: LocalBroker) -> Iterator[None]:
+def _asking(broker: Broker) -> Iterator[None]:
     """Turn a client's failure into the broker's: it died, or did not do what it was asked."""
     try:
         yield

@@ -6,6 +6,8 @@ for. Nothing is set that changes what is written to a log or an index; callers d
 
 from __future__ import annotations
 
+import base64
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -75,7 +77,8 @@ class Node:
     """One broker to be: where it lives and whom it talks to.
 
     ``voters`` are the KRaft controllers as ``{node id: port}``; a node among them is broker and controller in
-    one. ``zookeeper`` is ZooKeeper's port in that mode.
+    one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, who find
+    it on the loopback address. ``cluster_id`` is KRaft's, drawn when it is empty.
     """
 
     release: str
@@ -85,6 +88,8 @@ class Node:
     node_id: int = 1
     voters: Mapping[int, int] = field(default_factory=dict)
     zookeeper: int | None = None
+    listen: str = HOST
+    cluster_id: str = ""
 
     @property
     def data(self) -> Path:
@@ -95,6 +100,11 @@ class Node:
     def metadata(self) -> Path:
         """KRaft's own log."""
         return self.directory / "metadata"
+
+
+def new_cluster_id() -> str:
+    """Return an id for a new cluster, as Kafka writes it: sixteen bytes in URL-safe base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode("ascii")
 
 
 def default_mode(release: str) -> Mode:
@@ -120,14 +130,14 @@ def server_properties(node: Node, config: Mapping[str, object]) -> str:
 
 
 def _kraft(node: Node) -> dict[str, object]:
-    listeners = {"PLAINTEXT": node.port}
+    listeners = [f"PLAINTEXT://{node.listen}:{node.port}"]
     if node.node_id in node.voters:
-        listeners["CONTROLLER"] = node.voters[node.node_id]
+        listeners.append(f"CONTROLLER://{HOST}:{node.voters[node.node_id]}")
     return {
         "process.roles": "broker,controller" if node.node_id in node.voters else "broker",
         "node.id": node.node_id,
         "controller.quorum.voters": ",".join(f"{voter}@{HOST}:{port}" for voter, port in node.voters.items()),
-        "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in listeners.items()),
+        "listeners": ",".join(listeners),
         "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
@@ -141,7 +151,8 @@ def _kraft(node: Node) -> dict[str, object]:
 def _zookeeper(node: Node) -> dict[str, object]:
     return {
         "broker.id": node.node_id,
-        "listeners": f"PLAINTEXT://{HOST}:{node.port}",
+        "listeners": f"PLAINTEXT://{node.listen}:{node.port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
         "zookeeper.connect": f"{HOST}:{node.zookeeper}",
         "zookeeper.connection.timeout.ms": 20_000,
         "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS,

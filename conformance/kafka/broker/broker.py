@@ -1,0 +1,344 @@
+"""What every broker of the harness has in common, wherever it runs: where its files are, how it starts and ends.
+
+A broker is a context manager. It is always stopped: at the end of the block and at the end of the interpreter, and its
+process sees to it that it does not outlive this one. What it needs lies in one directory, which is removed in the end,
+and kept if anything went wrong.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
+
+from conformance.errors import ToolError
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.broker.ports import HOST
+from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, server_properties
+from conformance.kafka.broker.wire import NotReadyError, ask_metadata
+from conformance.kafka.releases import load_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from conformance.kafka.fetch import Step
+
+# Ready within 10 s even when both cores are busy; past a minute nothing more is coming.
+START_LIMIT = 60.0
+STOP_LIMIT = 30.0
+# Between the moment a port is found free and the one the broker takes it, another harness may have taken it.
+PORT_TRIES = 5
+
+# 128 + SIGTERM: a JVM whose shutdown hooks ran to the end.
+_CLEAN_STATUS = (0, 143)
+_CLEAN_MARK = ".kafka_cleanshutdown"
+
+Backend = Literal["local", "container"]
+
+_open: weakref.WeakSet[Broker] = weakref.WeakSet()
+
+
+class Process(Protocol):
+    """What a broker runs in."""
+
+    log_start: int
+    """How long the log was before this process."""
+
+    @property
+    def running(self) -> bool:
+        """Tell whether it runs."""
+
+    @property
+    def exit_status(self) -> int | None:
+        """What it ended with, 128 + N after signal N; None while it runs."""
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM), without waiting."""
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL) and wait until it is gone."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until it has ended; return whether it has."""
+
+
+class Broker(ABC):
+    """One broker, with a controller or a ZooKeeper of its own; a context manager.
+
+    Args:
+        release: a locked release.
+        directory: where it lives; it is kept in the end, and a broker that lived there before comes up again with
+            its data. By default a new directory, removed if all went well.
+        config: broker properties, which win over everything that is set here.
+        mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
+        base: where to make the new directory; by default the system's place for temporary files.
+        progress: told how far the fetching of jars is.
+
+    Raises:
+        UnknownReleaseError: the release is not locked.
+        ToolError: it cannot run in this mode.
+    """
+
+    backend: ClassVar[Backend]
+    listen: ClassVar[str] = HOST
+    """The address it listens on; clients find it on the loopback address in any case."""
+    node_id = 1
+
+    def __init__(
+        self,
+        release: str,
+        directory: str | os.PathLike[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        mode: Mode | None = None,
+        base: str | os.PathLike[str] | None = None,
+        progress: Callable[[Step], None] | None = None,
+    ) -> None:
+        self.release = load_release(release).name
+        self.mode: Mode = mode or default_mode(release)
+        if self.mode not in modes_of(release):
+            raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
+        self.config = dict(config or {})
+        self.ready_seconds = 0.0
+        """How long the last start took."""
+        self._progress = progress
+        self._temporary = directory is None
+        self._directory = Path(directory).absolute() if directory is not None else None
+        self._base = base
+        self._node: Node | None = None
+        self._process: Process | None = None
+        self._log_start = 0
+        self._creator = os.getpid()
+        _open.add(self)
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def directory(self) -> Path:
+        """Everything of this broker; made when it is first asked for."""
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-broker-{self.release}-", dir=self._base))
+        return self._directory
+
+    @property
+    def log_dir(self) -> Path:
+        """Kafka's ``log.dirs``: a directory for each partition."""
+        return self.directory / "data"
+
+    @property
+    def log(self) -> Path:
+        """The file with everything that the broker printed, over all its starts."""
+        return self.directory / "broker.log"
+
+    @property
+    def output(self) -> str:
+        """What it printed since the last start."""
+        return self.log.read_bytes()[self._log_start :].decode("utf-8", errors="replace") if self.log.exists() else ""
+
+    @property
+    def port(self) -> int:
+        """Where it listens, also while it is down."""
+        if self._node is None:
+            raise RuntimeError("the broker has not been started")
+        return self._node.port
+
+    @property
+    def bootstrap(self) -> str:
+        """What a client takes as bootstrap server."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Tell whether its process runs."""
+        return self._process is not None and self._process.running
+
+    def __repr__(self) -> str:
+        where = self.bootstrap if self._node else "not started"
+        state = "running" if self.running else "down"
+        return f"{type(self).__name__}({self.release!r}, {where}, {state}, {self._directory})"
+
+    def check(self) -> None:
+        """Make sure that it has not died; to be called when a client's request failed.
+
+        Raises:
+            BrokerError: it has.
+        """
+        if self._process is not None and not self._process.running:
+            raise self._error(f"died with status {self._process.exit_status}")
+
+    # -- starting --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it and wait until it serves; again after ``stop`` or ``kill``, with its data and on its port.
+
+        Raises:
+            BrokerError: it ended, or did not serve in time. The directory is kept.
+            ToolError: no Java or no engine, or the jars cannot be had.
+        """
+        if self.running:
+            raise RuntimeError(f"{self!r} is running already")
+        deadline = Deadline(START_LIMIT)
+        if self._node is not None:
+            self._start(self._node, deadline)
+        else:
+            self._start_first(deadline)
+        self.ready_seconds = deadline.elapsed
+
+    def _start_first(self, deadline: Deadline) -> None:
+        for last in (False,) * (PORT_TRIES - 1) + (True,):
+            node = self._new_node()
+            try:
+                self._start(node, deadline)
+            except BrokerError as error:
+                if last or not port_was_taken(error):
+                    raise
+            else:
+                self._node = node
+                return
+
+    def _start(self, node: Node, deadline: Deadline) -> None:
+        try:
+            self.begin(node)
+            self.await_ready(node, deadline)
+        except BaseException:
+            # Also on Ctrl-C: whatever runs by now is not left to the caller.
+            self._end()
+            raise
+
+    def begin(self, node: Node) -> None:
+        """Start its process as this node, without waiting until it serves.
+
+        Raises:
+            BrokerError: it could not even be started.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        properties = self.directory / "server.properties"
+        properties.write_text(server_properties(node, self.config), "utf-8")
+        self._launch(node, properties)
+
+    @abstractmethod
+    def _new_node(self) -> Node:
+        """Return a node with ports that nobody uses."""
+
+    @abstractmethod
+    def _launch(self, node: Node, properties: Path) -> None:
+        """Start what a node needs, and the broker itself as ``self._process``."""
+
+    def await_ready(self, node: Node, deadline: Deadline) -> None:
+        """Wait until it serves.
+
+        Raises:
+            BrokerError: it ended, or did not serve in time.
+        """
+        while not _serves(node):
+            assert self._process is not None
+            if not self._process.running:
+                raise self._error(f"did not start but ended with status {self._process.exit_status}")
+            if not deadline.pause():
+                raise self._error(f"was not ready within {deadline.limit:g} s")
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def stop(self, limit: float = STOP_LIMIT) -> None:
+        """Stop it cleanly (SIGTERM) and wait; its files are complete then. Does nothing if it is down.
+
+        Raises:
+            BrokerError: it had died, or did not shut down cleanly. The directory is kept.
+        """
+        if self._process is None:
+            return
+        try:
+            self.check()
+            self._process.terminate()
+            if not self._process.wait(limit):
+                raise self._error(f"did not stop within {limit:g} s and was killed")
+            status = self._process.exit_status
+            if status not in _CLEAN_STATUS or not (self.log_dir / _CLEAN_MARK).exists():
+                raise self._error(f"did not shut down cleanly: status {status}")
+        finally:
+            self._end()
+
+    def kill(self) -> None:
+        """Kill it (SIGKILL): nothing is flushed, nothing is closed. A ZooKeeper runs on until ``stop`` or the end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def close(self, *, keep: bool = False) -> None:
+        """End it however it is, without waiting for a clean stop, and remove its directory unless ``keep``."""
+        self._end()
+        _open.discard(self)
+        if self._temporary and self._directory is not None and not keep:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _end(self) -> None:
+        """End it however it is, and all that was started for it."""
+        self.kill()
+
+    # -- as a context manager --------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException as error:
+            self._leave(error)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.stop()
+            except BaseException as failure:
+                self._leave(failure)
+                raise
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        self.close(keep=error is not None)
+        if error is not None and self._temporary:
+            error.add_note(f"The broker's directory is kept: {self.directory}")
+
+    def close_at_exit(self) -> None:
+        """End it with the interpreter, unless a forked child's."""
+        if os.getpid() == self._creator:
+            self.close()
+
+    # -- what went wrong -------------------------------------------------------------------------------------------
+
+    def _error(self, what: str) -> BrokerError:
+        return BrokerError(f"the broker of Kafka {self.release} {what}", self.log, since=self._log_start)
+
+
+def port_was_taken(error: BrokerError) -> bool:
+    """Tell whether a broker could not start because somebody else listens on its port."""
+    return "Address already in use" in error.tail
+
+
+def _serves(node: Node) -> bool:
+    """Tell whether this very broker serves: it knows itself, under the cluster id that its own directory holds."""
+    try:
+        metadata = ask_metadata(node.port)
+        meta = (node.data / "meta.properties").read_text("utf-8")
+    except (NotReadyError, OSError):
+        return False
+    return (
+        f"cluster.id={metadata.cluster_id}\n" in meta
+        and metadata.brokers.get(node.node_id) == node.port
+        and metadata.controller in metadata.brokers
+    )
+
+
+@atexit.register
+def _close_all() -> None:
+    for broker in list(_open):
+        broker.close_at_exit()
