@@ -69,6 +69,7 @@ def _diverged(mismatch: Mismatch, outcome: ScenarioResult) -> Diverged:
         (mismatch.subject,),
         "",
         f"conformance run -i broker --kafka {outcome.release} --seed {outcome.seed}",
+        "broker",
     )
 
 

@@ -267,6 +267,7 @@ class _MachineRun:
                 tuple(str(operation) for operation in failure.operations),
                 str(path),
                 shlex.join(command),
+                next((name for name, subject in self.subjects if subject.name == divergence.party), ""),
             )
         )
 

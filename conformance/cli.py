@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands import differing, kafka, listing, recording, replaying, running, smoking
+from conformance.commands import differing, kafka, listing, recording, replaying, reporting, running, smoking
 from conformance.commands.options import print_version
 from kidx.command_line import run_app
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("run")(running.run_command)
 app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
+app.command("report")(reporting.report_command)
 app.command("list")(listing.list_command)
 app.command("record")(recording.record_command)
 app.command("diff")(differing.diff_command)

@@ -65,6 +65,7 @@ class Diverged(Event):
         steps: the shrunk operations, in words.
         trace: path of the trace.
         replay: the command that replays it.
+        implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
     """
 
     machine: str
@@ -73,6 +74,36 @@ class Diverged(Event):
     steps: tuple[str, ...]
     trace: str
     replay: str
+    implementation: str = ""
+
+
+@dataclass(frozen=True)
+class Replayed(Event):
+    """The traces that the package keeps of a machine have been performed, before anything new is tried.
+
+    ``traces`` are their ids, ``diverged`` those of them that came to a difference which counts.
+    """
+
+    machine: str
+    traces: tuple[str, ...]
+    diverged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Measured(Event):
+    """A figure about the harness itself, one row of a table.
+
+    Attributes:
+        table: what was measured, e.g. ``"mutants"``.
+        name: of what, e.g. the mutant.
+        holds: whether it is what it has to be; None for a figure that nothing is demanded of.
+        figures: the columns, e.g. ``{"examples to kill": 12}``.
+    """
+
+    table: str
+    name: str
+    holds: bool | None
+    figures: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,3 +138,30 @@ class RunFinished(Event):
 
 
 Sink = Callable[[Event], None]
+
+_EVENTS: Final = {
+    kind.__name__: kind for kind in (RunStarted, Progressed, Diverged, Replayed, Measured, Result, RunFinished)
+}
+
+
+def event_from_json(document: Json) -> Event | None:
+    """An event from its JSON object; None for a kind of event that this version does not know.
+
+    Raises:
+        ValueError: it is no event, or one without a field that this version needs.
+    """
+    kind = _EVENTS.get(document.get("event", ""))
+    if kind is None:
+        if not isinstance(document.get("event"), str):
+            raise ValueError(f"{document!r:.80} is no event")
+        return None
+    fields = {field.name for field in dataclasses.fields(kind)}
+    try:
+        return kind(**{name: _frozen(value) for name, value in document.items() if name in fields})
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists as the tuples that the events have."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -106,6 +106,13 @@ def load_clauses() -> dict[str, Clause]:
     return read_catalogue(chapters)
 
 
+@cache
+def load_chapters() -> dict[str, str]:
+    """The title of each chapter by its name, e.g. ``"offset_index"``: ``"OffsetIndex"``; do not change it."""
+    chapters = (entry for entry in files(__package__).iterdir() if entry.name.endswith(".toml"))
+    return {e.name.removesuffix(".toml"): str(tomllib.loads(e.read_text("utf-8")).get("title", "")) for e in chapters}
+
+
 def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
     """The clauses that a machine can exercise on a release, in the catalogue's order.
 

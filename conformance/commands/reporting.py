@@ -1,0 +1,97 @@
+"""``conformance report``: what runs with ``--report`` came to, for people, pipelines and badges."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conformance.commands.options import JsonOption, QuietOption, plain_console
+from conformance.errors import ToolError
+from conformance.report.combined import Combined
+from conformance.report.stream import read_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def report_command(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="What `run --report DIR` has written.")],
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page, for a browser.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="A summary for a CI page.")] = None,
+    badge: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON of a shields endpoint badge.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Write what some runs came to; several directories, such as the shards of one campaign, become one report.
+
+    Without a file to write, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run was cut off.
+
+    Example: `conformance report out/ci --html report.html --junit report.xml`
+    """
+    report = Combined(read_streams(directories))
+    texts = _texts(report, html=html, junit=junit, markdown=markdown, badge=badge)
+    _write(texts)
+    if as_json:
+        typer.echo(json.dumps(_document(report)))
+    elif not texts:
+        from conformance.report.markdown import markdown as summary  # noqa: PLC0415 -- not needed where files are
+
+        plain_console().print(summary(report), markup=False, highlight=False, soft_wrap=True, end="")
+    elif not quiet:
+        said = ", ".join(str(path) for path in texts)
+        typer.echo(f"{report.verdict} · {len(report.divergences)} differences · {report.steps} steps · {said}")
+    if report.verdict == "incomplete":
+        raise ToolError("; ".join(report.cut_off))
+    return 0 if report.verdict == "conforms" else 1
+
+
+def _texts(report: Combined, **wanted: Path | None) -> dict[Path, str]:
+    """Each file that is to be written and its text: all are made before one is written."""
+    import importlib  # noqa: PLC0415 -- jinja2 only where a page is wanted
+
+    texts: dict[Path, str] = {}
+    for name, path in wanted.items():
+        if path is not None:
+            if path in texts:
+                raise ToolError(f"{path} is named twice")
+            writer = getattr(importlib.import_module(f"conformance.report.{name}"), name)
+            texts[path] = writer(report)
+    return texts
+
+
+def _write(texts: Mapping[Path, str]) -> None:
+    for path, text in texts.items():
+        partial = path.with_name(path.name + ".partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(text, "utf-8")
+            partial.replace(path)
+        except OSError as error:
+            raise ToolError(f"the report {path} cannot be written: {error.strerror or error}") from error
+
+
+def _document(report: Combined) -> dict[str, Any]:
+    """The report as one document: what every implementation came to, clause by clause."""
+    matrix: dict[str, dict[str, dict[str, str]]] = {}
+    for name in report.implementations:
+        for release in report.tested(name):
+            cells = {clause.id: report.verdict_of(name, release, clause) for clause in report.rows(name)}
+            told = {clause: verdict for clause, verdict in cells.items() if verdict is not None}
+            matrix.setdefault(name, {})[release] = told  # type: ignore[assignment]
+    return {
+        "verdict": report.verdict,
+        "cut_off": report.cut_off,
+        "stale_expectations": report.stale,
+        "releases": report.releases,
+        "implementations": report.implementations,
+        "matrix": matrix,
+        "divergences": [divergence.to_json() for divergence in report.divergences],
+        "measured": [row.to_json() for rows in report.measured.values() for row in rows],
+        "machines": [pace._asdict() for pace in report.pace],
+        "steps": report.steps,
+        "seconds": report.seconds,
+    }

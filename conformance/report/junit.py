@@ -1,0 +1,131 @@
+"""JUnit XML: a suite for each machine × implementation × release, a case for each clause.
+
+A clause that diverges is a failure, one that nobody exercised is skipped and says so, and a run that was cut off is an
+error, so that no pipeline mistakes half a run for a green one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from xml.etree import ElementTree as ET
+
+from conformance.clauses import load_clauses
+from conformance.report.divergence import describe
+
+if TYPE_CHECKING:
+    from conformance.events import Diverged, Measured, Result
+    from conformance.report.combined import Combined
+    from conformance.report.stream import Stream
+
+_SKIPPED: Final = {
+    "expected-divergence": "a known divergence, expected",
+    "unsupported": "the implementation does not have the operations",
+    "not-run": "not run: nothing exercised this clause",
+}
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(report: Combined) -> str:
+    """The report as a JUnit XML document."""
+    root = ET.Element("testsuites", name="conformance")
+    for stream in report.streams:
+        for result in stream.results:
+            root.append(_suite(stream, result))
+        if strays := [divergence for divergence in stream.divergences if not _is_told(stream, divergence)]:
+            root.append(_strays(stream, strays))
+        if stream.cut_off:
+            root.append(_cut_off(stream))
+        for line in stream.footer.details.get("stale", ()) if stream.footer else ():
+            root.append(_failed_suite(stream, "expectations", line, "a stale expectation"))
+    for table, rows in report.measured.items():
+        root.append(_measured(report.streams[0], table, rows))
+    for counter in ("tests", "failures", "errors", "skipped"):
+        root.set(counter, str(sum(int(suite.get(counter, "0")) for suite in root)))
+    root.set("time", f"{report.seconds:.3f}")
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(stream: Stream, result: Result) -> ET.Element:
+    name = f"{result.implementation} {result.release} {result.machine}"
+    suite = ET.Element("testsuite", name=_text(name))
+    catalogue = load_clauses()
+    class_name = ".".join(part.replace(".", "_") for part in (result.implementation, result.release, result.machine))
+    for id_, verdict in result.verdicts.items():
+        title = catalogue[id_].title if id_ in catalogue else ""
+        case = _case(suite, class_name, f"{id_} {title}".strip())
+        if verdict == "diverges":
+            _fail(case, [d for d in stream.divergences if _is_about(d, result) and id_ in d.failure["clauses"]])
+        elif verdict in _SKIPPED:
+            ET.SubElement(case, "skipped", message=_SKIPPED[verdict])
+    for divergence in stream.divergences:
+        if _is_about(divergence, result) and not set(divergence.failure["clauses"]) & result.verdicts.keys():
+            _fail(_case(suite, class_name, f"a difference in {', '.join(divergence.failure['aspects'])}"), [divergence])
+    return _counted(suite, stream, result.seconds)
+
+
+def _is_about(divergence: Diverged, result: Result) -> bool:
+    where = (divergence.machine, divergence.implementation, divergence.failure["release"])
+    return where == (result.machine, result.implementation, result.release)
+
+
+def _is_told(stream: Stream, divergence: Diverged) -> bool:
+    return any(_is_about(divergence, result) for result in stream.results)
+
+
+def _strays(stream: Stream, divergences: list[Diverged]) -> ET.Element:
+    """Differences of the reference itself, or of an implementation whose result was cut off."""
+    suite = ET.Element("testsuite", name="differences")
+    for divergence in divergences:
+        party = divergence.failure["party"]
+        _fail(_case(suite, "differences", _text(f"{divergence.machine}: {party}")), [divergence])
+    return _counted(suite, stream, 0.0)
+
+
+def _cut_off(stream: Stream) -> ET.Element:
+    suite = ET.Element("testsuite", name="conformance run")
+    case = _case(suite, "conformance", _text(f"{stream.path} is a whole run"))
+    ET.SubElement(case, "error", message=_text(stream.cut_off), type="cut-off")
+    return _counted(suite, stream, 0.0)
+
+
+def _failed_suite(stream: Stream, name: str, case: str, why: str) -> ET.Element:
+    suite = ET.Element("testsuite", name=name)
+    ET.SubElement(_case(suite, name, _text(case)), "failure", message=why, type=name)
+    return _counted(suite, stream, 0.0)
+
+
+def _measured(stream: Stream, table: str, rows: list[Measured]) -> ET.Element:
+    suite = ET.Element("testsuite", name=_text(table))
+    for row in rows:
+        case = _case(suite, _text(table), _text(row.name))
+        if row.holds is False:
+            said = ", ".join(f"{name}: {value}" for name, value in row.figures.items())
+            ET.SubElement(case, "failure", message=_text(said), type=_text(table))
+    return _counted(suite, stream, 0.0)
+
+
+def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
+    return ET.SubElement(suite, "testcase", classname=_text(class_name), name=_text(name))
+
+
+def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
+    """One failure, for JUnit knows no more of a case; its text has all of the differences."""
+    party = divergences[0].failure["party"] if divergences else "the implementation"
+    failure = ET.SubElement(case, "failure", message=_text(f"{party} diverges"), type="diverges")
+    failure.text = _text("\n\n".join(map(describe, divergences)))
+
+
+def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
+    suite.set("tests", str(len(suite)))
+    for counter, child in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(counter, str(len(suite.findall(f"testcase/{child}"))))
+    suite.set("time", f"{seconds:.3f}")
+    suite.set("timestamp", stream.header.started[:19])
+    return suite
+
+
+def _text(value: str) -> str:
+    """What XML can hold of a text: a program's last words may be anything."""
+    return _NOT_XML.sub("�", value)

@@ -1,0 +1,101 @@
+"""A summary for the pages of a CI system: the verdict, a line for each release, every difference with its replay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.combined import STRONGEST_FIRST
+from conformance.report.divergence import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.events import Measured
+    from conformance.report.combined import Combined
+
+SIGNS: Final = {"conforms": "✓", "diverges": "✗", "expected-divergence": "≈", "unsupported": "–", "not-run": "○"}
+"""What a verdict looks like where colour alone would say it."""
+_HEADLINES: Final = {"conforms": "✓ conforms", "diverges": "✗ diverges", "incomplete": "⚠ incomplete"}
+_SHOWN = 20
+"""Differences in full; a page of a CI system cuts a long one off in the middle."""
+
+
+def markdown(report: Combined) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    lines = [f"## Log index conformance: {_HEADLINES[report.verdict]}", "", _about(report), ""]
+    lines += [f"> ⚠ {_cell(line)}" for line in report.cut_off]
+    lines += [f"> ✗ stale: {_cell(line)}" for line in report.stale]
+    if lines[-1]:
+        lines.append("")
+    header = ["implementation", "release", *(f"{SIGNS[verdict]} {verdict}" for verdict in STRONGEST_FIRST)]
+    rows = []
+    for implementation in report.implementations:
+        for release in report.tested(implementation):
+            counts = report.count(implementation, release)
+            rows.append([_code(implementation), release, *(str(counts[verdict]) for verdict in STRONGEST_FIRST)])
+    lines += _table(header, rows, numbers=2)
+    lines += _divergences(report)
+    for table, measured in report.measured.items():
+        lines += ["", f"### {_cell(table)}", "", *_measured(measured)]
+    lines += ["", "<details><summary>Examples and speed</summary>", "", *_pace(report), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _about(report: Combined) -> str:
+    headers = report.headers
+    facts = {
+        "profile": ", ".join(dict.fromkeys(header.profile for header in headers)),
+        "level": ", ".join(dict.fromkeys(header.level for header in headers)),
+        "seed": ", ".join(dict.fromkeys(str(header.seed) for header in headers)),
+    }
+    said = " · ".join(f"{name} {value}" for name, value in facts.items())
+    return f"{report.steps} steps in {report.seconds:.1f} s · {said}"
+
+
+def _divergences(report: Combined) -> list[str]:
+    if not report.divergences:
+        return []
+    lines = ["", f"### {len(report.divergences)} differences"]
+    for divergence in report.divergences[:_SHOWN]:
+        failure = divergence.failure
+        ids = ", ".join(failure["clauses"]) or "no clause"
+        lines += [
+            "",
+            f"<details><summary>{_cell(failure['party'])}, {divergence.machine} machine: {ids}</summary>",
+            "",
+            *(f"    {line}" for line in describe(divergence).splitlines()),
+            "",
+            "</details>",
+        ]
+    if len(report.divergences) > _SHOWN:
+        lines += ["", f"… and {len(report.divergences) - _SHOWN} more, in the HTML page."]
+    return lines
+
+
+def _measured(rows: list[Measured]) -> list[str]:
+    columns = list(dict.fromkeys(name for row in rows for name in row.figures))
+    sign = {True: "✓", False: "✗", None: ""}
+    cells = ([row.name, sign[row.holds], *(str(row.figures.get(name, "")) for name in columns)] for row in rows)
+    return _table(["", "holds", *columns], cells, numbers=2)
+
+
+def _pace(report: Combined) -> list[str]:
+    rows = []
+    for pace in report.pace:
+        rates = [f"{n / pace.seconds:.0f}" if pace.seconds else "" for n in (pace.steps, pace.checks)]
+        rows.append([pace.machine, str(pace.examples), str(pace.steps), f"{pace.seconds:.1f}", *rates])
+    return _table(["machine", "examples", "steps", "seconds", "steps/s", "checks/s"], rows, numbers=1)
+
+
+def _table(header: list[str], rows: Iterable[list[str]], *, numbers: int) -> list[str]:
+    """A table whose columns from ``numbers`` on are numbers."""
+    rule = ["---" if column < numbers else "---:" for column in range(len(header))]
+    return [f"| {' | '.join(map(_cell, row))} |" for row in (header, rule, *rows)]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"

@@ -1,0 +1,143 @@
+"""Reading what :mod:`conformance.report.ndjson` wrote: one run's events, or what there is of a run that was cut off."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ToolError
+from conformance.events import FORMAT, VERSION, Diverged, Measured, Replayed, Result, RunFinished, RunStarted
+from conformance.events import event_from_json as event_of
+from conformance.report.ndjson import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.events import Event
+
+
+class StreamError(ToolError):
+    """A report cannot be read."""
+
+
+@dataclass
+class Stream:
+    """The events of one run.
+
+    Attributes:
+        path: the file.
+        header: how the run was asked for.
+        footer: how it ended; None if it was cut off.
+        results: a row for each machine × implementation × release that was finished.
+        divergences: the differences that count.
+        replayed: which kept traces were performed first.
+        measured: figures about the harness itself.
+        unread: lines at the end that are no events, as a killed process leaves them.
+    """
+
+    path: Path
+    header: RunStarted
+    footer: RunFinished | None = None
+    results: list[Result] = field(default_factory=list)
+    divergences: list[Diverged] = field(default_factory=list)
+    replayed: list[Replayed] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    unread: int = 0
+
+    @property
+    def cut_off(self) -> str:
+        """Why this is not a whole run, in words; empty if it is."""
+        if self.footer is not None:
+            return ""
+        wanted = {(machine, name) for machine in self.header.machines for name in self.header.implementations}
+        done = {(result.machine, result.implementation) for result in self.results}
+        missing = ", ".join(sorted({machine for machine, name in wanted - done if name != "broker"}))
+        return f"{self.path} was cut off: it has no RunFinished" + (f", and no result of {missing}" if missing else "")
+
+    def add(self, event: Event) -> None:
+        """Takes the next event."""
+        match event:
+            case RunFinished():
+                self.footer = event
+            case Result():
+                self.results.append(event)
+            case Diverged():
+                self.divergences.append(event)
+            case Replayed():
+                self.replayed.append(event)
+            case Measured():
+                self.measured.append(event)
+            case _:
+                pass
+
+
+def read_streams(places: Iterable[Path]) -> list[Stream]:
+    """The runs of some report directories, each of a run or of several in directories of their own, or of files.
+
+    Raises:
+        StreamError: one holds no report, or one that this version cannot read.
+    """
+    return [read_stream(file) for place in places for file in _files_of(place)]
+
+
+def _files_of(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    if not place.is_dir():
+        raise StreamError(f"there is no report {place}")
+    found = [place / NAME] if (place / NAME).is_file() else sorted(place.glob(f"*/{NAME}"))
+    if not found:
+        raise StreamError(f"{place} holds no {NAME}; `conformance run --report {place}` writes one")
+    return found
+
+
+def read_stream(path: Path) -> Stream:
+    """One run.
+
+    Raises:
+        StreamError: the file cannot be read, does not begin with a header, or has another format.
+    """
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise StreamError(f"the report {path} cannot be read: {error.strerror or error}") from error
+    header = _header(path, lines[0] if lines else "")
+    stream = Stream(path, header)
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            event = event_of(_object(line))
+        except ValueError as error:
+            if number == len(lines):  # the last words of a process that was killed while it wrote them
+                stream.unread = 1
+                break
+            raise StreamError(f"line {number} of the report {path} is no event: {error}") from None
+        if event is not None:
+            stream.add(event)
+    return stream
+
+
+def _header(path: Path, line: str) -> RunStarted:
+    try:
+        document = _object(line)
+    except ValueError:
+        document = {}
+    if document.get("event") != "RunStarted" or document.get("format") != FORMAT:
+        raise StreamError(f"{path} is no report: it does not begin with RunStarted of format {FORMAT!r}")
+    if document.get("version") != VERSION:
+        found = document.get("version")
+        raise StreamError(f"{path} is a report of version {found!r}; this program reads version {VERSION}")
+    try:
+        header = event_of(document)
+    except ValueError as error:
+        raise StreamError(f"the header of {path} is incomplete: {error}") from None
+    assert isinstance(header, RunStarted)
+    return header
+
+
+def _object(line: str) -> dict[str, Any]:
+    document = json.loads(line)
+    if not isinstance(document, dict):
+        raise ValueError(f"{line:.40} is no object")  # noqa: TRY004 -- as json.loads says it
+    return document

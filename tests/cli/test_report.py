@@ -1,0 +1,57 @@
+"""``conformance report`` as a user types it: the files of a real run, and its exit codes."""
+
+import json
+from xml.etree import ElementTree as ET
+
+PEER = "python:kidx_twin:open_index"
+TWIN = """
+from kidx import OffsetIndex
+
+def open_index(kind, path, base_offset, max_index_size, writable, release):
+    if kind != "offset":
+        raise NotImplementedError
+    return OffsetIndex(path, base_offset, max_index_size, writable, dialect=release)
+"""
+
+
+def run(typed, text, directory):
+    (typed.work / "kidx_twin.py").write_text(text)
+    return typed("run", "-i", PEER, "--machine", "offset", "--max-examples", 30, "--seed", 1, "--report", directory)
+
+
+def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
+    """What the run found is in every file, and the exit codes are the run's."""
+    good, bad = run(typed, TWIN, "good"), run(typed, TWIN.replace("Index(path, base", "Index(path, 1 + base"), "bad")
+    assert (good.returncode, bad.returncode) == (0, 1), good.stdout + bad.stdout
+    files = ("--html", "a/page.html", "--junit", "junit.xml", "--markdown", "summary.md", "--badge", "badge.json")
+    done = typed("report", "good", *files)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "conforms" in (typed.work / "a" / "page.html").read_text("utf-8")
+    assert ET.parse(typed.work / "junit.xml").getroot().get("failures") == "0"  # noqa: S314 -- it is our own
+    done = typed("report", "good", "bad", *files)
+    assert (done.returncode, done.stderr) == (1, "")
+    trace = next((typed.work / "bad" / "traces").iterdir())
+    for file in ("a/page.html", "junit.xml", "summary.md"):
+        assert f"conformance replay bad/traces/{trace.name}" in (typed.work / file).read_text("utf-8")
+    assert json.loads((typed.work / "badge.json").read_text("utf-8"))["message"].startswith("1 difference ")
+    document = json.loads(typed("report", "good", "bad", "--json").stdout)
+    assert document["verdict"] == "diverges"
+    assert "diverges" in document["matrix"][PEER]["4.4.0"].values()
+
+
+def test_a_run_that_was_killed_is_no_report_of_a_whole_one(typed):
+    run(typed, TWIN, "cut")
+    events = typed.work / "cut" / "events.ndjson"
+    events.write_text("".join(events.read_text("utf-8").splitlines(keepends=True)[:-1]))
+    done = typed("report", "cut", "--markdown", "summary.md")
+    assert done.returncode == 2
+    assert "was cut off" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "⚠ incomplete" in (typed.work / "summary.md").read_text("utf-8")
+
+
+def test_nothing_is_written_for_what_is_no_report(typed):
+    done = typed("report", ".", "--html", "page.html")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "conformance: . holds no events.ndjson; `conformance run --report .` writes one\n"
+    assert not (typed.work / "page.html").exists()
