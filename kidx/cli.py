@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kidx.command_line import run_app
+from kidx.commands import dump
 
 app = typer.Typer(
     name="kidx",
@@ -15,6 +16,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+app.command("dump")(dump.dump_command)
 
 
 def _print_version(wanted: bool) -> None:

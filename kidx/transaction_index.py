@@ -62,7 +62,7 @@ class TransactionIndex:
         self.close()
 
     def __iter__(self) -> Iterator[AbortedTxn]:
-        for _, _, txn in self._records():
+        for _, _, txn in self.stored_records():
             yield txn
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class TransactionIndex:
             self._position += written
             record = record[written:]
 
-    def _records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
+    def stored_records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
         """Byte position, version and content of every whole record, in file order."""
         if self._descriptor is None:
             return
@@ -173,7 +173,7 @@ class TransactionIndex:
             UnsupportedVersionError: such a record comes first.
         """
         last = None
-        for position, _, txn in self._records():
+        for position, _, txn in self.stored_records():
             if txn.last_offset >= offset:
                 self._cut(position)
                 self._last_offset = last
@@ -204,7 +204,7 @@ class TransactionIndex:
             CorruptIndexError: there is one.
             UnsupportedVersionError: as ``all_aborted_txns``.
         """
-        for _, version, txn in self._records():
+        for _, version, txn in self.stored_records():
             if txn.last_offset < self.start_offset:
                 prefix = f"version={version}, " if self.dialect.txn_text_has_version else ""
                 raise CorruptIndexError(

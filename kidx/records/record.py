@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
+from kidx.java_text import java_text
 from kidx.records.errors import InvalidArgumentError, InvalidRecordError
 from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
 
@@ -169,7 +170,7 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
         key, position = _read_bytes(data, position, size)
         size, position = read_varint(data, position)
         value, position = _read_bytes(data, position, size)
-        headers.append(((key or b"").decode(errors="replace"), value))
+        headers.append((java_text(key or b""), value))
     return tuple(headers), position
 
 

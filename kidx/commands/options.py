@@ -1,0 +1,26 @@
+"""Options that several commands of ``kidx`` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kidx.command_line import ToolError
+from kidx.dialect import DIALECTS, NEWEST, Dialect
+
+ReleaseOption = Annotated[
+    str | None,
+    typer.Option("--kafka", metavar="RELEASE", help=f"Kafka release whose rules count; {NEWEST} if not given."),
+]
+
+
+def chosen_dialect(release: str | None) -> Dialect:
+    """The dialect of ``--kafka``, the newest by default.
+
+    Raises:
+        ToolError: kidx does not know the release.
+    """
+    if release is not None and release not in DIALECTS:
+        raise ToolError(f"unknown Kafka release {release!r}; kidx knows {', '.join(DIALECTS)}")
+    return DIALECTS[release or NEWEST]

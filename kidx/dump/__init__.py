@@ -1,0 +1,13 @@
+"""What ``kafka-dump-log`` prints of a log's files, release by release, without opening anything for writing (DL-1..9).
+
+A file is dumped as :class:`Entry` objects: fields in the order of Kafka's line, from which the text is made, so that
+text and JSON cannot differ. What Kafka finds wrong is a :class:`~kidx.dump.mismatches.Mismatch`.
+"""
+
+from __future__ import annotations
+
+from kidx.dump.entry import Entry
+from kidx.dump.files import Dump, Options
+from kidx.dump.mismatches import Mismatch, Mismatches
+
+__all__ = ["Dump", "Entry", "Mismatch", "Mismatches", "Options"]

@@ -1,0 +1,47 @@
+"""How keys and values are shown: the decoders that come with Kafka, under all the names they have had."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from kidx.errors import InvalidArgumentError
+from kidx.java_text import java_text
+
+Decoder = Callable[[bytes], str]
+
+
+def _number(code: str) -> Decoder:
+    layout = struct.Struct(code)
+
+    def decode(data: bytes) -> str:
+        if len(data) < layout.size:
+            raise InvalidArgumentError(f"a number of {layout.size} bytes was expected, and there are {len(data)}")
+        return str(layout.unpack_from(data)[0])
+
+    return decode
+
+
+_DECODERS: Final[dict[str, Decoder]] = {
+    "StringDecoder": java_text,
+    "IntegerDecoder": _number(">i"),
+    "LongDecoder": _number(">q"),
+}
+_PACKAGES: Final = ("kafka.serializer.", "org.apache.kafka.tools.api.", "")
+
+
+def decoder(name: str) -> Decoder | None:
+    """The decoder of a class name, such as ``kafka.serializer.StringDecoder``; None if it is not one of Kafka's.
+
+    ``DefaultDecoder`` is not among them: what Kafka prints of it is the address of an array.
+    """
+    for package in _PACKAGES:
+        if name.startswith(package) and name.removeprefix(package) in _DECODERS:
+            return _DECODERS[name.removeprefix(package)]
+    return None
+
+
+def decoder_names() -> list[str]:
+    """The class names of the newest releases, for messages."""
+    return [_PACKAGES[1] + name for name in _DECODERS]

@@ -1,0 +1,180 @@
+"""Dumps of ``.index``, ``.timeindex`` and ``.txnindex``, each held against its log as Kafka does (DL-3 to DL-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.dump.entry import Entry
+from kidx.dump.wording import wording_of
+from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import INT_MAX
+from kidx.offset_index import OffsetIndex
+from kidx.rebuild import base_offset_of
+from kidx.records import NO_TIMESTAMP
+from kidx.segment import FileRecords
+from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from kidx.time_index import TimeIndex
+from kidx.transaction_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.dump.mismatches import Mismatches
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """What is asked of an index.
+
+    Attributes:
+        sanity_only: only what a broker checks when it starts (``--index-sanity-check``).
+        verify_only: no lines for the entries (``--verify-index-only``).
+        max_message_size: bytes of the log that are looked at behind an entry's position.
+    """
+
+    sanity_only: bool = False
+    verify_only: bool = False
+    max_message_size: int = 5 << 20
+
+
+def dump_offset_index(
+    path: Path, shown: str, options: IndexOptions, mismatches: Mismatches, dialect: Dialect
+) -> Iterator[Entry]:
+    """The entries of an ``.index``, up to the first one behind slot 0 that points at the base offset (DL-4).
+
+    Args:
+        path: the file; its log must lie beside it.
+        shown: its name as the user gave it.
+        options: what is asked.
+        mismatches: receives every entry whose batch does not end at its offset.
+        dialect: of the release.
+
+    Raises:
+        KidxError: the sanity check fails, or no batch is where an entry points.
+        OSError: index or log cannot be read.
+    """
+    base_offset = base_offset_of(path)
+    with (
+        _log_beside(path, dialect) as log,
+        OffsetIndex(path, base_offset, writable=False, dialect=dialect) as index,
+    ):
+        if index.entries == 0 and wording_of(dialect).empty_before_sanity:
+            yield Entry("verdict", {"verdict": "empty"}, f"{shown} is empty.")
+            return
+        if options.sanity_only:
+            index.sanity_check()
+            yield _passed(shown)
+            return
+        for slot in range(index.entries):
+            entry = index.entry(slot)
+            if entry.offset == base_offset and slot > 0:
+                return
+            last = _last_offset_at(log, entry.position, options.max_message_size, shown)
+            if last != entry.offset:
+                mismatches.add("index_mismatch", str(path.absolute()), entry.offset, last)
+            if not options.verify_only:
+                yield Entry("offset", {"offset": entry.offset, "position": entry.position})
+
+
+def dump_time_index(
+    path: Path, shown: str, options: IndexOptions, mismatches: Mismatches, dialect: Dialect
+) -> Iterator[Entry]:
+    """The entries of a ``.timeindex``, found in the log through the ``.index``; both must lie beside it.
+
+    Args and errors: as :func:`dump_offset_index`; mismatches are timestamps that are not the largest of their batch,
+    that do not grow, and offsets at which no batch ends.
+    """
+    base_offset = base_offset_of(path)
+    index_path = _beside(path, OFFSET_INDEX_SUFFIX)
+    if not index_path.exists():  # Kafka would create it, and fail all the same
+        raise FileNotFoundError(f"{index_path} is missing: a time index is checked through the offset index beside it")
+    with (
+        _log_beside(path, dialect) as log,
+        OffsetIndex(index_path, base_offset, writable=False, dialect=dialect) as index,
+        TimeIndex(path, base_offset, writable=False, dialect=dialect) as time_index,
+    ):
+        if options.sanity_only:
+            time_index.sanity_check()
+            yield _passed(shown)
+            return
+        previous = NO_TIMESTAMP
+        for slot in range(time_index.entries):
+            entry = time_index.entry(slot)
+            if entry.offset == base_offset and slot > 0:
+                return
+            position = index.lookup(entry.offset).position
+            _check_timestamp(log, position, entry, previous, mismatches, str(path.absolute()))
+            if not options.verify_only:
+                yield Entry("timestamp", {"timestamp": entry.timestamp, "offset": entry.offset})
+            previous = entry.timestamp
+
+
+def _check_timestamp(
+    log: FileRecords, position: int, entry: tuple[int, int], previous: int, mismatches: Mismatches, path: str
+) -> None:
+    timestamp, offset = entry
+    log.available_bytes(position, INT_MAX)
+    batch = next((batch for batch in log.batches(position) if batch.last_offset >= offset), None)
+    if batch is None or batch.last_offset != offset:
+        mismatches.add("offset_not_found", path, offset, -1 if batch is None else batch.last_offset)
+        return
+    largest = max((record.timestamp for record in batch), default=NO_TIMESTAMP)
+    largest = max(largest, NO_TIMESTAMP)
+    if largest != timestamp:
+        mismatches.add("timestamp_mismatch", path, timestamp, largest)
+    if previous >= timestamp:
+        mismatches.add("timestamp_out_of_order", path, timestamp, previous)
+
+
+def dump_transaction_index(path: Path, dialect: Dialect) -> Iterator[Entry]:
+    """The transactions of a ``.txnindex``.
+
+    Raises:
+        UnsupportedVersionError: a record of a version that the release does not read.
+        OSError: the file cannot be read.
+    """
+    with TransactionIndex(base_offset_of(path), path, writable=False, dialect=dialect) as index:
+        for _, version, txn in list(index.stored_records()):
+            yield Entry(
+                "transaction",
+                {
+                    "version": version,
+                    "producerId": txn.producer_id,
+                    "firstOffset": txn.first_offset,
+                    "lastOffset": txn.last_offset,
+                    "lastStableOffset": txn.last_stable_offset,
+                },
+            )
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name.partition(".")[0] + suffix)
+
+
+class _log_beside:  # noqa: N801 -- used as a function
+    """The log of an index, closed at the end as it is."""
+
+    def __init__(self, path: Path, dialect: Dialect) -> None:
+        log = _beside(path, LOG_SUFFIX)
+        if not log.exists():
+            raise FileNotFoundError(f"{log} is missing: {path.name} is checked against the log beside it")
+        self._log = FileRecords(log, writable=False, dialect=dialect)
+
+    def __enter__(self) -> FileRecords:
+        return self._log
+
+    def __exit__(self, *exception: object) -> None:
+        self._log.close_handlers()
+
+
+def _passed(shown: str) -> Entry:
+    return Entry("verdict", {"verdict": "sane"}, f"{shown} passed sanity check.")
+
+
+def _last_offset_at(log: FileRecords, position: int, size: int, shown: str) -> int:
+    end = position + log.available_bytes(position, size)
+    for batch in log.batches(position, end):
+        return batch.last_offset
+    raise InvalidArgumentError(f"{shown}: an entry points at byte {position}, where {log.path} has no whole batch")

@@ -1,0 +1,98 @@
+"""Dumps of ``.snapshot`` files: what a broker remembers of the producers of a partition."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import google_crc32c
+
+from kidx.dump.entry import Entry, java_optional, named
+from kidx.java_numbers import INT_MAX
+
+if TYPE_CHECKING:
+    from kidx.dump.wording import Wording
+
+# fmt: off
+_HEAD: Final = struct.Struct(
+    ">h"  # version, 1
+    "I"   # CRC-32C of what follows it
+    "i"   # number of producers
+)
+_PRODUCER: Final = struct.Struct(
+    ">q"  # producer id
+    "h"   # producer epoch
+    "i"   # last sequence
+    "q"   # last offset
+    "i"   # offset delta: last offset - first offset of the last batch
+    "q"   # timestamp of the last batch, milliseconds
+    "i"   # coordinator epoch
+    "q"   # first offset of the open transaction, -1 for none
+)
+# fmt: on
+_CHECKSUMMED_FROM: Final = 6
+
+
+def dump_producer_snapshot(path: Path, words: Wording) -> Iterator[Entry]:
+    """The producers of a snapshot (``ProducerStateManager.readSnapshot``), or what is wrong with it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    data = path.read_bytes()
+    problem = _problem(path, data)
+    if problem:
+        yield Entry("corrupt", {"message": problem}, problem)
+        return
+    for slot in range(_HEAD.unpack_from(data)[2]):
+        yield _entry(_PRODUCER.unpack_from(data, _HEAD.size + slot * _PRODUCER.size), words)
+
+
+def _problem(path: Path, data: bytes) -> str:
+    if len(data) < _HEAD.size:
+        return f"Snapshot file {path} is corrupted: it has {len(data)} bytes"
+    version, crc, count = _HEAD.unpack_from(data)
+    if version != 1:
+        return f"Snapshot contained an unknown file version {version}"
+    computed = google_crc32c.value(data[_CHECKSUMMED_FROM:])
+    if computed != crc:
+        return f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
+    if len(data) < _HEAD.size + count * _PRODUCER.size:
+        return f"Snapshot file {path} is corrupted: it ends before its {count} producers"
+    return ""
+
+
+def _entry(producer: tuple[int, ...], words: Wording) -> Entry:
+    producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = producer
+    open_since = None if first_offset < 0 else first_offset
+    fields = {
+        "producerId": producer_id,
+        "producerEpoch": epoch,
+        "coordinatorEpoch": coordinator_epoch,
+        "currentTxnFirstOffset": _optional(open_since, java=words.optional_is_java),
+    }
+    if words.last_timestamp:
+        fields["lastTimestamp"] = timestamp
+    has_batch = last_offset >= 0 or words.missing_batch_shown
+    if has_batch:
+        fields |= {
+            "firstSequence": _decrement(last_sequence, offset_delta),
+            "lastSequence": last_sequence,
+            "lastOffset": last_offset,
+            "offsetDelta": offset_delta,
+            "timestamp": timestamp,
+        }
+    return Entry("producer", fields, named(fields) + ("" if has_batch else words.trailing_space))
+
+
+def _decrement(sequence: int, decrement: int) -> int:
+    """``DefaultRecordBatch.decrementSequence``: before 0 comes 2**31 - 1."""
+    return sequence - decrement if sequence >= decrement else INT_MAX - (decrement - sequence) + 1
+
+
+def _optional(value: int | None, *, java: bool) -> str:
+    if java:
+        return java_optional(value)
+    return "None" if value is None else f"Some({value})"
