@@ -1,0 +1,16 @@
+"""Whole files at once: batches of a log and entries of its indexes as numpy arrays, checked on the way.
+
+Compiled by numba where it is installed (``pip install 'kidx[scan]'``), with the same results without it; files are read
+in blocks, so that memory stays bounded::
+
+    with LogBlocks("00000000000000000000.log") as blocks:
+        for rows in blocks:                      # numpy structured arrays of BATCH
+            print(rows["base_offset"][0], rows["crc_ok"].all())
+"""
+
+from kidx.scan.blocks import LogBlocks, LogTail, scan_log
+from kidx.scan.compiled import COMPILED
+from kidx.scan.entries import IndexContent, parse_index, read_index
+from kidx.scan.walk import BATCH
+
+__all__ = ["BATCH", "COMPILED", "IndexContent", "LogBlocks", "LogTail", "parse_index", "read_index", "scan_log"]

@@ -1,0 +1,210 @@
+"""A ``.log`` file read block by block, in bounded memory.
+
+Files are read with ``pread`` into one buffer and not mapped: a mapped file that is cut while it is read kills the
+process, and its pages count as the process's own. The buffer stays in the processor's cache while its batches are
+looked at, which makes up for the copy.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+
+from kidx.errors import KidxError
+from kidx.records.legacy import LegacyRecordBatch
+from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, Array, old_wrappers, walk
+
+BLOCK_BYTES: Final = 2 << 20
+"""Bytes read at once; a larger batch makes the buffer grow."""
+
+_ROWS: Final = 1 << 15
+
+
+def open_read_only(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a regular file.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would block
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no regular file")
+    return descriptor
+
+
+def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
+    """Up to ``size`` bytes of a file from byte ``position``.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    descriptor = open_read_only(path)
+    try:
+        return os.pread(descriptor, size, position)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class LogTail:
+    """How a log ends.
+
+    Attributes:
+        valid_bytes: end of the last whole batch.
+        file_size: of the file when it was opened, or as far as it could be read if it shrank since.
+        kind: ``whole`` if the last batch ends the file; ``partial``: a batch goes beyond the end, or fewer than 18
+            bytes are left; ``zeros``: room that was reserved, or never written; ``corrupt``: a length below 14.
+        shrunk: the file became shorter while it was read.
+    """
+
+    valid_bytes: int = 0
+    file_size: int = 0
+    kind: Literal["whole", "partial", "zeros", "corrupt"] = "whole"
+    shrunk: bool = False
+
+
+class LogBlocks:
+    """Iterates over a log: arrays of :data:`~kidx.scan.walk.BATCH`, each overwritten by the next; a context manager.
+
+    Args:
+        path: a ``.log`` file.
+        end: byte position not to read past; the size of the file by default.
+        checked: whether to compute checksums.
+        compiled: by the compiled or the plain kernel; what the process has by default.
+
+    Attributes:
+        tail: how the log ends; final once the iteration is over.
+        bytes_read: so far.
+
+    Raises:
+        OSError: the file cannot be opened or read, or is no regular file.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        end: int | None = None,
+        checked: bool = True,
+        compiled: bool | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._checked, self._compiled = checked, compiled
+        self._descriptor = open_read_only(path)
+        size = os.fstat(self._descriptor).st_size
+        self.tail = LogTail(file_size=size if end is None else min(end, size))
+        self.bytes_read = 0
+        self._buffer = np.empty(min(BLOCK_BYTES, max(self.tail.file_size, 1)), np.uint8)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+    def __iter__(self) -> Iterator[Array]:
+        rows = np.zeros(min(_ROWS, self.tail.file_size // 26 + 1), BATCH)
+        start = filled = position = 0  # position: of the buffer's first byte in the file
+        reason = MORE
+        while True:
+            if reason == MORE:
+                position, filled = self._fill(position, start, filled)
+                start = 0
+            count, start, reason = walk(
+                self._buffer,
+                filled,
+                rows,
+                start=start,
+                file_position=position,
+                file_end=self.tail.file_size,
+                checked=self._checked,
+                compiled=self._compiled,
+            )
+            if count:
+                found = rows[:count]
+                self._read_wrappers(found, position)
+                self.tail.valid_bytes = position + start
+                yield found
+            elif reason == MORE and filled - start == len(self._buffer):
+                self._grow()
+            if reason not in {MORE, FULL}:
+                break
+        self._end(reason)
+
+    def _fill(self, position: int, start: int, filled: int) -> tuple[int, int]:
+        """Moves what is left to the front and reads on."""
+        left = filled - start
+        self._buffer[:left] = self._buffer[start:filled]
+        position += start
+        while left < len(self._buffer) and position + left < self.tail.file_size:
+            wanted = min(len(self._buffer) - left, self.tail.file_size - position - left)
+            got = os.preadv(self._descriptor, [self._buffer[left : left + wanted].data], position + left)
+            if got == 0:
+                self.tail.file_size, self.tail.shrunk = position + left, True
+            left += got
+            self.bytes_read += got
+        return position, left
+
+    def _grow(self) -> None:
+        larger = np.empty(len(self._buffer) * 2, np.uint8)
+        larger[: len(self._buffer)] = self._buffer
+        self._buffer = larger
+
+    def _read_wrappers(self, rows: Array, position: int) -> None:
+        """The first offset of a compressed batch of v0 or v1; left as it is if its records cannot be read."""
+        for number in old_wrappers(rows):
+            row = rows[number]
+            at = int(row["position"]) - position
+            batch = LegacyRecordBatch(
+                self._buffer[at : at + int(row["size"])].tobytes(),
+                0,
+                int(row["size"]),
+                in_file=True,
+                source=str(self.path),
+                offset=int(row["last_offset"]),
+                magic=int(row["magic"]),
+            )
+            try:
+                rows["base_offset"][number] = batch.base_offset
+            except KidxError:
+                rows["crc_ok"][number] = False
+
+    def _end(self, reason: int) -> None:
+        tail = self.tail
+        if tail.valid_bytes == tail.file_size:
+            tail.kind = "whole"
+        elif self._is_zeros():
+            tail.kind = "zeros"
+        else:
+            tail.kind = "corrupt" if reason == CORRUPT else "partial"
+
+    def _is_zeros(self) -> bool:
+        position = self.tail.valid_bytes
+        while position < self.tail.file_size:
+            data = os.pread(self._descriptor, min(BLOCK_BYTES, self.tail.file_size - position), position)
+            if not data:
+                break
+            if data.count(0) != len(data):
+                return False
+            position += len(data)
+        return True
+
+
+def scan_log(
+    path: str | os.PathLike[str], *, checked: bool = True, compiled: bool | None = None
+) -> tuple[np.ndarray[Any, Any], LogTail]:
+    """All batches of a log as one array of :data:`~kidx.scan.walk.BATCH`, 96 bytes a batch, and how the log ends.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with LogBlocks(path, checked=checked, compiled=compiled) as blocks:
+        parts = [rows.copy() for rows in blocks]
+        return np.concatenate(parts) if parts else np.zeros(0, BATCH), blocks.tail

@@ -1,0 +1,300 @@
+"""What a log says about the entries of its indexes, gathered in one pass over its batches.
+
+Memory is bounded by the entries, not by the batches: for each entry a few numbers are kept, for the log as a whole its
+ends, its epochs, its transactions, and the first few of whatever is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kidx.java_numbers import INT_MAX
+from kidx.records.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+
+Array = np.ndarray[Any, Any]
+
+KEPT: Final = 20
+"""Places that are kept of each kind of trouble; of the rest only the number."""
+
+_OFFSET_FACTS: Final = np.dtype(
+    [
+        ("at_batch", "?"),  # a batch starts at the entry's position
+        ("batch_last", "i8"),  # its last offset
+        ("before_last", "i8"),  # largest offset before the position
+        ("before_position", "i8"),  # where the batch before it starts; -1 for the first
+        ("around_position", "i8"),  # where the batch that holds the position starts
+        ("running_timestamp", "i8"),  # largest timestamp up to and with the batch
+        ("running_offset", "i8"),  # last offset of the first batch that reaches it
+        ("in_log", "?"),  # the entry's offset is not behind the log
+        ("ends_batch", "?"),  # it is the last of some batch
+    ]
+)
+
+_TIME_FACTS: Final = np.dtype(
+    [
+        ("in_log", "?"),  # the entry's offset is not behind the log
+        ("holder_base", "i8"),  # of the first batch that reaches the offset
+        ("holder_last", "i8"),
+        ("holder_max", "i8"),  # its largest timestamp
+        ("holder_position", "i8"),
+        ("holder_size", "i8"),
+        ("holder_magic", "i1"),
+        ("holder_attributes", "i2"),
+        ("before_max", "i8"),  # largest timestamp of the batches before it
+    ]
+)
+
+
+class Trouble(NamedTuple):
+    """A batch with something about it: its place, and the largest offset before it."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    magic: int
+    before: int
+
+
+class TransactionEvent(NamedTuple):
+    """The first batch of a producer's transaction, as far as the segment tells, or its end.
+
+    ``kind``: ``data``, ``abort`` or ``commit``; of an end both offsets are the marker's.
+    """
+
+    kind: str
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What is known of a log as a whole; -1 where there is no batch, ``max_timestamp`` also without timestamps."""
+
+    base_offset: int
+    batches: int = 0
+    records: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    max_timestamp: int = -1
+    max_timestamp_offset: int = -1
+    last_position: int = 0
+    sparse_batches: int = 0
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    transactions: list[TransactionEvent] = field(default_factory=list)
+    troubles: dict[str, list[Trouble]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Gatherer:
+    """Takes the batches of a log, block by block, and knows afterwards what there is to know.
+
+    Args:
+        base_offset: of the segment.
+        offsets: entries of the ``.index``: ``offset, position``.
+        times: entries of the ``.timeindex``: ``timestamp, offset``.
+
+    Attributes:
+        log: facts about the log.
+        offset_facts: one row an entry of the ``.index``.
+        time_facts: one row an entry of the ``.timeindex``.
+    """
+
+    def __init__(self, base_offset: int, offsets: Array, times: Array) -> None:
+        self.log = LogFacts(base_offset)
+        self.offset_facts = np.zeros(len(offsets), _OFFSET_FACTS)
+        self.time_facts = np.zeros(len(times), _TIME_FACTS)
+        self._by_position = _Cursor(offsets["position"])
+        self._by_offset = _Cursor(offsets["offset"])
+        self._by_time = _Cursor(times["offset"])
+        self._before_last = base_offset - 1
+        self._before_position = -1
+        self._before_max = -1
+        self._before_max_offset = -1
+        self._last_producer = -1
+        self._open: set[int] = set()
+
+    def take(self, rows: Array) -> None:
+        """The next batches of the log, at least one."""
+        last, stamps = rows["last_offset"], rows["max_timestamp"]
+        reached = np.maximum.accumulate(last)
+        before = np.empty_like(reached)
+        before[0] = self._before_last
+        np.maximum(reached[:-1], self._before_last, out=before[1:])
+        np.maximum(reached, self._before_last, out=reached)
+        running = np.maximum(np.maximum.accumulate(stamps), self._before_max)
+        self._look_at(rows, before)
+        self._place_positions(rows, before, running)
+        self._place_offsets(rows, reached)
+        self._place_times(rows, reached, running)
+        if running[-1] > self._before_max:
+            self._before_max = int(running[-1])
+            self._before_max_offset = int(last[np.argmax(stamps == running[-1])])
+        self._before_last, self._before_position = int(reached[-1]), int(rows["position"][-1])
+        log = self.log
+        if not log.batches:
+            log.first_offset = int(rows["base_offset"][0])
+        log.batches += len(rows)
+        log.records += int(np.maximum(rows["count"], 0).sum())
+        log.last_offset, log.last_position = self._before_last, self._before_position
+        log.max_timestamp, log.max_timestamp_offset = self._before_max, self._before_max_offset
+
+    # -- entries -----------------------------------------------------------------------------------------------
+
+    def _place_positions(self, rows: Array, before: Array, running: Array) -> None:
+        slots, positions = self._by_position.up_to(int(rows["position"][-1]))
+        if not len(slots):
+            return
+        starts = np.ascontiguousarray(rows["position"])
+        number = np.searchsorted(starts, positions, side="right") - 1
+        inside = np.maximum(number, 0)
+        facts = np.zeros(len(slots), _OFFSET_FACTS)
+        facts["at_batch"] = starts[inside] == positions
+        facts["batch_last"] = rows["last_offset"][inside]
+        facts["before_last"] = before[inside]
+        facts["before_position"] = np.where(inside > 0, starts[inside - 1], self._before_position)
+        facts["around_position"] = np.where(number >= 0, starts[inside], self._before_position)
+        facts["running_timestamp"] = running[inside]
+        facts["running_offset"] = self._running_offsets(rows, running)[inside]
+        for name in ("at_batch", "batch_last", "before_last", "before_position", "around_position"):
+            self.offset_facts[name][slots] = facts[name]
+        for name in ("running_timestamp", "running_offset"):
+            self.offset_facts[name][slots] = facts[name]
+
+    def _running_offsets(self, rows: Array, running: Array) -> Array:
+        """The last offset of the first batch that has the largest timestamp so far."""
+        raised = np.empty(len(rows), bool)
+        raised[0] = running[0] > self._before_max
+        raised[1:] = running[1:] > running[:-1]
+        owner = np.maximum.accumulate(np.where(raised, np.arange(len(rows)), -1))
+        return np.where(owner >= 0, rows["last_offset"][owner], self._before_max_offset)
+
+    def _place_offsets(self, rows: Array, reached: Array) -> None:
+        slots, offsets = self._by_offset.up_to(int(reached[-1]))
+        if len(slots):
+            number = np.searchsorted(reached, offsets, side="left")
+            self.offset_facts["in_log"][slots] = True
+            self.offset_facts["ends_batch"][slots] = rows["last_offset"][number] == offsets
+
+    def _place_times(self, rows: Array, reached: Array, running: Array) -> None:
+        slots, offsets = self._by_time.up_to(int(reached[-1]))
+        if not len(slots):
+            return
+        number = np.searchsorted(reached, offsets, side="left")
+        facts = self.time_facts
+        facts["in_log"][slots] = True
+        for name, column in (
+            ("holder_base", "base_offset"),
+            ("holder_last", "last_offset"),
+            ("holder_max", "max_timestamp"),
+            ("holder_position", "position"),
+            ("holder_size", "size"),
+            ("holder_magic", "magic"),
+            ("holder_attributes", "attributes"),
+        ):
+            facts[name][slots] = rows[column][number]
+        facts["before_max"][slots] = np.where(number > 0, running[number - 1], self._before_max)
+
+    def finish(self) -> None:
+        """No batch follows: entries that point behind the log are told what is before them."""
+        behind = self._by_position.rest()
+        self.offset_facts["before_last"][behind] = self.log.last_offset
+        self.offset_facts["around_position"][behind] = -1
+        self.time_facts["before_max"][self._by_time.rest()] = self._before_max
+
+    # -- batches -----------------------------------------------------------------------------------------------
+
+    def _look_at(self, rows: Array, before: Array) -> None:
+        base, last, magic = rows["base_offset"], rows["last_offset"], rows["magic"]
+        self._note("crc", ~rows["crc_ok"], rows, before)
+        self._note("overlap", base <= before, rows, before)
+        self._note("gap", base > before + 1, rows, before)
+        self._note("reversed", last < base, rows, before)
+        self._note("magic", (magic < 0) | (magic > 2), rows, before)
+        self._note("range", last - self.log.base_offset > INT_MAX, rows, before)
+        counts = rows["count"]
+        self.log.sparse_batches += int(((counts >= 0) & (counts < last - base + 1)).sum())
+        self._note_epochs(rows)
+        if (rows["attributes"] & ATTRIBUTE_TRANSACTIONAL).any():
+            self._note_transactions(rows)
+
+    def _note(self, kind: str, mask: Array, rows: Array, before: Array) -> None:
+        if not mask.any():
+            return
+        numbers = np.flatnonzero(mask)
+        self.log.counts[kind] += len(numbers)
+        kept = self.log.troubles.setdefault(kind, [])
+        for number in numbers[: KEPT - len(kept)]:
+            row = rows[number]
+            places = (row[name] for name in ("position", "size", "base_offset", "last_offset", "magic"))
+            kept.append(Trouble._make([*map(int, places), int(before[number])]))
+
+    def _note_epochs(self, rows: Array) -> None:
+        epochs = rows["leader_epoch"]
+        latest = self.log.epochs[-1][0] if self.log.epochs else -1
+        changed = np.empty(len(rows), bool)
+        changed[0] = epochs[0] != latest
+        np.not_equal(epochs[1:], epochs[:-1], out=changed[1:])
+        for number in np.flatnonzero(changed & (epochs >= 0)):
+            if int(epochs[number]) != latest and len(self.log.epochs) < 10_000:
+                latest = int(epochs[number])
+                self.log.epochs.append((latest, int(rows["base_offset"][number])))
+
+    def _note_transactions(self, rows: Array) -> None:
+        """A producer's first batch after an end, and the ends; runs of batches of one producer are told at once."""
+        control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
+        open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
+        producers = rows["producer_id"]
+        differs = np.empty(len(rows), bool)
+        differs[0] = True
+        np.not_equal(producers[1:], producers[:-1], out=differs[1:])
+        differs[1:] |= control[:-1] | ~open_[:-1]
+        for number in np.flatnonzero((producers >= 0) & ((open_ & differs) | control)):
+            producer, first = int(producers[number]), int(rows["base_offset"][number])
+            if not control[number]:
+                if producer not in self._open:
+                    self._open.add(producer)
+                    self.log.transactions.append(TransactionEvent("data", producer, first, first))
+                continue
+            ended = int(rows["control"][number])
+            if ended in {0, 1}:
+                self._open.discard(producer)
+                kind = "commit" if ended else "abort"
+                self.log.transactions.append(TransactionEvent(kind, producer, first, int(rows["last_offset"][number])))
+
+
+class _Cursor:
+    """Entries in the order of one of their columns, handed out as a pass comes by."""
+
+    def __init__(self, keys: Array) -> None:
+        keys = np.ascontiguousarray(keys)
+        self._slots = np.argsort(keys, kind="stable")
+        self._keys = keys[self._slots]
+        self._done = 0
+
+    def up_to(self, key: int) -> tuple[Array, Array]:
+        """Slots and keys of the entries not handed out yet whose key is not above ``key``."""
+        start = self._done
+        if start == len(self._keys) or self._keys[start] > key:
+            return self._slots[:0], self._keys[:0]
+        self._done = int(np.searchsorted(self._keys, key, side="right"))
+        return self._slots[start : self._done], self._keys[start : self._done]
+
+    def rest(self) -> Array:
+        """Slots of the entries never handed out."""
+        return self._slots[self._done :]
+
+
+def gather(base_offset: int, blocks: Iterable[Array], offsets: Array, times: Array) -> Gatherer:
+    """Everything in one pass; see :class:`Gatherer`."""
+    gatherer = Gatherer(base_offset, offsets, times)
+    for rows in blocks:
+        gatherer.take(rows)
+    gatherer.finish()
+    return gatherer

@@ -1,0 +1,113 @@
+"""What of a ``.log`` itself is wrong: checksums, offsets, gaps, and how the file ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kidx.scan.blocks import LogTail
+    from kidx.verify.facts import LogFacts
+    from kidx.verify.reporter import Reporter
+
+_SUFFIX: Final = ".log"
+
+
+def check_batches(facts: LogFacts, reporter: Reporter) -> None:
+    """Reports damaged batches and offsets out of order; gaps are a remark, as compaction leaves them."""
+    for kind, troubles in facts.troubles.items():
+        clause, verdict, words = _KINDS[kind]
+        left = facts.counts[kind] - len(troubles)
+        for trouble in troubles:
+            reporter.add(
+                _SUFFIX,
+                clause,
+                "sound" if verdict == "sound" else "broken",
+                words.format(**trouble._asdict(), next=trouble.last_offset + 1, expected=trouble.before + 1),
+                position=trouble.position,
+                offset=trouble.base_offset,
+            )
+        if left:
+            reporter.add(
+                _SUFFIX, clause, "sound" if verdict == "sound" else "broken", f"{left} more batches like these"
+            )
+
+
+_KINDS: Final = {
+    "crc": (
+        "RB-1",
+        "broken",
+        (
+            "the batch of {size} bytes at {position} fails its checksum: a consumer at offset {base_offset} gets an "
+            "error, and none of the records up to {last_offset}"
+        ),
+    ),
+    "overlap": (
+        "SEG-12",
+        "broken",
+        (
+            "the batch at {position} begins with offset {base_offset}, though {before} is before it: look-ups by "
+            "offset find one of the two, and recovery cuts the segment here"
+        ),
+    ),
+    "reversed": (
+        "RB-2",
+        "broken",
+        "the batch at {position} ends with offset {last_offset}, before it begins, with {base_offset}",
+    ),
+    "magic": (
+        "RB-1",
+        "broken",
+        (
+            "the batch at {position} has format {magic}, which no release knows: a consumer at offset {base_offset} "
+            "gets an error"
+        ),
+    ),
+    "range": (
+        "SEG-2b",
+        "broken",
+        "offset {last_offset} is more than 2147483647 above the base offset: no index entry can hold it",
+    ),
+    "gap": (
+        "RB-2",
+        "sound",
+        "offsets {expected} to {base_offset} (exclusive) are not in the log: compaction leaves such gaps",
+    ),
+}
+
+
+def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
+    """Reports bytes behind the last whole batch: no fault where a broker is writing, or crashed before recovery."""
+    left = tail.file_size - tail.valid_bytes
+    if tail.shrunk:
+        reporter.add(
+            _SUFFIX,
+            "SEG-38",
+            "sound",
+            f"the file became shorter while it was read: {tail.file_size} bytes were there",
+            position=tail.file_size,
+        )
+    if not left:
+        return
+    next_offset = facts.last_offset + 1 if facts.batches else facts.base_offset
+    place = {"position": tail.valid_bytes, "offset": next_offset}
+    if tail.kind == "corrupt":
+        said = f"the length of the batch at {tail.valid_bytes} is impossible: the {left} bytes from there on are lost"
+    elif tail.kind == "zeros":
+        said = f"the last {left} bytes are zeros"
+    else:
+        said = f"the last {left} bytes are no whole batch"
+    if may_grow and tail.kind != "corrupt":
+        reporter.add(
+            _SUFFIX, "RB-4", "sound", f"{said}: room that is reserved, or a write under way or cut off", **place
+        )
+    elif may_grow:
+        reporter.add(_SUFFIX, "RB-4", "broken", f"{said}: a recovery would cut them", **place)
+    else:
+        effect = "a consumer gets an error" if tail.kind == "corrupt" else "the log ends too early"
+        reporter.add(
+            _SUFFIX,
+            "RB-4",
+            "broken",
+            f"{said}, in a segment that is finished: {effect} at offset {next_offset}",
+            **place,
+        )

@@ -1,0 +1,182 @@
+"""Whether an ``.index`` gives every look-up a right answer, and whether it is the one that a release writes.
+
+A search for an offset starts at the last entry not above it, and reads batches from its position on. That finds what a
+scan of the whole log would find, if
+
+* offsets and positions increase (OI-3), so that the search among the entries is right;
+* a batch starts at every position (SEG-5);
+* all before the position is below the entry's offset (SEG-50a): what is skipped cannot be what is looked for, and
+  ``fetch_upper_bound_offset`` names no offset that a fetch up to the position goes beyond;
+* no offset lies behind the log (SEG-40), so that the next offset is found.
+
+It is *exact* if every entry has the last offset of the batch it points at, and one ``index.interval.bytes`` explains
+where there are entries and where there are none (SEG-4, SEG-5); an A1 release writes the same for appends of one batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kidx.verify.verdicts import Interval
+
+if TYPE_CHECKING:
+    from kidx.scan.entries import IndexContent
+    from kidx.verify.facts import Gatherer
+    from kidx.verify.reporter import Reporter
+
+Array = np.ndarray[Any, Any]
+
+_SUFFIX = ".index"
+_DEFAULT_INTERVAL = 4096
+
+
+def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporter) -> None:
+    """Reports every entry that can mislead, and, as a remark, those that no release writes."""
+    entries, found = content.entries, facts.offset_facts
+    offsets, positions = entries["offset"], entries["position"]
+    if content.odd_bytes:
+        reporter.add(
+            _SUFFIX,
+            "OI-11",
+            "broken",
+            f"{content.size} bytes are no multiple of 8: the sanity check of a broker refuses the file",
+            expected="a multiple of 8",
+            actual=content.size,
+        )
+    wrong_order = np.zeros(len(entries), bool)
+    wrong_order[1:] = (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
+    for slot in np.flatnonzero(wrong_order):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "OI-3",
+            f"({offsets[slot]}, {positions[slot]}) follows ({offsets[slot - 1]}, {positions[slot - 1]}): "
+            "the binary search goes astray, and fetches may start too late",
+            expected=f"more than {offsets[slot - 1]} at more than {positions[slot - 1]}",
+        )
+    base = reporter.segment.base_offset
+    for slot in np.flatnonzero(offsets < base):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "AI-9",
+            f"offset {offsets[slot]} is below the segment's base offset {base}",
+            expected=f"at least {base}",
+        )
+    for slot in np.flatnonzero(~found["at_batch"]):
+        around = int(found["around_position"][slot])
+        said = (
+            f"inside the batch at {around}" if around >= 0 else f"behind the last batch, at {facts.log.last_position}"
+        )
+        effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-5",
+            f"offset {offsets[slot]} points at byte {positions[slot]}, {said}: "
+            f"a consumer at offset {offsets[slot]} starts reading there, and {effect}",
+            expected="the start of a batch",
+        )
+    late = found["at_batch"] & (found["before_last"] >= offsets)
+    for slot in np.flatnonzero(late):
+        reached = int(found["before_last"][slot])
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-50a",
+            f"offset {offsets[slot]} points at byte {positions[slot]}, but the log before that reaches {reached}: "
+            f"a consumer at offset {offsets[slot]} to {reached} gets nothing of that, and goes on behind it",
+            expected=f"an offset above {reached}",
+        )
+    for slot in np.flatnonzero(~found["in_log"]):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-40",
+            f"offset {offsets[slot]} is behind the end of the log, {facts.log.last_offset}: the broker looks for the "
+            "next offset there and finds none, so that offsets are given twice",
+            expected=f"at most {facts.log.last_offset}",
+        )
+    odd = found["in_log"] & ~found["ends_batch"] & ~late & found["at_batch"] & ~wrong_order
+    for slot in np.flatnonzero(odd):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-4",
+            f"offset {offsets[slot]} is not the last one of any batch: no release writes that, but look-ups come out "
+            "right",
+            verdict="sound",
+            expected="the last offset of a batch",
+        )
+
+
+def _entry(reporter: Reporter, entries: Array, slot: Any, clause: str, message: str, **columns: Any) -> None:
+    offset, position = int(entries["offset"][slot]), int(entries["position"][slot])
+    reporter.add(
+        _SUFFIX,
+        clause,
+        columns.pop("verdict", "broken"),
+        message,
+        slot=int(slot),
+        offset=offset,
+        position=position,
+        actual=f"{offset} at {position}",
+        **columns,
+    )
+
+
+def interval_of(entries: Array, facts: Gatherer) -> Interval:
+    """What sound entries tell of ``index.interval.bytes`` (SEG-4).
+
+    An entry comes with the first batch that starts more than the interval behind the last entry's. A restart or a
+    truncation starts the count anew (SEG-7), which can only make an entry later; entries that are too late for the
+    others are counted, and explained so.
+    """
+    positions = entries["position"]
+    starts = np.concatenate([[0], positions[:-1]]) if len(positions) else positions
+    too_small = np.maximum(facts.offset_facts["before_position"] - starts, 0)
+    too_large = positions - starts
+    last = int(positions[-1]) if len(positions) else 0
+    needed = [*too_small.tolist(), max(0, facts.log.last_position - last)]
+    if not len(positions):
+        return Interval(needed[0], None)
+    most = int(too_large.min()) - 1
+    explained = [value for value in needed if value <= most]
+    return Interval(max(explained, default=0), most, len(needed) - len(explained))
+
+
+def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: int | None) -> tuple[bool, str]:
+    """Whether the very bytes come from appending, or recovering, batch by batch; if not, what may explain them.
+
+    Args:
+        content: without any finding.
+        facts: about the log.
+        interval: of its entries.
+        given: the topic's ``index.interval.bytes``, if it is known.
+    """
+    found = facts.offset_facts
+    grouped = int((found["batch_last"] != content.entries["offset"]).sum())
+    if grouped:
+        return False, (
+            f"{grouped} entries have the last offset of a later batch: appends of several batches have one entry "
+            "before 3.9.1 and in 4.0.0 (SEG-3)"
+        )
+    if interval.restarts:
+        return False, (
+            f"index.interval.bytes is {interval.most} at most, and {interval.restarts} entries come later than that: "
+            "after a restart or a truncation the count starts anew (SEG-7), an append of several batches has one "
+            "entry (SEG-3), or entries are lost"
+        )
+    if given is not None and not interval.holds(given):
+        return False, f"index.interval.bytes is said to be {given}, and the entries tell {interval}"
+    if given is None and not len(content.entries) and interval.least > _DEFAULT_INTERVAL:
+        return False, f"{interval.least} bytes of log have no entry: a larger index.interval.bytes, or they are lost"
+    return True, ""

@@ -1,0 +1,93 @@
+"""A partition: the verdicts on its segments, and what they say together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.findings import Finding, Verdict, in_order, worst
+from kidx.verify.partition_rules import (
+    PartitionReporter,
+    agree_on_interval,
+    check_epochs,
+    check_neighbours,
+    check_start,
+    check_strays,
+)
+from kidx.verify.reporter import Reporter
+from kidx.verify.transactions import OpenTransactions, check_transactions
+from kidx.verify.verdicts import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
+
+if TYPE_CHECKING:
+    from kidx.discovery import Partition
+
+
+def verify_partition(
+    partition: Partition,
+    verdicts: Iterable[SegmentVerdict],
+    *,
+    release: str | Dialect | None = None,
+    index_interval_bytes: int | None = None,
+) -> PartitionVerdict:
+    """What is known of a partition once all its segments are: a pure function of them and of the checkpoints.
+
+    Args:
+        partition: from :func:`kidx.discovery.discover`.
+        verdicts: of :func:`kidx.verify.verify_segment`, of all its segments, in any order.
+        release: as given there.
+        index_interval_bytes: as given there.
+    """
+    name = None if release is None else dialect_of(release).release
+    ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
+    reporter = PartitionReporter(partition, name)
+    changed = check_neighbours(ordered, reporter) if partition.complete else {}
+    check_strays(partition, reporter)
+    if partition.complete:
+        check_start(partition, ordered, reporter)
+        check_epochs(partition, ordered, reporter)
+    interval = agree_on_interval(ordered)
+    files: list[FileVerdict] = []
+    findings: list[Finding] = [*reporter.findings]
+    log_start = ordered[0].segment.base_offset if ordered else 0
+    transactions = OpenTransactions(whole=partition.complete and log_start == 0)
+    for verdict in ordered:
+        own = Reporter(verdict.segment, name)
+        files += [_settled(file, changed, interval, index_interval_bytes) for file in verdict.files]
+        files += check_transactions(verdict, transactions, log_start, own)
+        findings += [*verdict.findings, *own.findings()]
+    return PartitionVerdict(
+        partition.directory,
+        partition.name,
+        tuple(sorted([*files, *reporter.files], key=lambda file: file.path)),
+        tuple(in_order(findings)),
+        len(ordered),
+        sum(verdict.batches for verdict in ordered),
+        sum(verdict.bytes_read for verdict in ordered),
+        interval,
+    )
+
+
+def _settled(
+    file: FileVerdict, changed: dict[str, Verdict], interval: Interval | None, given: int | None
+) -> FileVerdict:
+    """A verdict after what the segments around it say."""
+    if file.path in changed:
+        return dataclasses.replace(file, verdict=worst([file.verdict, changed[file.path]]), releases="")
+    own = file.interval
+    if file.verdict != "exact" or own is None or interval is None or interval.most is None or given is not None:
+        return file
+    if own.least > interval.most:
+        why = f"index.interval.bytes is {own.least} at least here and {interval} elsewhere: a restart, or lost entries"
+        return dataclasses.replace(file, verdict="sound", releases="", why=why)
+    return file
+
+
+def verdict_of(partitions: Sequence[PartitionVerdict]) -> Verdict:
+    """The worst of all files and findings."""
+    return worst(
+        verdict
+        for each in partitions
+        for verdict in [*(f.verdict for f in each.files), *(f.verdict for f in each.findings)]
+    )

@@ -1,0 +1,66 @@
+"""Where findings about a segment's files are written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kidx.findings import Finding, Verdict, worst
+from kidx.verify.facts import KEPT
+
+if TYPE_CHECKING:
+    from kidx.discovery import Segment
+
+
+class Reporter:
+    """Collects the findings about one segment; of many alike, the first ones and how many there are.
+
+    Args:
+        segment: they are about.
+        release: whose rules were asked for.
+    """
+
+    def __init__(self, segment: Segment, release: str | None = None) -> None:
+        self.segment = segment
+        self.release = release
+        self._findings: dict[str, list[Finding]] = {}
+        self._counts: Counter[tuple[str, str, Verdict]] = Counter()
+
+    def add(self, suffix: str, clause: str, verdict: Verdict, message: str, **place: Any) -> None:
+        """Notes a finding about one of the files; ``place``: the other columns."""
+        key = (suffix, clause, verdict)
+        self._counts[key] += 1
+        if self._counts[key] <= KEPT:
+            self._findings.setdefault(suffix, []).append(self._row(suffix, clause, verdict, message, **place))
+
+    def _row(self, suffix: str, clause: str, verdict: Verdict, message: str, **place: Any) -> Finding:
+        segment = self.segment
+        path: Path = segment.path(suffix)
+        plain: dict[str, Any] = {
+            name: str(value) if name in {"expected", "actual"} else value for name, value in place.items()
+        }
+        return Finding(
+            str(path),
+            segment.topic,
+            segment.partition,
+            segment.base_offset,
+            path.name,
+            clause,
+            verdict,
+            message=message,
+            release=self.release,
+            **plain,
+        )
+
+    def verdict(self, suffix: str) -> Verdict:
+        """The worst that was said of a file; *exact* if nothing was."""
+        return worst(verdict for known, _, verdict in self._counts if known == suffix)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them, and a line for those that were left out."""
+        rows = [finding for findings in self._findings.values() for finding in findings]
+        for (suffix, clause, verdict), count in self._counts.items():
+            if count > KEPT:
+                rows.append(self._row(suffix, clause, verdict, f"{count - KEPT} more of this kind"))
+        return tuple(rows)

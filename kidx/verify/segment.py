@@ -1,0 +1,281 @@
+"""One segment: its files read once, and a verdict on each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.dialect import DIALECTS, Dialect, dialect_of
+from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
+from kidx.errors import InvalidArgumentError
+from kidx.layout import TIME_INDEX
+from kidx.scan.blocks import LogBlocks, LogTail
+from kidx.scan.entries import Array, IndexContent, parse_index, read_index
+from kidx.verify import offset_rules, time_rules
+from kidx.verify.facts import Gatherer
+from kidx.verify.log_rules import check_batches, check_tail
+from kidx.verify.offset_rules import interval_of
+from kidx.verify.reporter import Reporter
+from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
+
+if TYPE_CHECKING:
+    from kidx.findings import Verdict
+
+_TRIES: Final = 3
+"""Looks at a segment that is being written to, before a fault counts: entries are written in two steps."""
+
+_EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
+_L1: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "L1")
+
+
+def verify_segment(
+    segment: Segment | str | os.PathLike[str],
+    *,
+    release: str | Dialect | None = None,
+    index_interval_bytes: int | None = None,
+) -> SegmentVerdict:
+    """Verdicts on the files of one segment: a pure function of them, which opens them read-only.
+
+    What needs the segments around it (the ``.txnindex``, gaps, checkpoints) is left to
+    :func:`kidx.verify.verify_partition`.
+
+    Args:
+        segment: from :func:`kidx.discovery.discover`, or the path of a ``.log`` file.
+        release: for which *exact* is asked; without, any release will do.
+        index_interval_bytes: the topic's setting; inferred from the entries if None.
+
+    Raises:
+        InvalidArgumentError: a path that is no segment's.
+    """
+    found = segment if isinstance(segment, Segment) else _segment_at(Path(segment))
+    dialect = None if release is None else dialect_of(release)
+    may_grow = found.is_last and not found.clean
+    for _ in range(_TRIES):
+        before = _signature(found) if may_grow else None
+        verdict = _look(found, dialect, index_interval_bytes)
+        if not may_grow or before == _signature(found) or all(f.verdict in {"exact", "sound"} for f in verdict.files):
+            break
+    return verdict
+
+
+def _segment_at(path: Path) -> Segment:
+    found = list(discover([path]).segments)
+    if len(found) != 1:
+        raise InvalidArgumentError(f"{path} is not the .log file of a segment")
+    return found[0]
+
+
+def _signature(segment: Segment) -> tuple[tuple[int, int], ...]:
+    """Changes whenever one of the files does."""
+    stats = []
+    for suffix in (LOG, *INDEX_SUFFIXES):
+        try:
+            stat = segment.path(suffix).stat()
+        except OSError:
+            continue
+        stats.append((stat.st_size, stat.st_mtime_ns))
+    return tuple(stats)
+
+
+class _Files:
+    """The index files of a segment as they were before the log was read: the log is never behind them."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.contents: dict[str, IndexContent] = {}
+        self.errors: dict[str, OSError] = {}
+        for suffix in INDEX_SUFFIXES:
+            try:
+                self.contents[suffix] = read_index(segment.path(suffix), segment.base_offset)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.errors[suffix] = error
+
+    def entries(self, suffix: str) -> Array:
+        return self.contents.get(suffix, _EMPTY[suffix]).entries
+
+    @property
+    def size(self) -> int:
+        return sum(content.size for content in self.contents.values())
+
+
+def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> SegmentVerdict:
+    reporter = Reporter(segment, None if dialect is None else dialect.release)
+    files = _Files(segment)
+    facts = Gatherer(segment.base_offset, files.entries(".index"), files.entries(".timeindex"))
+    error: OSError | None = None
+    tail, bytes_read = LogTail(), files.size
+    try:
+        with LogBlocks(segment.log) as blocks:
+            for rows in blocks:
+                facts.take(rows)
+            tail, bytes_read = blocks.tail, bytes_read + blocks.bytes_read
+    except FileNotFoundError:
+        return SegmentVerdict(segment, gone=True, readable=False)
+    except OSError as raised:
+        error = raised
+    facts.finish()
+    verdicts = [_judge_log(facts, tail, reporter, error, segment)]
+    if error is None:
+        verdicts += _judge_indexes(files, facts, reporter, dialect, given)
+    verdicts += [_unreadable(suffix, failure, reporter) for suffix, failure in files.errors.items()]
+    log = facts.log
+    transactions = files.contents.get(".txnindex")
+    return SegmentVerdict(
+        segment,
+        tuple(verdicts),
+        reporter.findings(),
+        log.batches,
+        log.records,
+        bytes_read,
+        log.first_offset,
+        log.last_offset if log.batches else -1,
+        log.max_timestamp,
+        tuple(log.epochs),
+        tuple(log.transactions),
+        None if transactions is None else tuple(map(tuple, transactions.entries.tolist())),
+        log.counts,
+        compacted=bool(log.sparse_batches or log.counts["gap"]),
+        readable=error is None,
+    )
+
+
+def _unreadable(suffix: str, error: OSError, reporter: Reporter) -> FileVerdict:
+    path = reporter.segment.path(suffix)
+    reason = error.strerror or str(error)
+    reporter.add(suffix, "SEG-35", "unreadable", f"cannot be read: {reason}")
+    return FileVerdict(str(path), "unreadable", why=reason)
+
+
+def _judge_log(
+    facts: Gatherer, tail: LogTail, reporter: Reporter, error: OSError | None, segment: Segment
+) -> FileVerdict:
+    if error is not None:
+        return _unreadable(LOG, error, reporter)
+    check_batches(facts.log, reporter)
+    check_tail(facts.log, tail, reporter, may_grow=segment.is_last and not segment.clean)
+    return FileVerdict(str(segment.log), reporter.verdict(LOG), size=tail.file_size)
+
+
+def _judge_indexes(
+    files: _Files, facts: Gatherer, reporter: Reporter, dialect: Dialect | None, given: int | None
+) -> list[FileVerdict]:
+    verdicts = []
+    offsets, times = files.contents.get(".index"), files.contents.get(".timeindex")
+    if offsets is not None:
+        verdicts.append(_judge_offsets(offsets, facts, reporter, given))
+    elif ".index" not in files.errors:
+        verdicts += _missing(".index", facts, reporter)
+    if times is not None:
+        follows_exact = offsets is not None and verdicts[0].verdict == "exact"
+        verdicts.append(_judge_times(times, facts, reporter, dialect, follows_exact=follows_exact))
+    elif ".timeindex" not in files.errors:
+        verdicts += _missing(".timeindex", facts, reporter)
+    return verdicts
+
+
+def _judge_offsets(content: IndexContent, facts: Gatherer, reporter: Reporter, given: int | None) -> FileVerdict:
+    offset_rules.check_offset_index(content, facts, reporter)
+    _check_zeros(".index", content, facts, reporter)
+    verdict, why, interval = reporter.verdict(".index"), "", None
+    if verdict == "exact":
+        interval = interval_of(content.entries, facts)
+        is_exact, why = offset_rules.is_exact(content, facts, interval, given)
+        verdict = "exact" if is_exact else "sound"
+    return _file(".index", content, reporter, verdict, why, interval, _span(DIALECTS))
+
+
+def _judge_times(
+    content: IndexContent, facts: Gatherer, reporter: Reporter, dialect: Dialect | None, *, follows_exact: bool
+) -> FileVerdict:
+    finished = _check_zeros(".timeindex", content, facts, reporter)
+    whose, why = "all", ""
+    if not _is_epoch_start(content, facts):
+        time_rules.check_time_index(content, facts, reporter, finished=finished)
+        if reporter.verdict(".timeindex") == "exact" and follows_exact:
+            whose, why = time_rules.is_exact(reporter.segment.log, content, facts, finished=finished)
+    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _L1)
+    if not follows_exact:
+        whose, why = "", "the offset index that it goes with is not exact"
+    elif whose == "L1" and dialect is not None and dialect.leader_timestamp != "L1":
+        whose, why = "", f"exact for leaders of {releases} only: they name the record and not the batch (SEG-9)"
+    if verdict == "exact" and not whose:
+        verdict = "sound"
+    return _file(".timeindex", content, reporter, verdict, why, None, releases)
+
+
+def _file(
+    suffix: str,
+    content: IndexContent,
+    reporter: Reporter,
+    verdict: Verdict,
+    why: str,
+    interval: Interval | None,
+    releases: str,
+) -> FileVerdict:
+    return FileVerdict(
+        str(reporter.segment.path(suffix)),
+        verdict,
+        releases if verdict == "exact" else "",
+        why if verdict != "exact" else "",
+        len(content.entries),
+        content.size,
+        interval,
+    )
+
+
+def _span(releases: object) -> str:
+    names = list(releases)  # type: ignore[call-overload]
+    return f"{names[0]} – {names[-1]}"
+
+
+def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdict]:
+    """An index that is not there is a fault as soon as there is something to index (SEG-1, SEG-35, SEG-36)."""
+    if not facts.log.batches:
+        return []
+    if suffix == ".index":
+        effect = "the broker recovers the segment when it loads it next, and cannot look up offsets before"
+        clause = "SEG-35"
+    else:
+        effect = (
+            "a broker that loads it puts an empty one there: the segment's largest timestamp is then its file's age"
+        )
+        clause = "SEG-36"
+    reporter.add(suffix, clause, "missing", f"there is no {suffix} for {facts.log.batches} batches: {effect}")
+    return [FileVerdict(str(reporter.segment.path(suffix)), "missing")]
+
+
+def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter) -> bool:
+    """Room behind the entries is for a broker that is writing; returns whether the index is finished, without it."""
+    segment = reporter.segment
+    if not content.zeros or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
+        return True
+    if segment.is_last and not segment.clean:
+        return False
+    if segment.is_last:
+        clause, when = "SEG-27", "after a clean shutdown: the broker takes them for entries when it starts"
+    else:
+        clause, when = "SEG-37", "in a segment that is not written to: a broker that loads it takes them for entries"
+    effect = "the next append rolls" if suffix == ".index" else "and 0 for the largest timestamp"
+    reporter.add(
+        suffix,
+        clause,
+        "broken",
+        f"{content.zeros} entries of zeros follow the {len(content.entries)} of the index, {when}, {effect}",
+        slot=len(content.entries),
+        expected=f"{len(content.entries)} entries",
+        actual=f"{len(content.entries) + content.zeros} entries",
+    )
+    return True
+
+
+def _is_epoch_start(content: IndexContent, facts: Gatherer) -> bool:
+    """A segment whose largest timestamp is 0, at its base offset: its one entry is all zeros."""
+    log = facts.log
+    return (
+        not len(content.entries)
+        and content.size == TIME_INDEX.size
+        and log.max_timestamp == 0
+        and log.max_timestamp_offset == log.base_offset
+    )

@@ -1,0 +1,216 @@
+"""Whether a ``.timeindex`` gives every look-up a right answer, and whether it is the one that a release writes.
+
+A search for a timestamp takes the last entry not above it, and starts where the offset index says for its offset. That
+finds the first record that is late enough, if
+
+* timestamps increase and offsets do not decrease (TI-3);
+* no batch before the one with the entry's offset reaches the entry's timestamp (SEG-6): what is skipped is earlier than
+  the entry, and so than the target;
+* the last entry has the largest timestamp of the segment, and lies in the batch that has it (SEG-22): by it a log
+  decides which segment to search (LO-6), and finds the largest timestamp of all (LO-9, LO-10). While a broker writes
+  to the segment, that entry is not there yet.
+
+It is *exact* if there is one entry for each of the ``.index`` at which the largest timestamp had risen, and the last
+one (SEG-4, SEG-22). The offset is the last one of the batch; leaders of 2.4 to 3.6 name the record itself (SEG-9).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from kidx.errors import KidxError
+from kidx.records import iter_batches
+from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
+from kidx.scan.blocks import read_range
+
+if TYPE_CHECKING:
+    from kidx.scan.entries import IndexContent
+    from kidx.verify.facts import Gatherer
+    from kidx.verify.reporter import Reporter
+
+Array = np.ndarray[Any, Any]
+
+_SUFFIX: Final = ".timeindex"
+
+
+def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
+    """Reports every entry that can mislead, and, as a remark, those that no release writes.
+
+    Args:
+        content: the file.
+        facts: about the log.
+        reporter: is told.
+        finished: nothing is appended any more, so that the last entry must be there.
+    """
+    entries, found, log = content.entries, facts.time_facts, facts.log
+    stamps, offsets = entries["timestamp"], entries["offset"]
+    if content.odd_bytes:
+        reporter.add(
+            _SUFFIX,
+            "TI-11a",
+            "broken",
+            f"{content.size} bytes are no multiple of 12: the sanity check of a broker refuses the file",
+            expected="a multiple of 12",
+            actual=content.size,
+        )
+    wrong_order = np.zeros(len(entries), bool)
+    wrong_order[1:] = (stamps[1:] <= stamps[:-1]) | (offsets[1:] < offsets[:-1])
+    for slot in np.flatnonzero(wrong_order):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "TI-3c",
+            f"({stamps[slot]}, {offsets[slot]}) follows ({stamps[slot - 1]}, {offsets[slot - 1]}): "
+            "the binary search goes astray, and look-ups by time start too late",
+            expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or behind it",
+        )
+    base = reporter.segment.base_offset
+    for slot in np.flatnonzero(offsets < base):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "AI-9",
+            f"offset {offsets[slot]} is below the segment's base offset {base}",
+            expected=f"at least {base}",
+        )
+    missed = found["before_max"] >= stamps
+    for slot in np.flatnonzero(missed):
+        latest = int(found["before_max"][slot])
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-6",
+            f"({stamps[slot]}, {offsets[slot]}): a record before that offset has timestamp {latest}: "
+            f"a search for {stamps[slot]} to {latest} starts behind it, and answers with a later record or none",
+            expected=f"a timestamp above {latest}",
+        )
+    for slot in np.flatnonzero(~found["in_log"]):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-6",
+            f"({stamps[slot]}, {offsets[slot]}): the log ends at offset {log.last_offset}",
+            expected=f"an offset up to {log.last_offset}",
+        )
+    odd = found["in_log"] & (found["holder_max"] != stamps) & ~missed & ~wrong_order
+    odd[-1:] &= not finished or stamps[-1:] == log.max_timestamp
+    for slot in np.flatnonzero(odd):
+        _entry(
+            reporter,
+            entries,
+            slot,
+            "SEG-4",
+            f"({stamps[slot]}, {offsets[slot]}): the batch with that offset reaches {found['holder_max'][slot]}: "
+            "no release writes that, but look-ups come out right",
+            verdict="sound",
+            expected=f"timestamp {found['holder_max'][slot]}",
+        )
+    _check_last(content, facts, reporter, finished=finished)
+
+
+def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
+    entries, log = content.entries, facts.log
+    last = int(entries["timestamp"][-1]) if len(entries) else -1
+    slot = len(entries) - 1 if len(entries) else None
+    place = {
+        "slot": slot,
+        "timestamp": last,
+        "offset": None if slot is None else int(entries["offset"][-1]),
+        "expected": f"{log.max_timestamp} at {log.max_timestamp_offset}",
+        "actual": "no entry" if slot is None else f"{last} at {int(entries['offset'][-1])}",
+    }
+    if last < log.max_timestamp and finished:
+        reporter.add(
+            _SUFFIX,
+            "SEG-22",
+            "broken",
+            f"the last entry has timestamp {last} and the log {log.max_timestamp}: a search for {last + 1} to "
+            f"{log.max_timestamp} leaves this segment out, and retention takes it for older than it is",
+            **place,
+        )
+    elif last > log.max_timestamp:
+        reporter.add(
+            _SUFFIX,
+            "SEG-22",
+            "broken",
+            f"the last entry has timestamp {last} and the log {log.max_timestamp}: a search for "
+            f"{log.max_timestamp + 1} to {last} ends in this segment without an answer, though later ones may have it",
+            **place,
+        )
+    elif slot is not None and last == log.max_timestamp and facts.time_facts["holder_max"][-1] != last:
+        reporter.add(
+            _SUFFIX,
+            "LO-9",
+            "broken",
+            f"the batch with offset {place['offset']} does not have the segment's largest timestamp, {last}: "
+            "ListOffsets(-3) names a wrong record up to 3.7",
+            **place,
+        )
+
+
+def _entry(reporter: Reporter, entries: Array, slot: Any, clause: str, message: str, **columns: Any) -> None:
+    stamp, offset = int(entries["timestamp"][slot]), int(entries["offset"][slot])
+    reporter.add(
+        _SUFFIX,
+        clause,
+        columns.pop("verdict", "broken"),
+        message,
+        slot=int(slot),
+        offset=offset,
+        timestamp=stamp,
+        actual=f"{stamp} at {offset}",
+        **columns,
+    )
+
+
+def expected_entries(facts: Gatherer, *, finished: bool) -> list[tuple[int, int]]:
+    """The entries that go with those of an exact ``.index``: ``(timestamp, offset)``."""
+    found, log = facts.offset_facts, facts.log
+    stamps = found["running_timestamp"]
+    rises = np.empty(len(stamps), bool)
+    rises[:1] = stamps[:1] > -1
+    rises[1:] = stamps[1:] > stamps[:-1]
+    entries = list(zip(stamps[rises].tolist(), found["running_offset"][rises].tolist(), strict=True))
+    if finished and log.max_timestamp > (entries[-1][0] if entries else -1):
+        entries.append((log.max_timestamp, log.max_timestamp_offset))
+    return entries
+
+
+def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
+    """For whom the bytes are exact: ``all``, ``L1`` (leaders up to 3.6) or nobody; and if so, what may explain them."""
+    entries = content.entries
+    actual = list(zip(entries["timestamp"].tolist(), entries["offset"].tolist(), strict=True))
+    choices = [expected_entries(facts, finished=True)]
+    if not finished:
+        choices.append(expected_entries(facts, finished=False))
+    if actual in choices:
+        return "all", ""
+    for choice in choices:
+        if [stamp for stamp, _ in actual] == [stamp for stamp, _ in choice]:
+            differing = [slot for slot, pair in enumerate(choice) if pair != actual[slot]]
+            if all(_names_the_record(log, facts.time_facts[slot], *actual[slot]) for slot in differing):
+                return "L1", ""
+    return "", (
+        "the entries are not those that go with the offset index: a restart or a truncation (SEG-7), or appends of "
+        "several batches (SEG-3)"
+    )
+
+
+def _names_the_record(log: Path, facts: Any, stamp: int, offset: int) -> bool:
+    """Whether the entry has the first record with that timestamp, of a batch that a leader appended as it came."""
+    plain = facts["holder_attributes"] & (ATTRIBUTE_CODEC | ATTRIBUTE_LOG_APPEND_TIME) == 0
+    if not facts["in_log"] or facts["holder_magic"] != 2 or not plain:
+        return False
+    try:
+        data = read_range(log, int(facts["holder_position"]), int(facts["holder_size"]))
+        records = (record for batch in iter_batches(data) for record in batch)
+        return next((record.offset for record in records if record.timestamp == stamp), None) == offset
+    except (KidxError, OSError):
+        return False

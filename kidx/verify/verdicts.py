@@ -1,0 +1,123 @@
+"""The answers of a verification: plain, picklable values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kidx.discovery import Segment
+    from kidx.findings import Finding, Verdict
+    from kidx.verify.facts import TransactionEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values of ``index.interval.bytes`` that explain every entry of an ``.index``, both ends included.
+
+    Attributes:
+        least: the smallest.
+        most: the largest; None if nothing limits it, as without any entry.
+        restarts: entries later than ``most`` allows: the count began anew, or an append had several batches.
+    """
+
+    least: int
+    most: int | None
+    restarts: int = 0
+
+    def holds(self, value: int) -> bool:
+        """Whether a value explains every entry, without any restart."""
+        return self.least <= value and (self.most is None or value <= self.most) and not self.restarts
+
+    def __str__(self) -> str:
+        return f"at least {self.least}" if self.most is None else f"{self.least} to {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    """What one file is.
+
+    Attributes:
+        path: of the file.
+        verdict: *exact*, *sound*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
+        releases: for which it is exact: ``2.4.0 – 4.4.0``; empty if it is not.
+        why: why it is not exact, where something explains it.
+        entries: of an index file.
+        size: bytes.
+        interval: what an ``.index`` tells of ``index.interval.bytes``.
+    """
+
+    path: str
+    verdict: Verdict
+    releases: str = ""
+    why: str = ""
+    entries: int | None = None
+    size: int | None = None
+    interval: Interval | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of ``kidx verify --json``."""
+        interval = None if self.interval is None else [self.interval.least, self.interval.most]
+        return {
+            "path": self.path,
+            "verdict": self.verdict,
+            "releases": self.releases,
+            "why": self.why,
+            "entries": self.entries,
+            "size": self.size,
+            "index_interval_bytes": interval,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentVerdict:
+    """What one segment's files say, and what its neighbours have to know of it.
+
+    Attributes:
+        segment: that was looked at.
+        files: one verdict a file.
+        findings: about them.
+        batches, records: of the log; records of v0 and v1 are not counted.
+        bytes_read: of all files.
+        first_offset, last_offset: of the log; -1 without batches.
+        max_timestamp: milliseconds; -1 without.
+        epochs: ``(leader epoch, first offset)`` whenever it changes.
+        transactions: beginnings and ends, in order.
+        aborted: what the ``.txnindex`` holds: ``(version, producer id, first, last, last stable offset)``; None if
+            there is no such file or it cannot be read.
+        counts: how many batches of each kind of trouble.
+        gone: the log disappeared before it could be read: retention.
+    """
+
+    segment: Segment
+    files: tuple[FileVerdict, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    batches: int = 0
+    records: int = 0
+    bytes_read: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    max_timestamp: int = -1
+    epochs: tuple[tuple[int, int], ...] = ()
+    transactions: tuple[TransactionEvent, ...] = ()
+    aborted: tuple[tuple[int, ...], ...] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    compacted: bool = False
+    readable: bool = True
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionVerdict:
+    """What is known of a partition once all its segments are: ``files`` and ``findings`` of all of them and its own."""
+
+    directory: Path
+    name: str
+    files: tuple[FileVerdict, ...]
+    findings: tuple[Finding, ...]
+    segments: int
+    batches: int
+    bytes_read: int
+    interval: Interval | None = None

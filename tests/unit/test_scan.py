@@ -1,0 +1,183 @@
+"""Batches as arrays: the compiled and the plain walk, and the readable reference, tell the same."""
+
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kidx.errors import KidxError
+from kidx.records import Codec, SimpleRecord, build_batch, iter_batches
+from kidx.scan import BATCH, COMPILED, LogBlocks, parse_index, scan_log
+from kidx.scan import blocks as blocks_module
+from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c_address, crc_tables, table_crc
+from kidx.scan.walk import walk
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+LOGS = sorted(GOLDEN.glob("*/*/*.log"))
+FIELDS = ("position", "base_offset", "last_offset", "max_timestamp", "producer_id", "producer_epoch", "crc")
+
+
+def both(path):
+    (compiled, ended), (plain, also) = scan_log(path), scan_log(path, compiled=False)
+    assert ended == also
+    assert (compiled == plain).all()
+    return compiled, ended
+
+
+def test_numba_is_there_and_used():
+    assert COMPILED
+    assert crc32c_address()
+
+
+@pytest.mark.parametrize("release", sorted({path.parts[-3] for path in LOGS}))
+def test_logs_of_brokers_read_as_the_reference_reads_them(release):
+    for path in (path for path in LOGS if path.parts[-3] == release):
+        rows, tail = both(path)
+        batches = list(iter_batches(path.read_bytes()))
+        assert len(rows) == len(batches)
+        assert tail.kind == "whole"
+        assert tail.valid_bytes == path.stat().st_size
+        for row, batch in zip(rows, batches, strict=True):
+            assert [int(row[name]) for name in FIELDS] == [getattr(batch, name) for name in FIELDS]
+            assert (row["size"], row["magic"], bool(row["crc_ok"])) == (batch.size_in_bytes, batch.magic, True)
+            assert row["count"] == (-1 if batch.count is None else batch.count)
+
+
+@st.composite
+def batches(draw):
+    base, parts = 0, []
+    for _ in range(draw(st.integers(1, 6))):
+        magic = draw(st.sampled_from([0, 1, 2, 2, 2]))
+        codec = draw(st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP]))
+        stamps = draw(st.lists(st.integers(-1, 9), min_size=1, max_size=4))
+        records = [SimpleRecord(stamp, b"k", b"v" * draw(st.integers(0, 40))) for stamp in stamps]
+        parts.append(build_batch(records, base_offset=base, magic=magic, codec=codec))
+        base += len(records)
+    return b"".join(parts)
+
+
+@given(batches(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_damaged_bytes_read_the_same_by_both_walks(content, data):
+    """And as the reference reads them, as far as it gets."""
+    damaged = bytearray(content)
+    for _ in range(data.draw(st.integers(0, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
+    buffer = np.frombuffer(bytes(damaged), np.uint8)
+    first, second = np.zeros(64, BATCH), np.zeros(64, BATCH)
+    compiled = walk(buffer, len(buffer), first, compiled=True)
+    assert compiled == walk(buffer, len(buffer), second, compiled=False)
+    assert (first == second).all()
+    try:
+        positions = []
+        for batch in iter_batches(bytes(damaged)):
+            positions.append(batch.position)
+            row = first[len(positions) - 1]
+            if batch.magic >= 0 and batch.position + 61 <= len(damaged):
+                assert bool(row["crc_ok"]) == batch.is_valid
+                assert row["last_offset"] == batch.last_offset
+    except KidxError:
+        pass
+    assert first["position"][: compiled.rows].tolist() == positions
+
+
+@given(st.binary(max_size=70), st.integers(0, 9))
+def test_the_tables_compute_both_checksums(data, start):
+    start = min(start, len(data))
+    buffer = np.frombuffer(data, np.uint8)
+    assert table_crc(crc_tables(CASTAGNOLI), buffer, start, len(data)) == google_crc32c.value(data[start:])
+    assert table_crc(crc_tables(IEEE), buffer, start, len(data)) == zlib.crc32(data[start:])
+
+
+def test_without_the_library_a_table_does_the_work(monkeypatch):
+    path = LOGS[0]
+    expected, _ = scan_log(path)
+    monkeypatch.setattr("kidx.scan.walk.crc32c_address", lambda: 0)
+    assert (scan_log(path)[0] == expected).all()
+
+
+@pytest.mark.parametrize("variable", ["KIDX_PLAIN", "NUMBA_DISABLE_JIT"])
+def test_numba_can_be_turned_off(variable):
+    code = "import sys, kidx.scan as s; s.scan_log(sys.argv[1]); print(s.COMPILED, 'numba' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code, LOGS[0]],
+        env=os.environ | {variable: "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("size", [61, 100, 1000])
+def test_blocks_of_any_size_give_the_same(monkeypatch, size):
+    """Batches across the end of a block, and larger than one."""
+    path = LOGS[0]
+    expected, tail = scan_log(path)
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", size)
+    monkeypatch.setattr(blocks_module, "_ROWS", 3)
+    rows, ended = both(path)
+    assert (rows == expected).all()
+    assert ended == tail
+
+
+ENDS = {
+    "nothing": (b"", "whole"),
+    "a few bytes": (b"\1" * 17, "partial"),
+    "half a batch": (build_batch([SimpleRecord(1, None, b"x")])[:-1], "partial"),
+    "zeros": (bytes(500), "zeros"),
+    "an impossible length": (b"\1" * 8 + struct.pack(">i", 13) + b"\1" * 90, "corrupt"),
+}
+
+
+@pytest.mark.parametrize(("tail", "kind"), ENDS.values(), ids=ENDS)
+def test_how_a_log_ends(tmp_path, tail, kind):
+    batch = build_batch([SimpleRecord(1, None, b"x")])
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(batch + tail)
+    rows, ended = both(path)
+    assert len(rows) == 1
+    assert (ended.valid_bytes, ended.file_size, ended.kind) == (len(batch), len(batch) + len(tail), kind)
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 1 << 12)
+    batch = build_batch([SimpleRecord(1, None, b"x" * 100)])
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(batch * 100)
+    with LogBlocks(path) as blocks:
+        count = 0
+        for rows in blocks:
+            count += len(rows)
+            os.truncate(path, len(batch) * 50 + 30)
+    assert count == 50
+    assert blocks.tail.shrunk
+    assert (blocks.tail.kind, blocks.tail.file_size) == ("partial", len(batch) * 50 + 30)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused(tmp_path, make):
+    path = tmp_path / "00000000000000000000.log"
+    make(path)
+    with pytest.raises(OSError, match=r"directory|regular"):
+        scan_log(path)
+
+
+def test_entries_of_an_index_are_absolute_and_zeros_behind_them_counted():
+    content = parse_index(struct.pack(">iiii", 5, 100, 9, 300) + bytes(19), 1000, ".index")
+    assert content.entries.tolist() == [(1005, 100), (1009, 300)]
+    assert (content.zeros, content.odd_bytes, content.size) == (2, 3, 35)
+    content = parse_index(struct.pack(">qi", 77, 5) + bytes(12), 1000, ".timeindex")
+    assert content.entries.tolist() == [(77, 1005)]
+    assert content.zeros == 1
+    content = parse_index(struct.pack(">hqqqq", 0, 1, 2, 3, 4), 0, ".txnindex")
+    assert content.entries.tolist() == [(0, 1, 2, 3, 4)]
