@@ -1,0 +1,157 @@
+"""The pytest plug-in in somebody else's repository."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+EXECUTABLE = Path(sys.executable).with_name("conformance")
+PEER = "python:their_index:open_index"
+TWIN = """
+from kidx import OffsetIndex
+
+
+def open_index(kind, path, base_offset, max_index_size, writable, release):
+    if kind != "offset":
+        raise NotImplementedError
+    return OffsetIndex(path, base_offset, max_index_size, writable, dialect=release)
+"""
+WRONG = TWIN.replace("Index(path, base_offset", "Index(path, 1 + base_offset")
+"""Wrong from its first step on, so that there is little to shrink."""
+FEW = ("--conformance-impl", PEER, "--conformance-max-examples", "10", "--conformance-seed", "1")
+OFFSET = (*FEW, "--conformance-machine", "offset")
+
+
+@pytest.fixture
+def theirs(pytester, monkeypatch):
+    """Runs pytest in a repository that has tests of its own and an index; strict, and any warning is an error."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(pytester.path / "state"))
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    pytester.makefile(".toml", pyproject='[tool.pytest.ini_options]\naddopts = ["--strict-markers", "--strict-config"]')
+    pytester.makepyfile(test_theirs="def test_theirs(): pass")
+
+    def run(*arguments, index=TWIN, where="inprocess"):
+        pytester.makepyfile(their_index=index)
+        plugin = ("-p", "conformance.plugin", "-p", "no:cacheprovider", "-W", "error")
+        return getattr(pytester, f"runpytest_{where}")(*plugin, *arguments)
+
+    return run
+
+
+def test_a_group_of_clauses_is_a_test(theirs):
+    """Beside their own test there is one for each section; what nobody exercised is skipped, and said."""
+    done = theirs("-v", *OFFSET, "--kafka", "4.3.1")
+    done.stdout.fnmatch_lines(
+        [
+            "conformance: python:their_index:open_index against kidx, Kafka 4.3.1",
+            "test_theirs.py::test_theirs PASSED*",
+            "conformance::offset::1 AbstractIndex PASSED*",
+            "conformance::offset::1.1 Search PASSED*",
+            "conformance::offset::2 OffsetIndex PASSED*",
+            "conformance::offset::everything else PASSED*",
+            "conformance: of the clauses that passed or were skipped, * conforms, * not-run",
+        ]
+    )
+    done.assert_outcomes(passed=5)
+
+
+def test_a_failure_says_what_is_needed_and_replays(theirs, pytester):
+    """Requirement, expected, actual, steps, and a command that performs them again and fails."""
+    done = theirs(*OFFSET, index=WRONG)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(
+        [
+            "*requirement  OI-2 (MUST):*",
+            "*expected *",
+            "*actual *",
+            "*steps",
+            "*>   1  open(*",
+            "*replay       conformance replay *",
+        ]
+    )
+    assert "Traceback" not in done.stdout.str()
+    (command, *_) = dict.fromkeys(re.findall(r"replay +conformance (replay .*)", done.stdout.str()))
+    replayed = subprocess.run(
+        [EXECUTABLE, *shlex.split(command)], cwd=pytester.path, capture_output=True, text=True, check=False
+    )
+    assert (replayed.returncode, replayed.stdout.splitlines()[-1].split(" ")[0]) == (1, "FAILED"), replayed.stderr
+
+
+def test_what_they_select_is_what_runs(theirs):
+    """-k takes a clause's id, -m the marker; a machine that the implementation does not have is skipped."""
+    theirs(*FEW, "-k", "OI-7").assert_outcomes(passed=1, deselected=10)
+    theirs(*OFFSET, "-m", "not conformance").assert_outcomes(passed=1, deselected=4)
+    theirs(*FEW, "--conformance-machine", "transaction").assert_outcomes(passed=2, skipped=1)
+
+
+def test_workers_share_one_campaign(theirs, pytester):
+    """However tests are distributed, a machine's campaign runs once, and every group is judged by it."""
+    done = theirs(*OFFSET, "-n", "2", "--conformance-report", "kept", index=WRONG, where="subprocess")
+    done.assert_outcomes(passed=2, skipped=1, failed=2)
+    assert [path.parent.name for path in pytester.path.glob("kept/*/events.ndjson")] == ["offset"]
+    assert len(list(pytester.path.glob("kept/offset/traces/*.json"))) == 1
+    report = subprocess.run([EXECUTABLE, "report", "kept"], cwd=pytester.path, capture_output=True, check=False)
+    assert report.returncode == 1
+
+
+def test_require_turns_a_skipped_tier_into_a_failure(theirs, monkeypatch):
+    monkeypatch.setenv("KIDX_JAVA_HOME", "/nowhere")
+    arguments = ("--kafka", "4.4.0", "--conformance-machine", "offset")
+    done = theirs(*arguments)
+    done.assert_outcomes(passed=1, skipped=4)
+    done.stdout.fnmatch_lines(["*tests of whole tiers did NOT run*", "*KIDX_JAVA_HOME is /nowhere*"])
+    theirs(*arguments, "--require", "jvm").assert_outcomes(passed=1, errors=4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--kafka", "1.0"), "Kafka 1.0 is not locked"),
+        (("--conformance-impl", "telepathy"), "telepathy"),
+        (("--kafka", "4.4.0", "--conformance-machine", "perpetual"), "there is no machine 'perpetual'"),
+        (("--kafka", "4.4.0", "--conformance-profile", "huge"), "there is no profile 'huge'"),
+        (("--require", "moon"), "--require knows jvm, broker, spark"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line(theirs, arguments, said):
+    done = theirs(*arguments)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in done.stderr.str()
+    assert "Traceback" not in done.stderr.str()
+
+
+def test_an_adapter_that_does_not_start_is_one_line(theirs):
+    done = theirs("--conformance-impl", "exec:/nowhere/index", "--conformance-machine", "offset")
+    done.assert_outcomes(passed=1, failed=4)
+    assert "/nowhere/index" in done.stdout.str()
+    assert "Traceback" not in done.stdout.str()
+
+
+def test_who_does_not_ask_does_not_pay(theirs, pytester):
+    """Without our options nothing of ours is loaded, their markers are theirs, and their coverage is whole."""
+    pytester.makepyfile(mine="def one():\n    return 1\n")
+    pytester.makepyfile(
+        test_mine="""
+        import sys
+        import pytest
+        from mine import one
+
+        @pytest.mark.spark
+        def test_one():
+            assert one() == 1
+
+        def test_nothing_is_loaded():
+            ours = {"conformance.campaign", "conformance.clauses", "kidx", "numpy", "jpype", "rich", "typer"}
+            assert not ours & sys.modules.keys()
+        """
+    )
+    done = theirs("--cov=mine", "--cov-report=term", where="subprocess")
+    done.assert_outcomes(passed=3)
+    done.stdout.fnmatch_lines(["mine.py * 100%"])
