@@ -46,7 +46,28 @@ def read_epochs(path: Path) -> list[EpochEntry]:
     return entries
 
 
-class LeaderEpochCache:
+class LeaderEpochs:
+    """The epochs of one log.
+
+    Attributes:
+        entries: oldest first.
+    """
+
+    def __init__(self, entries: list[EpochEntry]) -> None:
+        self.entries = entries
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest epoch; None if there is none."""
+        return self.entries[-1].epoch if self.entries else None
+
+    @property
+    def earliest_entry(self) -> EpochEntry | None:
+        """The oldest entry; None if there is none."""
+        return self.entries[0] if self.entries else None
+
+
+class LeaderEpochCache(LeaderEpochs):
     """The epochs of one log, written to the file whenever they change.
 
     Args:
@@ -58,18 +79,8 @@ class LeaderEpochCache:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.entries = read_epochs(self.path)
+        super().__init__(read_epochs(self.path))
         self.path.touch()
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The newest epoch; None if there is none."""
-        return self.entries[-1].epoch if self.entries else None
-
-    @property
-    def earliest_entry(self) -> EpochEntry | None:
-        """The oldest entry; None if there is none."""
-        return self.entries[0] if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Notes that an epoch began, unless it is the newest one already; entries that contradict it go.

@@ -2,13 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
 if TYPE_CHECKING:
-    from kidx.log.unified_log import UnifiedLog
+    from kidx.dialect import Dialect
+    from kidx.entries import TimestampOffset
+    from kidx.log.epochs import LeaderEpochs
+    from kidx.offset_index import OffsetIndex
+    from kidx.records import RecordBatch
+
+
+class ReadableSegment(Protocol):
+    """What a search needs of a segment; see :class:`kidx.segment.reading.SegmentReader`."""
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp; without one, when the log was last written (SEG-53)."""
+
+    @property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """The largest timestamp and its offset (SEG-6)."""
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+
+    def batches(self, start: int = 0) -> Iterator[RecordBatch]:
+        """The batches from a byte position on."""
+
+    def find_offset_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
+        """The first record with that timestamp or a later one (SEG-52)."""
+
+
+class ReadableLog(Protocol):
+    """What a search needs of a log; the attributes are those of :class:`~kidx.log.UnifiedLog`."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The rules of a release."""
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """The leader epochs."""
+
+    @property
+    def segments(self) -> Iterable[ReadableSegment]:
+        """The segments."""
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that a client may see."""
+
+    @property
+    def search_start(self) -> int:
+        """Where 3.5 lets a search begin."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -45,7 +101,7 @@ def knows(version: tuple[int, ...], target: int) -> bool:
     return target in (LATEST, EARLIEST) or (target in _UNKNOWN_BEFORE and version >= _UNKNOWN_BEFORE[target])
 
 
-def fetch_offset(log: UnifiedLog, target: int) -> TimestampAndOffset | None:
+def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
     """The log's own answer, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
     if not knows(log.dialect.version, target):
         return _search(log, target)
@@ -60,7 +116,7 @@ def fetch_offset(log: UnifiedLog, target: int) -> TimestampAndOffset | None:
     return _NOWHERE
 
 
-def _search(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
     """LO-6: looks into one segment only, the first whose largest timestamp is not before the target."""
     start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
     for segment in log.segments:
@@ -69,14 +125,14 @@ def _search(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
     return None
 
 
-def _largest_remembered(log: UnifiedLog) -> TimestampAndOffset:
+def _largest_remembered(log: ReadableLog) -> TimestampAndOffset:
     """LO-9 (M1): what the segment remembers of its largest timestamp, and the newest epoch, whichever it was."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far
     return TimestampAndOffset(timestamp, offset, log.epochs.latest_epoch)
 
 
-def _largest_read(log: UnifiedLog) -> TimestampAndOffset | None:
+def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
     """LO-10 (M2): the batch is looked up and read again."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far

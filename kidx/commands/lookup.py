@@ -1,0 +1,149 @@
+"""``kidx lookup``: where a partition's files say that an offset or a time is, and how a reader gets there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kidx.command_line import ToolError
+from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.errors import KidxError
+from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.log.lookup import TARGETS, knows
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.lookup import Explanation, ReadOnlyLog
+    from kidx.segment import TimestampAndOffset
+
+
+def lookup_command(
+    directory: Annotated[Path, typer.Argument(metavar="PARTITION_DIR", help="Such as /data/orders-0.")],
+    release: ReleaseOption = None,
+    offset: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The record at this offset or behind it.")
+    ] = None,
+    timestamp: Annotated[
+        int | None, typer.Option(metavar="T", help="The first record at or after this time, milliseconds.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="NAME|T", help=f"{', '.join(TARGETS)}; or a timestamp.")
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option("--targets", metavar="FILE|-", help="One timestamp a line; - is standard input.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Every step of the way.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> int:
+    """Answer as the broker of these files would, and explain the way there; the files are only read.
+
+    Where a broker is still writing, the answer is that of this moment. The high watermark is not in these files: what
+    lies between it and the end of the log is found here, and not yet by a consumer.
+
+    Example: kidx lookup /data/orders-0 --kafka 3.9.2 --timestamp 1700000000000 --explain
+    """
+    dialect = chosen_dialect(release)
+    given = [
+        name
+        for name, value in zip(
+            ("--offset", "--timestamp", "--time", "--targets"), (offset, timestamp, time, targets), strict=True
+        )
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise ToolError(
+            f"one of --offset, --timestamp, --time and --targets is needed, not {' and '.join(given) or 'none'}"
+        )
+    from kidx.lookup import ReadOnlyLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
+
+    wanted = _wanted(dialect, timestamp, time, targets)
+    try:
+        with ReadOnlyLog(directory, dialect) as log:
+            if offset is not None:
+                _show(offset, (told := explain_offset(log, offset)).answer, told if explain else None, as_json=as_json)
+            for target in wanted:
+                answer, steps = _answer(log, target, explain=explain)
+                _show(target, answer, steps, as_json=as_json)
+    except KidxError as error:
+        print(f"kidx: {directory}: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    except OSError as error:
+        raise ToolError(f"{directory}: {error}") from error
+    return 0
+
+
+def _wanted(dialect: Dialect, timestamp: int | None, time: str | None, targets: str | None) -> Iterator[int]:
+    if timestamp is not None:
+        return iter([_long(str(timestamp), "--timestamp")])
+    if time is not None:
+        return iter([_special(dialect, time)])
+    return _read(targets) if targets is not None else iter(())
+
+
+def _special(dialect: Dialect, time: str) -> int:
+    if time not in TARGETS:
+        try:
+            return _long(time, "--time")
+        except ToolError:
+            raise ToolError(f"there is no time {time!r}; there are {', '.join(TARGETS)} and timestamps") from None
+    if not knows(dialect.version, TARGETS[time]):
+        known = ", ".join(name for name, target in TARGETS.items() if knows(dialect.version, target))
+        raise ToolError(f"Kafka {dialect.release} has no time {time!r}; it has {known}")
+    return TARGETS[time]
+
+
+def _read(source: str) -> Iterator[int]:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolError(f"{source} cannot be read: {error}") from error
+    lines = [line.strip() for line in text.splitlines()]
+    return iter([_long(line, f"line {number} of {source}") for number, line in enumerate(lines, 1) if line])
+
+
+def _long(text: str, where: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = LONG_MAX + 1
+    if not LONG_MIN <= value <= LONG_MAX:
+        raise ToolError(f"{where} is no timestamp in milliseconds: {text!r}")
+    return value
+
+
+def _answer(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:
+    from kidx.lookup import explain_timestamp  # noqa: PLC0415
+
+    if explain and not knows(log.dialect.version, target):
+        log.check_target(target)
+        told = explain_timestamp(log, target)
+        return told.answer, told
+    return log.fetch_offset_by_timestamp(target), None
+
+
+def _show(target: int, answer: TimestampAndOffset | None, told: Explanation | None, *, as_json: bool) -> None:
+    from kidx.lookup.picture import as_data, draw  # noqa: PLC0415
+
+    if as_json:
+        found = answer is not None and answer.offset >= 0
+        document = {
+            "target": target,
+            "offset": answer.offset if answer is not None and found else None,
+            "timestamp": answer.timestamp if answer is not None and found and answer.timestamp != -1 else None,
+            "leader_epoch": answer.leader_epoch if answer is not None and found else None,
+        }
+        if told is not None:
+            document |= {"explanation": as_data(told)}  # type: ignore[dict-item]
+        print(json.dumps(document))  # noqa: T201
+    elif told is not None:
+        print("\n".join(draw(told)))  # noqa: T201
+    elif answer is None or answer.offset < 0:
+        print(f"{target}: none")  # noqa: T201
+    else:
+        epoch = "none" if answer.leader_epoch is None else answer.leader_epoch
+        print(f"{target}: offset {answer.offset}, timestamp {answer.timestamp}, leader epoch {epoch}")  # noqa: T201

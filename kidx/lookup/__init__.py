@@ -1,0 +1,8 @@
+"""Looking up offsets in the files of a partition as its broker would, without opening one of them for writing."""
+
+from __future__ import annotations
+
+from kidx.lookup.explain import Explanation, explain_offset, explain_timestamp
+from kidx.lookup.read_only_log import ReadOnlyLog
+
+__all__ = ["Explanation", "ReadOnlyLog", "explain_offset", "explain_timestamp"]

@@ -1,0 +1,183 @@
+"""One segment on disk: what is known of it without opening it, and its reader when it is needed.
+
+A partition can have thousands of segments, and a search asks all of them for their largest timestamp; only the one that
+it looks into is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.entries import TimestampOffset
+from kidx.errors import CorruptIndexError, UnsupportedVersionError
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
+from kidx.lazy_index import LazyIndex
+from kidx.rebuild import rebuild
+from kidx.records import NO_TIMESTAMP
+from kidx.segment.file_records import FileRecords
+from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from kidx.segment.reading import SegmentReader
+from kidx.transaction_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.discovery import Segment
+    from kidx.offset_index import OffsetIndex
+    from kidx.records import RecordBatch
+    from kidx.segment.results import TimestampAndOffset
+
+_ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OFFSET_INDEX.size, TIME_INDEX_SUFFIX: TIME_INDEX.size}
+
+
+class FileSegment:
+    """A segment as a broker knows it that has just loaded it, or, of the last one, that is still writing it.
+
+    Args:
+        segment: its files.
+        dialect: the rules of a release.
+        scratch: a directory for what must not be read, or written, where it is: the used part of an active segment's
+            indexes, and indexes that loading would rebuild.
+
+    Attributes:
+        base_offset: of the segment.
+        remark: what was done because its files are not as a clean shutdown leaves them; empty if nothing.
+    """
+
+    def __init__(self, segment: Segment, dialect: Dialect, scratch: Path) -> None:
+        self.files = segment
+        self.base_offset = segment.base_offset
+        self.dialect = dialect
+        self.remark = ""
+        self._scratch = scratch
+        self._reader: SegmentReader | None = None
+
+    # -- without opening it ------------------------------------------------------------------------------------
+
+    @cached_property
+    def max_timestamp_so_far(self) -> TimestampOffset:
+        """Largest timestamp, milliseconds, and its offset; ``(-1, base)`` if the time index is empty (SEG-6).
+
+        Raises:
+            KidxError, OSError: the files cannot be read.
+        """
+        if self.files.is_last or self._must_recover:
+            return self.reader.max_timestamp_so_far
+        try:
+            with self.files.path(TIME_INDEX_SUFFIX).open("rb") as file:
+                entries = os.fstat(file.fileno()).st_size // TIME_INDEX.size
+                file.seek(max(0, entries - 1) * TIME_INDEX.size)
+                last = file.read(TIME_INDEX.size)
+        except FileNotFoundError:  # loading leaves an empty one (SEG-35)
+            last = b""
+        if len(last) < TIME_INDEX.size:
+            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        timestamp, relative = TIME_INDEX.struct.unpack(last)
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp; without one, when the log was last written (SEG-53). Milliseconds."""
+        timestamp = self.max_timestamp_so_far.timestamp
+        return timestamp if timestamp >= 0 else self.files.log.stat().st_mtime_ns // 1_000_000
+
+    @property
+    def _must_recover(self) -> bool:
+        return not self.files.path(OFFSET_INDEX_SUFFIX).exists()
+
+    # -- opened ------------------------------------------------------------------------------------------------
+
+    @property
+    def reader(self) -> SegmentReader:
+        """The open segment.
+
+        Raises:
+            KidxError, OSError: the files cannot be read.
+        """
+        if self._reader is None:
+            self._reader = self._open()
+        return self._reader
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its files are."""
+        return self._reader is not None
+
+    def close(self) -> None:
+        """Closes what is open; it opens again when it is needed."""
+        if self._reader is not None:
+            self._reader.abandon()
+            self._reader = None
+
+    def _open(self) -> SegmentReader:
+        if self._must_recover:
+            return self._recovered("there is no .index, and loading rebuilds both indexes")
+        reader = self._assemble(self._index(OFFSET_INDEX_SUFFIX), self._index(TIME_INDEX_SUFFIX), self._transactions())
+        try:
+            reader.txn_index.sanity_check()
+        except (CorruptIndexError, UnsupportedVersionError):
+            reader.abandon()
+            return self._recovered("its .txnindex is refused, and loading rebuilds the indexes")
+        if self.remark:  # the broker remembers what it has not written into the time index yet
+            indexed = reader.maximum.timestamp, reader.maximum.offset
+            position = reader.offset_index.lookup(indexed[1]).position if indexed[0] >= 0 else 0
+            behind = reader.log.largest_timestamp_after(position)
+            if behind[0] > indexed[0]:
+                reader.maximum.set(TimestampOffset(*behind))
+        return reader
+
+    def _recovered(self, why: str) -> SegmentReader:
+        self.remark = why
+        rebuilt = rebuild(self.files.log, self._scratch, dialect=self.dialect)
+        transactions = rebuilt.txn_index or self._scratch / f"{self.base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
+        return self._assemble(rebuilt.offset_index, rebuilt.time_index, transactions)
+
+    def _index(self, suffix: str) -> Path:
+        """The index file to read: a copy of the used part if it has room behind it, an empty one if it is missing."""
+        path = self.files.path(suffix)
+        if not path.exists():
+            copy = self._scratch / path.name
+            copy.touch()
+            return copy
+        if not self.files.is_last:
+            return path
+        data = path.read_bytes()
+        used = -(-len(data.rstrip(b"\x00")) // _ENTRY_SIZES[suffix]) * _ENTRY_SIZES[suffix]
+        if len(data) < used + _ENTRY_SIZES[suffix]:
+            return path
+        self.remark = "its indexes have room behind their entries: the broker is running, or was killed"
+        copy = self._scratch / path.name
+        copy.write_bytes(data[:used])
+        return copy
+
+    def _transactions(self) -> Path:
+        path = self.files.path(TRANSACTION_INDEX_SUFFIX)
+        return path if path.exists() else self._scratch / path.name
+
+    def _assemble(self, offset_index: Path, time_index: Path, transactions: Path) -> SegmentReader:
+        return SegmentReader(
+            FileRecords(self.files.path(LOG_SUFFIX), writable=False, dialect=self.dialect),
+            LazyIndex.for_offset(offset_index, self.base_offset, writable=False, dialect=self.dialect),
+            LazyIndex.for_time(time_index, self.base_offset, writable=False, dialect=self.dialect),
+            TransactionIndex(self.base_offset, transactions, writable=False, dialect=self.dialect),
+            self.base_offset,
+            dialect=self.dialect,
+        )
+
+    # -- what a search asks of it ------------------------------------------------------------------------------
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+        return self.reader.offset_index
+
+    def batches(self, start: int = 0) -> Iterator[RecordBatch]:
+        """The batches from byte ``start`` on."""
+        return self.reader.batches(start)
+
+    def find_offset_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
+        """See :meth:`SegmentReader.find_offset_by_timestamp`."""
+        return self.reader.find_offset_by_timestamp(timestamp, starting_offset)

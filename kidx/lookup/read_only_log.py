@@ -1,0 +1,127 @@
+"""The log of a partition, read where it lies: what :class:`kidx.UnifiedLog` answers, without its writing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from kidx.command_line import ToolError
+from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import discover
+from kidx.log.epochs import LeaderEpochs, read_epochs
+from kidx.log.errors import UnsupportedTargetError
+from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, fetch_offset, knows
+from kidx.lookup.file_segment import FileSegment
+
+if TYPE_CHECKING:
+    from kidx.discovery import Partition
+    from kidx.segment import TimestampAndOffset
+
+_KEPT_OPEN: Final = 64
+"""Segments that stay open between lookups: each holds three descriptors."""
+
+
+class ReadOnlyLog:
+    """A partition directory; a context manager. A broker may be writing to it.
+
+    Args:
+        directory: of the partition, e.g. ``/data/orders-0``.
+        dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Attributes:
+        segments: oldest first.
+        start_offset: from the log directory's checkpoint, or the first segment's base offset.
+        search_start: the same.
+        epochs: the leader epochs, as far as the checkpoint has them.
+
+    Raises:
+        ToolError: the directory is no partition, or has no segment.
+        OSError: a checkpoint cannot be read.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], dialect: str | Dialect | None = None) -> None:
+        self.directory = Path(directory)
+        self.dialect = dialect_of(dialect)
+        partition = _partition(self.directory)
+        self._scratch = tempfile.TemporaryDirectory(prefix="kidx-lookup-")
+        scratch = Path(self._scratch.name)
+        self.segments = [FileSegment(segment, self.dialect, scratch) for segment in partition.segments]
+        self.start_offset = max(partition.start_offset or 0, self.segments[0].base_offset)
+        self.search_start = self.start_offset
+        self.epochs = LeaderEpochs(read_epochs(partition.epochs) if partition.epochs else [])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of all files."""
+        for segment in self.segments:
+            segment.close()
+        self._scratch.cleanup()
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record.
+
+        Raises:
+            KidxError, OSError: the last segment cannot be read.
+        """
+        return self.segments[-1].reader.read_next_offset()
+
+    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
+        """What a broker answers that has these files, if all of the log is on all replicas.
+
+        Args:
+            target: milliseconds, or one of :data:`kidx.log.lookup.TARGETS`.
+
+        Raises:
+            UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
+            KidxError, OSError: an index or a log cannot be read.
+        """
+        self.check_target(target)
+        try:
+            answer = fetch_offset(self, target)
+        finally:
+            self._close_all_but_a_few()
+        # A remembered offset of a log without records is not shown to clients (LO-12).
+        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and knows(self.dialect.version, target)
+        return answer if answer is None or bounds or answer.offset < self.end_offset else None
+
+    def check_target(self, target: int) -> None:
+        """Refuses what a broker of the release refuses.
+
+        Raises:
+            UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
+        """
+        if target < 0 and self.dialect.refuses_unknown_targets and not knows(self.dialect.version, target):
+            raise UnsupportedTargetError(f"Kafka {self.dialect.release} has no target {target}")
+
+    def _close_all_but_a_few(self) -> None:
+        opened = [segment for segment in self.segments if segment.is_open]
+        for segment in opened[:-_KEPT_OPEN]:
+            segment.close()
+
+    def segments_from(self, offset: int) -> Iterator[FileSegment]:
+        """The segment that ``offset`` lies in, and all behind it."""
+        for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True):
+            if following is None or following.base_offset > offset:
+                yield segment
+
+
+def _partition(directory: Path) -> Partition:
+    if not directory.is_dir():
+        raise ToolError(f"{directory} is {'not a directory' if directory.exists() else 'missing'}")
+    found = discover([directory])
+    if found.problems:
+        raise ToolError(f"{found.problems[0].message}")
+    if len(found.partitions) != 1 or found.partitions[0].directory.resolve() != directory.resolve():
+        raise ToolError(f"{directory} is not the directory of one partition, such as /data/orders-0")
+    if not found.partitions[0].segments:
+        raise ToolError(f"{directory} has no segment: no .log file lies in it")
+    return found.partitions[0]

@@ -1,0 +1,105 @@
+"""``kidx rebuild`` as a user types it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
+LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
+
+
+def rebuild(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from kidx.cli import main; main()", "rebuild", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def partition(tmp_path):
+    return Path(shutil.copytree(GOLDEN / "transactions-0", tmp_path / "data" / "transactions-0"))
+
+
+def test_into_another_directory_with_the_transactions_of_earlier_segments(partition, tmp_path):
+    before = content(partition)
+    logs = sorted(partition.glob("*.log"))
+    done = rebuild(*logs, "--out", tmp_path / "new", "--kafka", "3.9.2", "--index-interval-bytes", 250, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert content(partition) == before
+    assert [Path(json.loads(line)["log"]) for line in done.stdout.splitlines()] == logs
+    new = content(tmp_path / "new")
+    recorded = {name: data for name, data in before.items() if name.endswith(".txnindex") and data}
+    assert recorded, "the corpus has aborted transactions"
+    assert {name: new.get(name) for name in recorded} == recorded
+    assert len([name for name in new if name.endswith(".index")]) == len(logs)
+
+
+def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition):
+    (partition / INDEX).write_bytes(b"\x00" * 16)
+    before = content(partition)
+    done = rebuild(partition / LOG, "--in-place", "--kafka", "3.9.2", "--index-interval-bytes", 250)
+    assert (done.returncode, done.stderr) == (0, "")
+    after = content(partition)
+    assert after[f"{INDEX}.old"] == before[INDEX]
+    assert after[f"{TIME_INDEX}.old"] == before[TIME_INDEX]
+    assert after[INDEX] != before[INDEX]
+    assert after[LOG] == before[LOG]
+    assert not [path for path in partition.iterdir() if path.is_dir()]
+    rebuild(partition / LOG, "--in-place", "--kafka", "3.9.2", "--index-interval-bytes", 250)
+    assert content(partition)[f"{INDEX}.old"] == before[INDEX], "an older copy is never overwritten"
+
+
+def test_in_place_refuses_while_a_broker_holds_the_lock(partition):
+    lock = partition.parent / ".lock"
+    before = content(partition)
+    with lock.open("w") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        done = rebuild(partition / LOG, "--in-place")
+    assert done.returncode == 2
+    assert "is in use: a broker holds" in done.stderr
+    assert content(partition) == before
+
+
+def test_a_torn_tail_is_told_and_left(partition, tmp_path):
+    log = partition / LOG
+    log.write_bytes(log.read_bytes() + b"\x00" * 30)
+    done = rebuild(log, "--out", tmp_path / "new")
+    assert done.returncode == 0
+    assert "a recovery would cut 30 bytes" in done.stdout
+    assert log.read_bytes().endswith(b"\x00" * 30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((GOLDEN / "create-time-0" / LOG,), "either --out DIR or --in-place is needed"),
+        ((GOLDEN / "create-time-0" / LOG, "--out", "x", "--in-place"), "either --out DIR or --in-place is needed"),
+        (("/nowhere.log", "--out", "x"), "/nowhere.log is missing"),
+        ((GOLDEN / "create-time-0" / INDEX, "--out", "x"), "is not the .log file of a segment"),
+        ((GOLDEN / "create-time-0" / LOG, "--out", GOLDEN / "create-time-0"), "holds the log itself"),
+        ((GOLDEN / "create-time-0" / LOG, "--out", "x", "--kafka", "0.8"), "unknown Kafka release '0.8'"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = rebuild(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_no_offset_is_bad_input(tmp_path):
+    (tmp_path / "mine.log").touch()
+    done = rebuild(tmp_path / "mine.log", "--out", tmp_path / "new")
+    assert done.returncode == 2
+    assert "is not named after a base offset" in done.stderr
