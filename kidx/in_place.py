@@ -95,9 +95,7 @@ def rebuild_in_place(
             shutil.rmtree(work)
     offset_index, time_index = (directory / path.name for path in (rebuilt.offset_index, rebuilt.time_index))
     transactions = directory / rebuilt.txn_index.name if rebuilt.txn_index else None
-    return Replaced(
-        rebuilt._replace(offset_index=offset_index, time_index=time_index, txn_index=transactions), kept
-    )
+    return Replaced(rebuilt._replace(offset_index=offset_index, time_index=time_index, txn_index=transactions), kept)
 
 
 def _replace(work: Path, path: Path) -> Path | None:
