@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from conformance.implementations.protocol import Implementation
+    from conformance.implementations.protocol import Fleet, Implementation
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +88,16 @@ class Tally:
 class _Party:
     """An implementation, its directory, and the file it works on."""
 
-    __slots__ = ("active", "directory", "file", "implementation", "perform", "prefix")
+    __slots__ = ("active", "directory", "file", "fleet", "implementation", "perform", "prefix")
 
-    def __init__(self, implementation: Implementation, directory: Path) -> None:
+    def __init__(self, implementation: Any, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.implementation = implementation
         self.perform = implementation.perform
         self.directory = directory
         self.prefix = f"{directory}/"
         self.file = WatchedFile()
+        self.fleet: Fleet | None = None
         self.active = True
 
     def begin(self) -> None:
@@ -111,6 +112,23 @@ class _Party:
 
     def listing(self) -> list[str]:
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
+
+
+def _fleets(parties: Iterable[_Party]) -> list[Fleet]:
+    """Who can be driven together is, and knows it from now on."""
+    kinds: dict[Callable[..., Fleet], list[_Party]] = {}
+    for party in parties:
+        kind = getattr(party.implementation, "fleet", None)
+        if kind is not None:
+            kinds.setdefault(kind, []).append(party)
+    fleets = []
+    for kind, members in kinds.items():
+        fleet = kind([member.implementation for member in members])
+        for member in members:
+            member.fleet = fleet
+            member.perform = member.implementation.observation
+        fleets.append(fleet)
+    return fleets
 
 
 class _Group:
@@ -167,6 +185,7 @@ class Lockstep:
             _Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
         ]
         self._parties = [*parties, *(group.reference for group in self.groups)]
+        self._fleets = _fleets(parties)
         for group in self.groups:
             self.tally.clauses[group.dialect.index_rules] = group.exercised
         self._name = ""
@@ -193,6 +212,7 @@ class Lockstep:
                     party.end()
                     group.subjects.remove(party)
                     self._parties.remove(party)
+                    self._fleets = _fleets(self._parties)
                     return True
         return False
 
@@ -237,6 +257,9 @@ class Lockstep:
             if name == "open" and self._name != before:
                 for group in self.groups:
                     group.file = group.reference.file.read()
+        if name not in FILE_OPERATIONS:
+            for fleet in self._fleets:
+                fleet.perform(operation)
         for group in self.groups:
             self._step(group, operation, before)
         return self.groups[-1].observation
@@ -259,7 +282,7 @@ class Lockstep:
                 group.situation.preexisting = group.file is not None
             observation = reference.perform(operation)
             clauses = clauses_of(operation, group.situation, observation) if self.attribute else ()
-        group.file = file = reference.file.read()
+        group.file = reference.file.read()
         group.observation = observation
         group.situation.follow(operation, observation)
         for clause in clauses:
@@ -268,9 +291,20 @@ class Lockstep:
             self._hold_reference_to_model(group, operation, prediction, clauses)
         if operation.name in FILE_OPERATIONS:
             return
+        self._hold_subjects(group, operation, clauses)
+
+    def _hold_subjects(self, group: _Group, operation: Operation, clauses: tuple[str, ...]) -> None:
+        """Compares everybody with the reference; whoever answers in the very bytes that it would agrees with it."""
+        expected, file = group.observation, group.file
+        fleet, reply = None, None
         for subject in group.subjects:
-            if subject.active:
-                self._hold(subject, operation, observation, file, clauses)
+            if not subject.active:
+                continue
+            if subject.fleet is not fleet:
+                fleet = subject.fleet
+                reply = None if fleet is None else fleet.packed(operation, expected)
+            if reply is None or not subject.implementation.answers(reply) or subject.file.read() != file:
+                self._hold(subject, operation, expected, file, clauses)
 
     def _hold(
         self, party: _Party, operation: Operation, expected: Observation, file: bytes | None, clauses: tuple[str, ...]

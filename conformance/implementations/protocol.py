@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,3 +34,30 @@ class Implementation(Protocol):
 
     def end(self) -> None:
         """Ends the example: closes handles, without caring what that does to the files."""
+
+
+class Member(Implementation, Protocol):
+    """One of several implementations that can be driven together: what makes a lockstep of 26 releases fast.
+
+    After its fleet has performed an operation, a lockstep does not call ``perform`` of the member but asks it what came
+    of that operation.
+    """
+
+    @staticmethod
+    def fleet(members: list[Member]) -> Fleet:
+        """Those of one kind, to be driven as one."""
+
+    def answers(self, reply: bytes) -> bool:
+        """Whether it answered the last operation exactly so; ``reply`` is its fleet's ``packed``."""
+
+    def observation(self, operation: Operation) -> Observation:
+        """What came of the last operation, which was this one."""
+
+
+class Fleet(Protocol):
+    """Several implementations that perform an operation in one go."""
+
+    perform: Callable[[Operation], None]
+
+    def packed(self, operation: Operation, observation: Observation) -> bytes | None:
+        """The reply of a member that makes this observation; None if none could be made."""

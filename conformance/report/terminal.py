@@ -108,7 +108,7 @@ class TerminalWriter:
             table.add_column(heading, justify="right", no_wrap=True)
         for result in self._results:
             rate = result.steps / result.seconds if result.seconds else 0.0
-            exercised = len(result.verdicts) - result.count("not-run")
+            exercised = len(result.verdicts) - result.count("not-run") - result.count("unsupported")
             table.add_row(
                 result.release,
                 result.implementation,

@@ -1,26 +1,18 @@
-"""Kafka's own ``OffsetIndex``, ``TimeIndex`` and ``TransactionIndex`` of one release."""
+"""Kafka's own ``OffsetIndex``, ``TimeIndex`` and ``TransactionIndex`` of one release, and of many at once."""
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import driver_class
-from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
+from conformance.implementations.jvm.exceptions import KIND_OF
+from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
-from conformance.operations import (
-    ERROR_KINDS,
-    FILE_OPERATIONS,
-    KINDS,
-    SIGNATURES,
-    Observation,
-    Operation,
-    Outcome,
-    State,
-)
+from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.kafka.fetch import Progress
@@ -51,12 +43,29 @@ _CODES = {
     )
     for name in names
 }
-_BOOLEAN = frozenset({"resize", "delete"})
 _PADDING = tuple((0,) * (5 - count) for count in range(6))
-_HEAD = struct.Struct("=9q")
-_VALUES_AT = _HEAD.size
-_PAIR = struct.Struct("=2q")
 _REPLY_BYTES = 1 << 20
+
+
+class _Driving:
+    """Tells a driver, or several at once, to perform an operation."""
+
+    def __init__(self, driver: Any) -> None:
+        self._open = driver.open
+        self._rename = driver.rename
+        self._perform = driver.perform
+
+    def __call__(self, operation: Operation) -> None:
+        name, arguments = operation
+        code = _CODES.get(name)
+        if code is not None:
+            self._perform(code, *arguments, *_PADDING[len(arguments)])
+        elif name == "open":
+            self._open(KINDS.index(arguments[0]), *arguments[1:])
+        elif name == "rename":
+            self._rename(*arguments)
+        else:
+            raise ValueError(f"{name} is the harness's own")
 
 
 class JvmIndex:
@@ -80,22 +89,19 @@ class JvmIndex:
 
         kinds = jpype.JClass("java.util.HashMap")()
         for exception, kind in KIND_OF.items():
-            kinds.put(exception, jpype.JInt(ERROR_KINDS.index(kind) + 1))
+            kinds.put(exception, jpype.JInt(number_of(kind)))
         self._reply = bytearray(_REPLY_BYTES)
         driver = driver_class("IndexDriver")
-        self._driver = driver(release_loader(release, "index", progress), kinds, nio.convertToDirectBuffer(self._reply))
-        self._perform = self._driver.perform
-        self._directory = ""
-        self._transactional = False
+        self.driver = driver(release_loader(release, "index", progress), kinds, nio.convertToDirectBuffer(self._reply))
+        self._drive = _Driving(self.driver)
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
-        self._driver.abandon()
-        self._directory = f"{directory}/"
+        self.driver.begin(f"{directory}/")
 
     def end(self) -> None:
         """See the protocol."""
-        self._driver.abandon()
+        self.driver.abandon()
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""
@@ -103,53 +109,37 @@ class JvmIndex:
 
     def perform(self, operation: Operation) -> Observation:
         """See the protocol."""
-        name, arguments = operation
-        code = _CODES.get(name)
-        if code is not None:
-            self._perform(code, *arguments, *_PADDING[len(arguments)])
-        elif name == "open":
-            kind, path, base_offset, max_index_size, writable = arguments
-            self._transactional = kind == "transaction"
-            self._driver.open(KINDS.index(kind), self._directory + path, base_offset, max_index_size, writable)
-        elif name == "rename":
-            self._driver.rename(self._directory + arguments[0])
-        elif name in FILE_OPERATIONS:
-            raise ValueError(f"{name} is the harness's own")
-        return self._observation(name)
+        self._drive(operation)
+        return self.observation(operation)
 
-    def _observation(self, name: str) -> Observation:
-        error, count, entries, max_entries, full, length, last_count, last_0, last_1 = _HEAD.unpack_from(self._reply)
-        if last_count < 0:
-            state = None
-        else:
-            last = (last_0, last_1) if last_count == 2 else (last_0,) if last_count else ()
-            if self._transactional:
-                state = State(entries, None, None, None, last)
-            else:
-                state = State(entries, max_entries, full == 1, length, last)
-        if error:
-            return Observation(self._refusal(error), state)
-        return Observation(Outcome(None, self._value(name, count)), state)
+    @staticmethod
+    def fleet(members: Sequence[JvmIndex]) -> JvmIndexes:
+        """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Fleet`)."""
+        return JvmIndexes(members)
 
-    def _refusal(self, error: int) -> Outcome:
-        text = self._driver.text()
-        if error < 0:
-            raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
-        kind = ERROR_KINDS[error - 1]
-        return Outcome(kind, None, None if kind in SILENT or text is None else str(text).replace(self._directory, ""))
+    def answers(self, reply: bytes) -> bool:
+        """Whether the last operation was answered with this (see :func:`~.reply.packed`)."""
+        return self._reply[: len(reply)] == reply
 
-    def _value(self, name: str, count: int) -> Any:
-        if count < 0:
-            return None
-        if count == 2 and name not in ("collect_aborted", "all_aborted"):
-            return _PAIR.unpack_from(self._reply, _VALUES_AT)
-        values = struct.unpack_from(f"={count}q", self._reply, _VALUES_AT)
-        if name in _BOOLEAN:
-            return bool(values[0])
-        if name == "collect_aborted":
-            return _quadruples(values[1:]), bool(values[0])
-        return _quadruples(values)
+    def observation(self, operation: Operation) -> Observation:
+        """What came of the last operation, which was this one.
+
+        Raises:
+            ToolError: the classes threw what no error kind stands for.
+        """
+        try:
+            return unpacked(operation.name, self._reply)
+        except UnknownExceptionError as error:
+            raise ToolError(f"{self.name} threw what no error kind stands for: {error}") from None
 
 
-def _quadruples(values: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(values[i : i + 4] for i in range(0, len(values), 4))
+class JvmIndexes:
+    """The classes of many releases: one call to Java performs an operation on all of them."""
+
+    packed = staticmethod(packed)
+
+    def __init__(self, members: Sequence[JvmIndex]) -> None:
+        drivers = driver_class("IndexFleet")()
+        for member in members:
+            drivers.add(member.driver)
+        self.perform = _Driving(drivers)

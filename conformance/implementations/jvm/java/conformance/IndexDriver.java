@@ -13,10 +13,18 @@ public final class IndexDriver {
     private final Reply reply;
     private final IndexAdapter[] adapters = new IndexAdapter[3];
     private IndexAdapter current;
+    private String directory = "";
 
     public IndexDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
         this.loader = loader;
         this.reply = new Reply(buffer, kinds);
+    }
+
+    /** Works in a directory, whose name ends with a slash, from now on. */
+    public void begin(String directory) {
+        abandon();
+        this.directory = directory;
+        reply.inside(directory);
     }
 
     /** Lets go of what is open, as a killed process does. */
@@ -26,17 +34,12 @@ public final class IndexDriver {
         current = null;
     }
 
-    /** The text of the last refusal, or null. */
-    public String text() {
-        return reply.text();
-    }
-
     /** kind: 0 offset, 1 time, 2 transaction. */
     public void open(int kind, String path, long baseOffset, int maxIndexSize, boolean writable) {
         abandon();
         run(() -> {
             IndexAdapter adapter = adapter(kind);
-            adapter.open(new File(path), baseOffset, maxIndexSize, writable);
+            adapter.open(new File(directory + path), baseOffset, maxIndexSize, writable);
             current = adapter;
         });
     }
@@ -52,7 +55,7 @@ public final class IndexDriver {
     }
 
     public void rename(String path) {
-        run(() -> current.rename(new File(path)));
+        run(() -> current.rename(new File(directory + path)));
     }
 
     public void perform(int operation, long a, long b, long c, long d, long e) {

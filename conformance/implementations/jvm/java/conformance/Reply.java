@@ -2,35 +2,47 @@ package conformance;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * What came of an operation, written where Python reads it without another call: a row of native longs.
+ * What came of an operation, written where Python reads it without another call: a row of native longs, and the text.
  *
  * <pre>
  *   0 error kind (0: none, -1: an exception that no kind is known for)
- *   1 number of values, -1 for "nothing"      2 entries  3 max entries  4 full  5 length
- *   6 number of longs in `last`, -1 for "no index has been opened"      7, 8 last      9... values
+ *   1 number of values, -1 for "nothing"      2 entries  3 max entries, -1 if it knows none  4 full  5 length
+ *   6 number of longs in `last`, -1 for "no index has been opened"      7, 8 last
+ *   9 bytes of the refusal's text, -1 for none      10... values, or the text in UTF-8
  * </pre>
+ *
+ * What is not used is zero, so that two replies are the same if their bytes are.
  */
 final class Reply {
-    private static final int VALUES = 9;
+    private static final int VALUES = 10;
+    /** Added to the number of a kind whose text is Java's or the operating system's, and is not told. */
+    private static final int SILENT = 1 << 8;
 
     private final ByteBuffer buffer;
     private final Map<String, Integer> kinds;
     private int values;
-    private String text;
+    private String directory = "";
 
     Reply(ByteBuffer buffer, Map<String, Integer> kinds) {
         this.buffer = buffer.order(ByteOrder.nativeOrder());
         this.kinds = kinds;
     }
 
+    /** Texts tell no directory: it is left out of every path that begins with it. */
+    void inside(String directory) {
+        this.directory = directory;
+    }
+
     void begin() {
         values = -1;
-        text = null;
-        set(0, 0);
-        noState();
+        for (int slot = 0; slot < VALUES; slot++)
+            set(slot, 0);
+        set(6, -1);
+        set(9, -1);
     }
 
     private void set(int slot, long value) {
@@ -49,20 +61,24 @@ final class Reply {
 
     void refused(Throwable thrown) {
         values = -1;
-        text = thrown.getMessage();
         for (Class<?> type = thrown.getClass(); type != null; type = type.getSuperclass()) {
             Integer kind = kinds.get(type.getName());
             if (kind != null) {
-                set(0, kind);
+                set(0, kind % SILENT);
+                tell(kind < SILENT ? thrown.getMessage() : null);
                 return;
             }
         }
         set(0, -1);
-        text = thrown.toString();
+        tell(thrown.toString());
     }
 
-    void noState() {
-        set(6, -1);
+    private void tell(String text) {
+        if (text == null)
+            return;
+        byte[] bytes = text.replace(directory, "").getBytes(StandardCharsets.UTF_8);
+        set(9, bytes.length);
+        buffer.put(VALUES * Long.BYTES, bytes);
     }
 
     void state(long entries, long maxEntries, boolean full, long length, long... last) {
@@ -77,9 +93,5 @@ final class Reply {
 
     void end() {
         set(1, values);
-    }
-
-    String text() {
-        return text;
     }
 }

@@ -89,8 +89,8 @@ final class TransactionIndexAdapter extends IndexAdapter {
         long entries = open == null ? 0 : open.position() / RECORD_BYTES;
         Object last = Options.get(lastOffset.get(index));
         if (last == null)
-            reply.state(entries, 0, false, 0);
+            reply.state(entries, -1, false, 0);
         else
-            reply.state(entries, 0, false, 0, (Long) last);
+            reply.state(entries, -1, false, 0, (Long) last);
     }
 }

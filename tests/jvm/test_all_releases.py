@@ -1,0 +1,25 @@
+"""All locked releases in one JVM: every step is held against every release at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.campaign import Plan, run
+from conformance.events import Diverged, Result
+from conformance.kafka.releases import RELEASES
+from conformance.profiles import PROFILES
+from conformance.report.divergence import describe
+
+pytestmark = pytest.mark.jvm
+
+
+def test_every_release_conforms_to_its_own_rules(tmp_path):
+    events = []
+    machines = ("offset", "time", "transaction")
+    plan = Plan(RELEASES, ("jvm",), machines, PROFILES["dev"], tmp_path, seed=1, max_examples=10)
+    conforms = run(plan, events.append)
+    assert conforms, "\n".join(describe(event) for event in events if isinstance(event, Diverged))
+    results = [event for event in events if isinstance(event, Result)]
+    assert [(result.machine, result.release) for result in results] == [(m, r) for m in machines for r in RELEASES]
+    assert all(result.steps > 200 for result in results)
+    assert all(result.count("conforms") > 10 for result in results)

@@ -1,0 +1,86 @@
+"""One stream of events, and what the NDJSON writer makes of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conformance.errors import ToolError
+from conformance.events import Diverged, Event, Measured, Progressed, Replayed, Result, RunFinished, RunStarted
+from conformance.report.ndjson import NAME, NdjsonWriter
+
+STARTED = RunStarted(
+    ("3.9.2", "4.4.0"), ("jvm",), ("offset",), "ci", "observed", 7, {"kidx": "1"}, "2025-01-01T00:00:00"
+)
+VERDICTS = {"OI-1": "conforms", "OI-2": "not-run", "OI-3": "conforms", "OI-4a": "unsupported", "OI-5": "diverges"}
+RESULT = Result("offset", "jvm", "3.9.2", 10, 200, 1.5, 1, {"OI-1": 3, "OI-2": 0}, VERDICTS)
+FAILURE = {"step": 0, "party": "jvm 3.9.2", "release": "3.9.2", "against": "kidx", "aspects": ["state"]}
+DIVERGED = Diverged(
+    "offset", FAILURE, (("OI-1", "MUST", "It holds."),), ("close()",), "traces/t.json", "conformance replay t"
+)
+EVENTS = [
+    STARTED,
+    Replayed("offset", ("1b0d2d4362f6",), ()),
+    Progressed("offset", 10, 200, 0.5),
+    DIVERGED,
+    RESULT,
+    Measured("mutants", "off by one", True, {"examples to kill": 12}),
+    RunFinished("diverges", 200, 1.5),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_an_object_with_the_name_of_its_class(event):
+    document = json.loads(json.dumps(event.to_json()))
+    assert document["event"] == type(event).__name__
+    assert set(document) - {"event"} == set(vars(event))
+
+
+def test_every_event_is_covered_here():
+    assert {type(event) for event in EVENTS} == set(Event.__subclasses__())
+
+
+def test_a_header_says_what_it_is_the_header_of():
+    document = STARTED.to_json()
+    assert (document["format"], document["version"]) == ("kidx-events", 1)
+
+
+def test_verdicts_are_counted():
+    counts = {verdict: RESULT.count(verdict) for verdict in ("conforms", "diverges", "unsupported", "not-run")}
+    assert counts == {"conforms": 2, "diverges": 1, "unsupported": 1, "not-run": 1}
+    assert RESULT.count("expected-divergence") == 0
+
+
+def test_a_line_is_written_as_soon_as_the_event_happens(tmp_path):
+    with NdjsonWriter(tmp_path / "new" / "report") as writer:
+        for number, event in enumerate(EVENTS, start=1):
+            writer(event)
+            lines = (tmp_path / "new" / "report" / NAME).read_text("utf-8").splitlines()
+            assert len(lines) == number
+            assert json.loads(lines[-1])["event"] == type(event).__name__
+    assert [json.loads(line)["event"] for line in lines][-1] == "RunFinished"
+
+
+def test_a_report_replaces_the_one_before(tmp_path):
+    for _ in range(2):
+        with NdjsonWriter(tmp_path) as writer:
+            writer(STARTED)
+    assert len((tmp_path / NAME).read_text("utf-8").splitlines()) == 1
+
+
+def test_a_report_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ToolError, match=r"^the report .* cannot be written: "):
+        NdjsonWriter(tmp_path / "file")
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    if not (full := tmp_path.joinpath("/dev/full")).exists():
+        pytest.skip("no /dev/full here")
+    (tmp_path / NAME).symlink_to(full)
+    with (
+        pytest.raises(ToolError, match=r"cannot be written: No space left on device$"),
+        NdjsonWriter(tmp_path) as writer,
+    ):
+        writer(STARTED)

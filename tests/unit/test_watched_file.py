@@ -1,0 +1,143 @@
+"""The bytes on disk after every step: whatever happened to the file since the last look."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.operations import FILE_OPERATIONS, SIGNATURES
+from conformance.watched_file import WatchedFile, damage
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "0.index"
+
+
+@pytest.fixture
+def watched(path):
+    file = WatchedFile()
+    file.watch(str(path))
+    yield file
+    file.release()
+
+
+def test_no_file_is_nothing_and_an_empty_one_is_not(watched, path):
+    assert watched.read() is None
+    path.touch()
+    assert watched.read() == b""
+    assert watched.read() == b""
+
+
+def test_a_change_is_seen(watched, path):
+    path.write_bytes(b"1234")
+    assert watched.read() == b"1234"
+    with path.open("r+b") as file:
+        file.write(b"56")
+    assert watched.read() == b"5634"
+    os.truncate(path, 1)
+    assert watched.read() == b"5"
+    os.truncate(path, 3)
+    assert watched.read() == b"5\0\0"
+
+
+def test_a_deleted_file_is_gone_and_a_new_one_of_that_name_is_seen(watched, path):
+    path.write_bytes(b"old")
+    assert watched.read() == b"old"
+    path.unlink()
+    assert watched.read() is None
+    path.write_bytes(b"new")
+    assert watched.read() == b"new"
+
+
+def test_a_file_that_replaces_another_one_is_seen(watched, path):
+    path.write_bytes(b"old")
+    assert watched.read() == b"old"
+    other = path.with_suffix(".swap")
+    other.write_bytes(b"new")
+    other.replace(path)
+    assert watched.read() == b"new"
+
+
+def test_another_path_is_looked_at_from_then_on(watched, path):
+    path.write_bytes(b"old")
+    assert watched.read() == b"old"
+    moved = path.with_suffix(".deleted")
+    path.rename(moved)
+    watched.watch(str(moved))
+    assert watched.read() == b"old"
+    watched.watch(str(path))
+    assert watched.read() is None
+
+
+def test_a_released_file_is_opened_again(watched, path):
+    path.write_bytes(b"1")
+    assert watched.read() == b"1"
+    watched.release()
+    watched.release()
+    path.write_bytes(b"2")
+    assert watched.read() == b"2"
+
+
+def test_nothing_to_watch_is_no_file():
+    assert WatchedFile().read() is None
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "after"),
+    [
+        ("flip_bit", (0, 0), b"1" + b"1234567"),
+        ("flip_bit", (8, 0), b"1" + b"1234567"),
+        ("flip_bit", (-1, 7), b"0123456" + bytes([ord("7") ^ 0x80])),
+        ("cut_file", (3,), b"012"),
+        ("cut_file", (100,), b"01234567"),
+        ("cut_file", (0,), b""),
+        ("pad_file", (2, 0xFF), b"01234567\xff\xff"),
+        ("zero_range", (2, 4), b"01\0\x004567"),
+        ("zero_range", (4, 2), b"01\0\x004567"),
+        ("zero_range", (0, 8), bytes(8)),
+        ("swap_ranges", (0, 1, 4), b"45670123"),
+        ("swap_ranges", (0, -1, 2), b"67234501"),
+        ("swap_ranges", (0, 1, 3), b"34501267"),
+        ("swap_ranges", (0, 1, 5), b"01234567"),
+        ("swap_ranges", (3, 3, 2), b"01234567"),
+    ],
+)
+def test_damage(path, name, arguments, after):
+    path.write_bytes(b"01234567")
+    damage(path, name, arguments)
+    assert path.read_bytes() == after
+
+
+def test_a_file_is_removed(path):
+    path.touch()
+    damage(path, "remove_file", ())
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", sorted(FILE_OPERATIONS))
+def test_a_missing_file_stays_missing_and_an_empty_one_is_no_error(path, name):
+    arguments = tuple(1 for _ in SIGNATURES[name])
+    damage(path, name, arguments)
+    assert not path.exists()
+    path.touch()
+    damage(path, name, arguments)
+    assert path.exists() == (name != "remove_file")
+
+
+@given(
+    content=st.binary(max_size=40), first=st.integers(-50, 50), second=st.integers(-50, 50), width=st.integers(1, 12)
+)
+def test_exchanged_entries_are_still_the_same_bytes(tmp_path_factory, content, first, second, width):
+    path = tmp_path_factory.getbasetemp() / "swapped"
+    path.write_bytes(content)
+    damage(path, "swap_ranges", (first, second, width))
+    assert sorted(path.read_bytes()) == sorted(content)
+    damage(path, "swap_ranges", (first, second, width))
+    assert path.read_bytes() == content
