@@ -72,7 +72,7 @@ def fingerprint() -> str:
     """A hash of everything that goes into the wheel."""
     digest = hashlib.sha256(sys.version.encode())
     sources = [ROOT / "pyproject.toml"]
-    for package in ("kidx", "conformance"):
+    for package in ("kidx", "conformance", "docker"):
         sources += sorted(path for path in (ROOT / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     for path in sources:
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")

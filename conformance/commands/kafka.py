@@ -1,9 +1,10 @@
-"""``conformance kafka list | fetch | java``: what is locked, cached and found."""
+"""``conformance kafka list | fetch | image | java``: what is locked, cached, packed and found."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from rich.table import Table
 from conformance.commands.options import JsonOption, chosen_releases
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.commands import fetch_release, list_releases, show_java
+from conformance.kafka.image import BASE, assemble, build, image_name
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import GROUPS
 
@@ -55,6 +57,33 @@ def fetch_command(
         said = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
         document = {"release": name, "jars": [str(jar) for jar in fetched.jars], "new": fetched.new_jars}
         typer.echo(json.dumps(document) if as_json else f"{said} {fetched.directory}")
+
+
+@app.command("image")
+def image_command(
+    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="Whose brokers to pack.")],
+    base: Annotated[str, typer.Option(metavar="IMAGE", help="What to build on: bash and a Java.")] = BASE,
+    context: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the build context here, and build nothing.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build a container image of a release's broker, from the locked jars.
+
+    Example: `conformance kafka image 4.3.1`
+    """
+    releases = chosen_releases([release])
+    if context is not None and len(releases) > 1:
+        raise ToolError("--context takes one release")
+    for name in releases:
+        with show_progress(f"Kafka {name}") as progress:
+            if context is not None:
+                assemble(name, context, progress=progress)
+            else:
+                build(name, base=base, progress=progress)
+        place = image_name(name) if context is None else str(context)
+        document = {"release": name, "base": base, "image" if context is None else "context": place}
+        typer.echo(json.dumps(document) if as_json else f"{name}: {place}")
 
 
 @app.command("java")

@@ -42,6 +42,9 @@ _CLEAN_MARK = ".kafka_cleanshutdown"
 
 Backend = Literal["local", "container"]
 
+# In the words of Java, and of Docker engines.
+_PORT_TAKEN = ("Address already in use", "address already in use", "port is already allocated")
+
 _open: weakref.WeakSet[Broker] = weakref.WeakSet()
 
 
@@ -87,8 +90,6 @@ class Broker(ABC):
     """
 
     backend: ClassVar[Backend]
-    listen: ClassVar[str] = HOST
-    """The address it listens on; clients find it on the loopback address in any case."""
     node_id = 1
 
     def __init__(
@@ -321,7 +322,7 @@ class Broker(ABC):
 
 def port_was_taken(error: BrokerError) -> bool:
     """Tell whether a broker could not start because somebody else listens on its port."""
-    return "Address already in use" in error.tail
+    return any(said in f"{error}\n{error.tail}" for said in _PORT_TAKEN)
 
 
 def _serves(node: Node) -> bool:

@@ -11,7 +11,7 @@ from conformance.kafka.releases import load_release
 from kidx.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from conformance.kafka.fetch import Step
@@ -30,14 +30,19 @@ class JavaCommand:
         configuration.write_text(text, "utf-8")
         # In an @-file: a class path of fifty jars makes a command line that nobody can read.
         arguments = directory / "java.args"
-        lines = [*JVM_OPTIONS, option, "-cp", os.pathsep.join(str(jar) for jar in jars)]
-        arguments.write_text("".join(f'"{_escaped(line)}"\n' for line in lines), "utf-8")
+        arguments.write_text(java_arguments(jars, option), "utf-8")
         self._java = find_java().executable
         self._arguments = arguments
 
     def __call__(self, main_class: str, *arguments: str | Path) -> list[str]:
         """Return the command line."""
         return [str(self._java), f"@{self._arguments}", main_class, *(str(argument) for argument in arguments)]
+
+
+def java_arguments(jars: Iterable[Path], logging_option: str) -> str:
+    """Return the content of an @-file: the options of a broker's JVM and its class path."""
+    lines = [*JVM_OPTIONS, logging_option, "-cp", os.pathsep.join(str(jar) for jar in jars)]
+    return "".join(f'"{_escaped(line)}"\n' for line in lines)
 
 
 def _escaped(argument: str) -> str:
