@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink, Verdict
+    from conformance.kafka.broker.backend import Choice
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence, Lockstep
     from conformance.profiles import Profile
@@ -63,6 +64,7 @@ class Plan:
         max_time: seconds for the whole run; None for no limit.
         level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict.
         traces: where shrunk traces are written.
+        broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
     """
 
     releases: tuple[str, ...]
@@ -74,6 +76,7 @@ class Plan:
     max_examples: int | None = None
     max_time: float | None = None
     level: Literal["must", "observed"] = "observed"
+    broker: Choice = "auto"
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -122,7 +125,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
     if "broker" in plan.implementations:
         from conformance.broker_run import run_brokers  # noqa: PLC0415 -- part of an extra
 
-        of_brokers = run_brokers(plan.releases, seed, sink, progress)
+        of_brokers = run_brokers(plan.releases, seed, sink, progress, plan.broker)
         conforms = conforms and not any(result.divergences for result in of_brokers)
         results += of_brokers
     _refuse_stale_expectations(ledger, results)

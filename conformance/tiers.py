@@ -30,6 +30,17 @@ def _java() -> str:
     return ""
 
 
+def _engine() -> str:
+    from conformance.errors import ToolError  # noqa: PLC0415 -- as above
+    from conformance.kafka.image import BASE, require  # noqa: PLC0415
+
+    try:
+        require(BASE, "docker/build-base.sh makes it")
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
 @dataclass(frozen=True)
 class Tier:
     """One thing that tests may need.
@@ -48,6 +59,7 @@ class Tier:
 TIERS: Final[dict[str, Tier]] = {
     "jvm": Tier("needs Java and Kafka's jars (fetched on first use)", ("jpype", "jgo"), (_java,)),
     "broker": Tier("starts a real broker", ("jpype", "jgo", "kafka"), (_java,)),
+    "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
 }
 """Every tier by name; a conftest adds its own before pytest is configured."""

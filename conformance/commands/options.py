@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,19 @@ ReleaseOption = Annotated[
 ImplementationOption = Annotated[
     list[str] | None,
     typer.Option("-i", "--implementation", metavar="IMPL", help="jvm, broker, exec:COMMAND or python:MODULE:FACTORY."),
+]
+
+
+class BrokerChoice(StrEnum):
+    """Where a broker runs."""
+
+    auto = "auto"
+    container = "container"
+    local = "local"
+
+
+BrokerOption = Annotated[
+    BrokerChoice, typer.Option("--broker", help="auto: in a container where an engine has the image, else local.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.")]

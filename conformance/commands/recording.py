@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from conformance.commands.options import JsonOption, QuietOption
+from conformance.commands.options import BrokerChoice, BrokerOption, JsonOption, QuietOption
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
 from conformance.recording import CHECKS, Corpus, judge, record
@@ -20,6 +20,7 @@ def record_command(
     kafka: Annotated[str, typer.Option("--kafka", metavar="RELEASE", help="Whose broker to start.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one with a corpus to replace.")],
     seed: Annotated[int, typer.Option(help="What is produced; the same seed produces the same.")] = 0,
+    broker: BrokerOption = BrokerChoice.auto,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -37,7 +38,7 @@ def record_command(
             typer.echo(line)
 
     with show_progress(f"Kafka {release}") as progress:
-        corpus = record(release, out, seed=seed, progress=progress, tell=tell)
+        corpus = record(release, out, seed=seed, broker=broker.value, progress=progress, tell=tell)
     findings = [finding for check in CHECKS.values() for finding in check(corpus)]
     verdicts = list(judge(corpus))
     if as_json:

@@ -12,6 +12,8 @@ import typer
 
 from conformance.campaign import Plan, run
 from conformance.commands.options import (
+    BrokerChoice,
+    BrokerOption,
     ImplementationOption,
     JsonOption,
     QuietOption,
@@ -24,6 +26,7 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.implementations.spec import parse_spec
+from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
 from conformance.profiles import PROFILES
 from conformance.report.ndjson import NdjsonWriter
@@ -51,6 +54,7 @@ def run_command(
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
     require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
+    broker: BrokerOption = BrokerChoice.auto,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -67,8 +71,12 @@ def run_command(
     _check_required(require, implementations)
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
+    releases = chosen_releases(kafka)
+    if "broker" in implementations:
+        for release in releases:
+            choose(release, broker.value)  # as does an engine that is missing, or an image
     plan = Plan(
-        chosen_releases(kafka),
+        releases,
         implementations,
         chosen_machines(machine),
         PROFILES[profile.value],
@@ -77,6 +85,7 @@ def run_command(
         max_examples,
         max_time,
         level.value,  # type: ignore[arg-type]
+        broker.value,
     )
     events: list[Event] = []
     with ExitStack() as stack:

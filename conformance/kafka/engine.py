@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
@@ -33,11 +35,21 @@ def connect() -> DockerClient:
     except ImportError as error:
         raise NoEngineError("containers need testcontainers: pip install 'kidx[broker]'") from error
     try:
+        _knock(docker.utils.parse_host(os.environ.get("DOCKER_HOST")))
         client = docker.from_env(timeout=_ANSWER_LIMIT)
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise NoEngineError(f"no Docker engine answers ({_reason(error)}): start one, or use --broker local") from error
     return client
+
+
+def _knock(address: str) -> None:
+    """Connect to an engine on this machine, and hang up: docker's own client leaves a socket behind that cannot."""
+    kind, _, path = address.partition("://")
+    if kind == "http+unix":
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_ANSWER_LIMIT)
+            connection.connect(path)
 
 
 def _reason(error: BaseException) -> str:

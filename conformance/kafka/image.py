@@ -139,14 +139,24 @@ def require_image(release: str) -> str:
         NoEngineError: no engine answers.
         NoImageError: it has no such image.
     """
-    client = connect()
     name = image_name(release)
+    require(name, f"conformance kafka image {release} builds it")
+    return name
+
+
+def require(name: str, remedy: str) -> None:
+    """Make sure that the engine has an image.
+
+    Raises:
+        NoEngineError: no engine answers.
+        NoImageError: it has no such image; ``remedy`` says where one comes from.
+    """
+    client = connect()
     try:
         if not _has(client, name):
-            raise NoImageError(f"the engine has no image {name}: conformance kafka image {release} builds it")
+            raise NoImageError(f"the engine has no image {name}: {remedy}")
     finally:
         client.close()
-    return name
 
 
 def _has(client: Any, name: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.broker.local import LocalBroker
+from conformance.kafka.broker import new_broker
 from conformance.recording.client import Client, Producer
 from conformance.recording.corpus import CORPUS_FILE, RUNNING, Answer, Call, Corpus, Kind, Partition, sha256_of
 from conformance.recording.plan import Append, EndTransaction, Topic, setting, topics
@@ -21,7 +21,7 @@ from kidx.records import build_batch, file_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.kafka.broker.broker import Broker
+    from conformance.kafka.broker import Broker, Choice
     from conformance.kafka.fetch import Step as FetchStep
     from conformance.recording.corpus import Isolation
     from kidx.records import RecordBatch
@@ -36,6 +36,7 @@ def record(
     out: str | Path,
     *,
     seed: int = 0,
+    broker: Choice = "auto",
     progress: Callable[[FetchStep], None] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
@@ -45,6 +46,7 @@ def record(
         release: a locked one.
         out: a new or empty directory, or one with a corpus, which is replaced when the new one is complete.
         seed: for what is produced.
+        broker: in a container or as a local process.
         progress: told how far the fetching of jars is.
         tell: told what is being done, a line at a time.
 
@@ -59,18 +61,18 @@ def record(
     with tempfile.TemporaryDirectory(prefix=".recording-", dir=target.parent) as scratch:
         directory = Path(scratch) / target.name
         directory.mkdir()
-        with LocalBroker(release, config=config, mode=mode, progress=progress) as broker:
-            tell(f"{release}: {broker.mode} broker ready after {broker.ready_seconds:.1f} s")
-            recorder = _Recorder(broker, directory, tell)
+        with new_broker(release, broker, config=config, mode=mode, progress=progress) as started:
+            tell(f"{release}: {started.backend} {started.mode} broker ready after {started.ready_seconds:.1f} s")
+            recorder = _Recorder(started, directory, tell)
             partitions = recorder.run(plan)
             corpus = Corpus(
                 target,
-                broker.release,
+                started.release,
                 mode,
                 config,
                 seed,
                 version("kidx"),
-                f"conformance record --kafka {broker.release} --out {_as_given(out)} --seed {seed}",
+                f"conformance record --kafka {started.release} --out {_as_given(out)} --seed {seed}",
                 recorder.version,
                 tuple(partitions),
             )

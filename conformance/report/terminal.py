@@ -109,9 +109,10 @@ class TerminalWriter:
         for result in self._results:
             rate = result.steps / result.seconds if result.seconds else 0.0
             exercised = len(result.verdicts) - result.count("not-run") - result.count("unsupported")
+            backend = result.details.get("backend")
             table.add_row(
                 result.release,
-                result.implementation,
+                f"{result.implementation} ({backend})" if backend else result.implementation,
                 result.machine,
                 str(result.examples),
                 str(result.steps),

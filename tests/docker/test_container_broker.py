@@ -1,0 +1,199 @@
+"""Brokers in containers, for real: images are built, brokers started and asked, their files compared, and they die."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from conformance import cli
+from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
+from conformance.kafka.broker.client import Client
+from conformance.kafka.broker.container import ContainerBroker
+from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.broker.ports import HOST, free_ports
+from conformance.kafka.broker.scenario import run_scenario
+from conformance.kafka.broker.wire import ask_metadata
+from conformance.kafka.engine import connect
+from conformance.kafka.image import USER_ID, build, image_name
+
+pytestmark = pytest.mark.docker
+
+KRAFT = "4.3.1"
+ZOOKEEPER = "2.4.1"
+both = pytest.mark.parametrize("release", [KRAFT, ZOOKEEPER])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def images():
+    return {release: build(release) for release in (KRAFT, ZOOKEEPER)}
+
+
+@pytest.fixture
+def engine():
+    client = connect()
+    yield client
+    client.close()
+
+
+def containers_of(engine, directory):
+    """All containers, ended ones too, that have a directory of ours mounted."""
+    return [
+        each
+        for each in engine.containers.list(all=True, filters={"label": "io.kidx=broker"}, ignore_removed=True)
+        if any(str(directory) in mount["Source"] for mount in each.attrs["Mounts"])
+    ]
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["conformance", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+@both
+def test_the_answers_of_a_broker_are_found_through_its_index_files(release, engine, tmp_path):
+    with ContainerBroker(release, base=tmp_path) as broker:
+        (running,) = containers_of(engine, broker.directory)
+        assert running.attrs["Config"]["Labels"]["io.kidx.release"] == release
+        assert running.attrs["Config"]["User"].split(":")[0] not in ("", "0", "root")
+        result = run_scenario(broker)
+        assert result.ok, "\n".join(map(str, result.mismatches))
+        assert result.segments > 10
+        assert result.answers > 1000
+        assert {path.stat().st_uid for path in broker.log_dir.rglob("*")} == {os.getuid() or USER_ID}
+    assert not broker.directory.exists()
+    assert not containers_of(engine, tmp_path)
+
+
+@both
+def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, engine, tmp_path):
+    with ContainerBroker(release, base=tmp_path) as broker:
+        bootstrap = broker.bootstrap
+        with Client(bootstrap) as client:
+            client.create_topic("t", 1, {})
+        broker.kill()
+        assert not broker.running
+        assert not containers_of(engine, tmp_path)
+        assert (broker.log_dir / "t-0").is_dir()
+        assert not (broker.log_dir / ".kafka_cleanshutdown").exists()
+        broker.start()
+        assert broker.bootstrap == bootstrap
+        with Client(bootstrap) as client:
+            assert client.list_offsets("t", 1, -1)[0].offset == 0
+
+
+def test_a_broker_that_dies_is_an_error_that_names_its_log_and_its_directory_is_kept(engine, tmp_path):
+    broker = ContainerBroker(KRAFT, base=tmp_path)
+
+    def live_and_die():
+        with broker:
+            (running,) = containers_of(engine, broker.directory)
+            running.kill()
+            deadline = Deadline(10)
+            while broker.running:
+                assert deadline.pause()
+            broker.check()
+
+    with pytest.raises(BrokerError, match="died with status 137") as caught:
+        live_and_die()
+    assert caught.value.log == broker.directory / "broker.log"
+    assert "Kafka Server started" in caught.value.log.read_text("utf-8")
+    assert not containers_of(engine, tmp_path)
+
+
+def test_a_broker_that_cannot_start_says_why(engine, tmp_path):
+    with (
+        pytest.raises(BrokerError, match="small") as caught,
+        ContainerBroker(ZOOKEEPER, config={"log.segment.bytes": "small"}, base=tmp_path),
+    ):
+        pytest.fail("it started")
+    assert "\n" not in str(caught.value)
+    assert not containers_of(engine, tmp_path)
+
+
+def test_a_taken_port_is_replaced_by_another_and_two_brokers_do_not_meet(tmp_path, monkeypatch):
+    calls = []
+
+    def first_the_taken_one(count):
+        calls.append(count)
+        return [taken.getsockname()[1]] if len(calls) == 1 else free_ports(count)
+
+    monkeypatch.setattr(container, "free_ports", first_the_taken_one)
+    with (
+        socket.create_server((HOST, 0)) as taken,
+        ContainerBroker(KRAFT, base=tmp_path) as one,
+        LocalBroker(KRAFT, base=tmp_path) as other,
+    ):
+        assert len(calls) == 2
+        assert one.port != taken.getsockname()[1]
+        assert ask_metadata(one.port).cluster_id != ask_metadata(other.port).cluster_id
+
+
+def test_a_container_does_not_outlive_a_killed_harness(engine, tmp_path):
+    script = (
+        "import sys\n"
+        "from conformance.kafka.broker.container import ContainerBroker\n"
+        f"broker = ContainerBroker({ZOOKEEPER!r}, base={str(tmp_path)!r})\n"
+        "broker.start()\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as harness:
+        assert harness.stdout.readline() == b"ready\n"
+        (running,) = containers_of(engine, tmp_path)
+        harness.kill()
+    deadline = Deadline(10)
+    while running.status == "running":
+        assert deadline.pause()
+        running.reload()
+    running.remove()
+
+
+def test_the_image_is_healthy_when_its_broker_answers(engine):
+    (port,) = free_ports(1)
+    published = {"9092/tcp": (HOST, port)}
+    environment = {"KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://{HOST}:{port}", "KAFKA_NUM_PARTITIONS": "7"}
+    running = engine.containers.run(image_name(KRAFT), detach=True, ports=published, environment=environment)
+    try:
+        deadline = Deadline(60)
+        while running.attrs["State"].get("Health", {}).get("Status") != "healthy":
+            assert deadline.pause(), running.logs().decode()
+            running.reload()
+            assert running.status == "running", running.logs().decode()
+        assert ask_metadata(port).brokers == {1: port}
+        assert b"num.partitions = 7" in running.logs()
+        running.stop(timeout=30)
+        assert running.wait()["StatusCode"] == 143
+        assert b"Shutdown broker because a log directory" not in running.logs()
+    finally:
+        running.remove(force=True, v=True)
+
+
+def test_a_run_says_where_the_broker_ran(monkeypatch, capsys):
+    assert run(monkeypatch, "run", "-i", "broker", "--kafka", KRAFT, "--broker", "container") == 0
+    assert "broker (container)" in capsys.readouterr().out
+
+
+def test_an_engine_without_the_image_is_one_line_or_a_local_process(monkeypatch, capsys):
+    monkeypatch.setattr("conformance.kafka.image.REPOSITORY", "kidx/no-such-image")
+    assert run(monkeypatch, "run", "-i", "broker", "--kafka", KRAFT, "--broker", "container") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert f"conformance kafka image {KRAFT}" in printed.err
+    assert isinstance(new_broker(KRAFT), LocalBroker)
+
+
+def test_a_base_image_that_is_missing_is_one_line(monkeypatch, capsys):
+    assert run(monkeypatch, "kafka", "image", KRAFT, "--base", "kidx/no-such-base") == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert "docker/build-base.sh" in printed.err
