@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kidx.command_line import run_app
-from kidx.commands import dump, lookup, rebuild
+from kidx.commands import dump, lookup, rebuild, verify
 
 app = typer.Typer(
     name="kidx",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("dump")(dump.dump_command)
 app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
+app.command("verify")(verify.verify_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -111,10 +111,11 @@ class Partition:
 
 @dataclass(slots=True)
 class Problem:
-    """A path that could not be looked at, and why."""
+    """A path that could not be looked at, and why; ``clause``: what it is needed for."""
 
     path: Path
     message: str
+    clause: str = "SEG-35"
 
 
 @dataclass(slots=True)
@@ -261,7 +262,7 @@ def _look_into(directory: Path, found: Found, seen: set[Path], depth: int) -> No
 def _log_directory(directory: Path, found: Found) -> _LogDirectory:
     """What the checkpoints of a log directory say; unreadable ones are problems."""
     offsets: list[dict[tuple[str, int], int]] = []
-    for name in (START_OFFSETS, RECOVERY_POINTS):
+    for name, clause in ((START_OFFSETS, "LG-12"), (RECOVERY_POINTS, "LG-16")):
         path = directory / name
         try:
             offsets.append(read_offset_checkpoint(path))
@@ -269,7 +270,7 @@ def _log_directory(directory: Path, found: Found) -> _LogDirectory:
             offsets.append({})
         except (OSError, UnicodeDecodeError) as error:
             offsets.append({})
-            problem = Problem(path, getattr(error, "strerror", None) or str(error))
+            problem = Problem(path, getattr(error, "strerror", None) or str(error), clause)
             if problem not in found.problems:
                 found.problems.append(problem)
     return _LogDirectory((directory / CLEAN_SHUTDOWN).exists(), *offsets)

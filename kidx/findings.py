@@ -174,6 +174,17 @@ def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) ->
         raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Whether :func:`write_findings` knows the suffix, and has what it needs for it.
+
+    Raises:
+        ToolError: it does not.
+    """
+    _check_suffix(Path(path))
+    if Path(path).suffix == ".parquet":
+        _pyarrow()
+
+
 def ndjson_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Each finding as one line of JSON."""
     for finding in findings:

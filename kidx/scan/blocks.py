@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,15 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.records.legacy import LegacyRecordBatch
+from kidx.scan.compiled import COMPILED
 from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, Array, old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
 """Bytes read at once; a larger batch makes the buffer grow."""
 
 _ROWS: Final = 1 << 15
+
+_COMPILED_FROM: Final = 32 << 20
 
 
 def open_read_only(path: str | os.PathLike[str]) -> int:
@@ -52,6 +56,11 @@ def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
         os.close(descriptor)
 
 
+def worth_compiling(size: int) -> bool:
+    """Whether the compiled kernel is faster for so many bytes: loading numba takes a second, the first time."""
+    return COMPILED and (size >= _COMPILED_FROM or "kidx.scan.kernels" in sys.modules)
+
+
 @dataclass(slots=True)
 class LogTail:
     """How a log ends.
@@ -77,7 +86,7 @@ class LogBlocks:
         path: a ``.log`` file.
         end: byte position not to read past; the size of the file by default.
         checked: whether to compute checksums.
-        compiled: by the compiled or the plain kernel; what the process has by default.
+        compiled: by the compiled kernel or the plain one; see :func:`worth_compiling`.
 
     Attributes:
         tail: how the log ends; final once the iteration is over.
@@ -96,9 +105,10 @@ class LogBlocks:
         compiled: bool | None = None,
     ) -> None:
         self.path = Path(path)
-        self._checked, self._compiled = checked, compiled
+        self._checked = checked
         self._descriptor = open_read_only(path)
         size = os.fstat(self._descriptor).st_size
+        self._compiled = worth_compiling(size) if compiled is None else compiled
         self.tail = LogTail(file_size=size if end is None else min(end, size))
         self.bytes_read = 0
         self._buffer = np.empty(min(BLOCK_BYTES, max(self.tail.file_size, 1)), np.uint8)

@@ -23,8 +23,8 @@ from kidx.records.layout import (
     RECORD_BATCH,
     RECORD_BATCH_OVERHEAD,
 )
-from kidx.scan.checksum import CASTAGNOLI, IEEE, call_crc32c, crc32c_address, crc_tables, table_crc
-from kidx.scan.compiled import COMPILED, kernel
+from kidx.scan.compiled import COMPILED
+from kidx.scan.markers import control_type
 
 Array = np.ndarray[Any, Any]
 
@@ -69,161 +69,6 @@ class Walked(NamedTuple):
     rows: int
     stopped: int
     reason: int
-
-
-@kernel
-def _integer(buffer: Any, position: int, size: int) -> Any:
-    """A signed big-endian number; compiled, the loop becomes one load."""
-    value = np.int64(buffer[position])
-    if value > 127:
-        value -= 256
-    for index in range(1, size):
-        value = (value << 8) | np.int64(buffer[position + index])
-    return value
-
-
-@kernel
-def _varint(buffer: Any, position: int, end: int) -> tuple[Any, int]:
-    """A zigzag varint of at most 32 bits and the position behind it, which is -1 if there is none."""
-    value = np.int64(0)
-    for index in range(5):
-        if position + index >= end:
-            return 0, -1
-        byte = np.int64(buffer[position + index])
-        value |= (byte & 0x7F) << (7 * index)
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), position + index + 1
-    return 0, -1
-
-
-@kernel
-def control_type(buffer: Any, position: int, end: int) -> Any:
-    """The type of a control batch's first record (``ControlRecordType.parse``); -1 if it cannot be read.
-
-    Args:
-        buffer: bytes.
-        position: of the batch in it.
-        end: behind the batch.
-    """
-    at = position + RECORD_BATCH_OVERHEAD
-    _, at = _varint(buffer, at, end)  # length
-    if at < 0:
-        return -1
-    at += 1  # attributes
-    for _index in range(10):  # the timestamp delta has up to 64 bits
-        if at >= end:
-            return -1
-        at += 1
-        if np.int64(buffer[at - 1]) < 128:
-            break
-    _, at = _varint(buffer, at, end)  # offset delta
-    if at < 0:
-        return -1
-    size, at = _varint(buffer, at, end)
-    if at < 0 or size < 4 or at + size > end:
-        return -1
-    number = _integer(buffer, at + 2, 2)
-    return number if 0 <= number <= 6 else -1
-
-
-@kernel
-def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: bool) -> None:
-    """The header of a batch of v0 or v1, and of what claims a negative format."""
-    magic = row["magic"]
-    crc = _integer(buffer, at + 12, 4) & 0xFFFFFFFF
-    timestamp = _integer(buffer, at + 18, 8) if magic == 1 else np.int64(-1)
-    row["attributes"] = np.int64(buffer[at + 17])
-    row["crc"] = crc
-    row["base_timestamp"] = timestamp
-    row["max_timestamp"] = timestamp
-    row["crc_ok"] = magic >= 0 and (not checked or table_crc(ieee, buffer, at + 16, at + size) == crc)
-
-
-@kernel
-def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnoli: Any, checked: bool) -> None:
-    """The header of a v2 batch."""
-    crc = _integer(buffer, at + 17, 4) & 0xFFFFFFFF
-    attributes = np.int64(buffer[at + 22])
-    row["attributes"] = attributes
-    row["crc"] = crc
-    row["last_offset"] = row["base_offset"] + _integer(buffer, at + 23, 4)
-    row["base_timestamp"] = _integer(buffer, at + 27, 8)
-    row["max_timestamp"] = _integer(buffer, at + 35, 8)
-    row["producer_id"] = _integer(buffer, at + 43, 8)
-    row["producer_epoch"] = _integer(buffer, at + 51, 2)
-    row["base_sequence"] = _integer(buffer, at + 53, 4)
-    row["count"] = _integer(buffer, at + 57, 4)
-    row["leader_epoch"] = _integer(buffer, at + 12, 4)
-    start = at + CHECKSUMMED_FROM
-    if size < RECORD_BATCH_OVERHEAD:
-        row["crc_ok"] = False
-        return
-    if not checked:
-        row["crc_ok"] = True
-    elif address != 0:
-        row["crc_ok"] = call_crc32c(address, buffer.ctypes.data + start, at + size - start) == crc
-    else:
-        row["crc_ok"] = table_crc(castagnoli, buffer, start, at + size) == crc
-    if attributes & ATTRIBUTE_CONTROL:
-        row["control"] = control_type(buffer, at, at + size)
-
-
-@kernel
-def _walk_compiled(
-    buffer: Any,
-    filled: int,
-    start: int,
-    file_position: int,
-    file_end: int,
-    rows: Any,
-    address: int,
-    castagnoli: Any,
-    ieee: Any,
-    checked: bool,
-) -> tuple[int, int, int]:
-    """See :func:`walk`; ``file_position`` is that of the buffer's first byte."""
-    count, at, reason = 0, start, FULL
-    while count < len(rows):
-        left = file_end - (file_position + at)
-        reason = END if left <= 17 else MORE if filled - at < min(left, RECORD_BATCH_OVERHEAD) else FULL
-        if reason != FULL:
-            break
-        length = _integer(buffer, at + 8, 4)
-        size = LOG_OVERHEAD + length
-        if length < MESSAGE_OVERHEAD_V0:
-            reason = CORRUPT
-        elif size > left:
-            reason = END
-        elif size > filled - at:
-            reason = MORE
-        if reason != FULL:
-            break
-        row = rows[count]
-        offset, magic = _integer(buffer, at, 8), _integer(buffer, at + 16, 1)
-        row["position"] = file_position + at
-        row["size"] = size
-        row["base_offset"] = offset
-        row["last_offset"] = offset
-        row["magic"] = magic
-        row["control"] = -1
-        row["leader_epoch"] = -1
-        row["base_sequence"] = -1
-        row["producer_id"] = -1
-        row["producer_epoch"] = -1
-        row["count"] = -1
-        if magic < 2:
-            _read_old(row, buffer, at, size, ieee, checked)
-        elif left >= RECORD_BATCH_OVERHEAD:
-            _read_new(row, buffer, at, size, address, castagnoli, checked)
-        else:
-            row["attributes"] = 0
-            row["crc"] = 0
-            row["base_timestamp"] = -1
-            row["max_timestamp"] = -1
-            row["crc_ok"] = False
-        count += 1
-        at += size
-    return count, at, reason
 
 
 _V2: Final = np.dtype([(field.name, f">{field.code}") for field in RECORD_BATCH.fields])
@@ -334,19 +179,9 @@ def walk(
     """
     end = file_position + filled if file_end is None else file_end
     if COMPILED if compiled is None else compiled:
-        found = _walk_compiled(
-            buffer,
-            filled,
-            start,
-            file_position,
-            end,
-            rows,
-            crc32c_address(),
-            crc_tables(CASTAGNOLI),
-            crc_tables(IEEE),
-            checked,
-        )
-        return Walked(*found)
+        from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+
+        return Walked(*kernels.walk(buffer, filled, start, file_position, end, rows, checked=checked))
     return _walk_plain(buffer, filled, start, file_position, end, rows, checked)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 from collections.abc import Callable, Generator, Iterable
@@ -14,6 +15,7 @@ from typing import Any, Final
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
 from kidx.findings import Finding, Verdict, in_order, worst
+from kidx.scan.blocks import worth_compiling
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
@@ -124,14 +126,17 @@ def verify_paths(
 
 def _problem(problem: Problem) -> Finding:
     path = problem.path
-    return Finding(str(path), None, None, None, path.name, "SEG-35", "unreadable", message=problem.message)
+    return Finding(str(path), None, None, None, path.name, problem.clause, "unreadable", message=problem.message)
 
 
 def _verdicts(
     found: Found, look: Callable[[Segment], SegmentVerdict], processes: int | None
 ) -> Generator[SegmentVerdict]:
     """The verdicts on all segments in order, some of them worked on ahead."""
-    workers = _workers(found, processes)
+    size = _size(found)
+    workers = processes or (_processors() if size >= _POOL_FROM else 1)
+    if worth_compiling(size):
+        importlib.import_module("kidx.scan.kernels")
     if workers < 2:
         yield from map(look, found.segments)
         return
@@ -151,9 +156,8 @@ def _verdicts(
                 future.cancel()
 
 
-def _workers(found: Found, processes: int | None) -> int:
-    if processes is not None:
-        return processes
+def _size(found: Found) -> int:
+    """Bytes of logs, as far as it matters."""
     total = 0
     for segment in found.segments:
         try:
@@ -161,5 +165,9 @@ def _workers(found: Found, processes: int | None) -> int:
         except OSError:
             continue
         if total >= _POOL_FROM:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1
+            break
+    return total
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -122,6 +122,15 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
     verdicts += [_unreadable(suffix, failure, reporter) for suffix, failure in files.errors.items()]
     log = facts.log
     transactions = files.contents.get(".txnindex")
+    if transactions is not None and transactions.odd_bytes:
+        reporter.add(
+            ".txnindex",
+            "TX-23",
+            "broken",
+            f"the last {transactions.odd_bytes} bytes are no whole entry: what is appended behind them is read askew",
+            expected="a multiple of 34",
+            actual=transactions.size,
+        )
     return SegmentVerdict(
         segment,
         tuple(verdicts),

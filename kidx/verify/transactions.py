@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kidx.findings import worst
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def check_transactions(
         )
         return [FileVerdict(str(path), "missing")]
     _check_entries(verdict, verdict.aborted, expected, certain, log_start, reporter)
-    found: Verdict = reporter.verdict(_SUFFIX)
+    torn = [finding.verdict for finding in verdict.findings if finding.path == str(path)]
+    found: Verdict = worst([reporter.verdict(_SUFFIX), *torn])
     why = ""
     if found == "exact" and (verdict.compacted or not all(each.known for each in expected)):
         found, why = (

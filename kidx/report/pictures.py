@@ -1,0 +1,105 @@
+"""Pictures as inline SVG: where in a segment the trouble is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from kidx.findings import SEVERITY, Finding, Verdict
+
+if TYPE_CHECKING:
+    from kidx.verify.verdicts import FileVerdict
+
+_WIDTH: Final = 900
+_LEFT: Final = 90
+_LENGTH: Final = _WIDTH - _LEFT - 10
+_ROW: Final = 34
+_BAR: Final = 14
+_SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPicture:
+    """The files of a segment that has findings.
+
+    Attributes:
+        name: ``topic-partition/base offset``.
+        files: by suffix.
+        findings: about them.
+    """
+
+    name: str
+    files: dict[str, FileVerdict]
+    findings: Sequence[Finding]
+
+    @property
+    def svg(self) -> str:
+        """One bar a file, as long as the file is; marks where something was found, and lines from entry to batch."""
+        rows = [suffix for suffix in _SUFFIXES if suffix in self.files]
+        height = _ROW * len(rows) + 8
+        parts = [
+            f'<svg class="segment" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(self.name)}">',
+        ]
+        for number, suffix in enumerate(rows):
+            file, top = self.files[suffix], number * _ROW + 8
+            parts += [
+                f'<text x="0" y="{top + 11}">{suffix}</text>',
+                f'<rect class="bar {file.verdict}" x="{_LEFT}" y="{top}" width="{_LENGTH}" height="{_BAR}">',
+                f"<title>{file.verdict}, {file.size or 0} bytes</title></rect>",
+            ]
+        for finding in self.findings:
+            parts += self._marks(finding, rows)
+        return "".join([*parts, "</svg>"])
+
+    def _marks(self, finding: Finding, rows: Sequence[str]) -> list[str]:
+        suffix = finding.file[finding.file.rfind(".") :]
+        if suffix not in rows:
+            return []
+        title = f"<title>{escape(finding.message)}</title>"
+        top = rows.index(suffix) * _ROW + 8
+        own = self._place(suffix, finding)
+        marks = [] if own is None else [self._mark(own, top, finding.verdict, title)]
+        log = self._fraction(finding.position, self.files[".log"].size) if ".log" in rows else None
+        if own is not None and log is not None and suffix != ".log":
+            bottom = rows.index(".log") * _ROW + 8 + _BAR
+            marks.append(f'<line class="{finding.verdict}" x1="{own:.1f}" y1="{top}" x2="{log:.1f}" y2="{bottom}"/>')
+            marks.append(self._mark(log, bottom - _BAR, finding.verdict, title))
+        return marks
+
+    def _place(self, suffix: str, finding: Finding) -> float | None:
+        if suffix == ".log":
+            return self._fraction(finding.position, self.files[suffix].size)
+        return self._fraction(finding.slot, self.files[suffix].entries)
+
+    @staticmethod
+    def _fraction(value: int | None, whole: int | None) -> float | None:
+        if value is None:
+            return None
+        share = min(1.0, max(0.0, value / whole)) if whole else 0.0
+        return _LEFT + share * _LENGTH
+
+    @staticmethod
+    def _mark(x: float, top: float, verdict: Verdict, title: str) -> str:
+        return f'<circle class="{verdict}" cx="{x:.1f}" cy="{top + _BAR / 2}" r="5">{title}</circle>'
+
+
+def strip(verdicts: Sequence[tuple[str, Verdict]]) -> str:
+    """The segments of a partition as a row of cells, coloured by their worst file; ``verdicts``: name and verdict.
+
+    Of more than 300 segments, neighbours share a cell, which has the colour of the worst.
+    """
+    cells = min(len(verdicts), 300)
+    if not cells:
+        return ""
+    width = min(24.0, _WIDTH / cells)
+    parts = [f'<svg class="strip" viewBox="0 0 {_WIDTH} 16" role="img" aria-label="Segments by verdict">']
+    for cell in range(cells):
+        group = verdicts[cell * len(verdicts) // cells : (cell + 1) * len(verdicts) // cells]
+        name, verdict = max(group, key=lambda pair: SEVERITY[pair[1]])
+        parts.append(
+            f'<rect class="bar {verdict}" x="{cell * width:.2f}" y="1" width="{max(width - 1, 0.8):.2f}" height="14">'
+            f"<title>{escape(name)}: {verdict}</title></rect>"
+        )
+    return "".join([*parts, "</svg>"])

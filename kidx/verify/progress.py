@@ -1,0 +1,81 @@
+"""How far a verification is: a bar on a terminal, a few plain lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from kidx.discovery import Found, discover
+from kidx.verify.run import Verification, verify_paths
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from kidx.discovery import Segment
+    from kidx.verify.verdicts import SegmentVerdict
+
+_EVERY: Final = 10.0
+"""Seconds between two plain lines: a log shows life and is not flooded."""
+
+
+def verify_with_progress(
+    paths: Iterable[str | os.PathLike[str]], *, shown: bool = True, console: Console | None = None, **options: Any
+) -> Verification:
+    """As :func:`kidx.verify.verify_paths`, showing bytes, bytes a second and the time left on stderr."""
+    found = discover(paths)
+    if not shown:
+        return verify_paths(found, **options)
+    console = console or Console(stderr=True)
+    total = _total(found)
+    if not console.is_terminal:
+        return verify_paths(found, progress=_lines(total, console), **options)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("verify", total=total)
+
+        def advance(segment: Segment, verdict: SegmentVerdict) -> None:
+            name = segment.log.parent.name
+            bar.update(task, advance=verdict.bytes_read, description=name)
+
+        return verify_paths(found, progress=advance, **options)
+
+
+def _total(found: Found) -> int:
+    total = 0
+    for segment in found.segments:
+        for suffix in segment.existing:
+            try:
+                total += segment.path(suffix).stat().st_size
+            except OSError:
+                continue
+    return total
+
+
+def _lines(total: int, console: Console) -> Callable[[Segment, SegmentVerdict], None]:
+    done, started = 0, time.monotonic()
+    said = started
+
+    def advance(_segment: Segment, verdict: SegmentVerdict) -> None:
+        nonlocal done, said
+        done += verdict.bytes_read
+        now = time.monotonic()
+        if now - said >= _EVERY:
+            said = now
+            speed = done / (now - started)
+            left = max(0, total - done) / speed if speed else 0
+            text = f"verified {decimal(done)} of {decimal(total)}, {decimal(int(speed))}/s, {left:.0f} s left"
+            console.print(text, highlight=False)
+
+    return advance

@@ -1,0 +1,129 @@
+"""``kidx verify`` as a user types it."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kidx.cli import main
+from kidx.findings import COLUMNS, in_order, read_findings
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
+LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
+
+
+@pytest.fixture
+def kidx(capfd, monkeypatch):
+    """Runs a command line in this process: its exit code and output."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["kidx", "verify", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capfd.readouterr()
+        return SimpleNamespace(returncode=left.value.code, stdout=out, stderr=err)
+
+    return run
+
+
+@pytest.fixture
+def disk(tmp_path):
+    for name in ("create-time-0", "transactions-0"):
+        shutil.copytree(GOLDEN / name, tmp_path / "disk" / name)
+    return tmp_path / "disk"
+
+
+def snapshot(directory):
+    return {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in directory.rglob("*")}
+
+
+def test_sound_files_exit_with_0_and_stay_as_they_are(disk, kidx):
+    before = snapshot(disk)
+    done = kidx(disk, "--kafka", "3.9.2", "--index-interval-bytes", 250)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("EXACT: 0 of ")
+    assert snapshot(disk) == before
+
+
+def test_json_is_one_document(disk, kidx):
+    index = disk / "create-time-0" / INDEX
+    data = bytearray(index.read_bytes())
+    data[7] += 1
+    index.write_bytes(data)
+    done = kidx(disk, "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    document = json.loads(done.stdout)
+    assert list(document)[:3] == ["verdict", "files", "findings"]
+    assert document["verdict"] == "broken"
+    assert {file["path"] for file in document["files"] if file["verdict"] == "broken"} == {str(index)}
+    (finding,) = document["findings"]
+    assert tuple(finding) == COLUMNS
+    assert (finding["clause"], finding["slot"], finding["position"]) == ("SEG-5", 0, data[7] + data[6] * 256)
+
+
+def test_findings_are_one_table_in_every_format(disk, tmp_path, kidx):
+    os.truncate(disk / "create-time-0" / TIME_INDEX, 12)
+    (disk / "create-time-0" / INDEX).unlink()
+    tables = [tmp_path / "findings.parquet", tmp_path / "findings.ndjson"]
+    done = kidx(disk, "--findings", tables[0], "--html", tmp_path / "page.html", "-q")
+    assert done.returncode == 1
+    assert done.stdout.count("\n") == 3
+    assert kidx(disk / "create-time-0", "--findings", tables[1], "-v").returncode == 1
+    found = [read_findings(table) for table in tables]
+    assert found[0] == found[1] == in_order(found[0])
+    assert [(finding.file, finding.verdict) for finding in found[0]] == [(INDEX, "missing"), (TIME_INDEX, "broken")]
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.count("<svg") == 3
+    assert all(finding.message in page for finding in found[0])
+
+
+BAD = {
+    "nothing there": (lambda d: [d / "none"], "none: No such file or directory"),
+    "no log directory": (lambda d: [(d / "empty").mkdir() or d / "empty"], "is no log directory"),
+    "no segment file": (lambda d: [(d / "a.txt").touch() or d / "a.txt"], "is no segment file"),
+    "an unknown release": (lambda d: [d, "--kafka", "1.0"], "unknown Kafka release '1.0'"),
+    "an unknown engine": (lambda d: [d, "--engine", "flink"], "there is no engine 'flink'"),
+    "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "written as .parquet or .ndjson"),
+    "nowhere to write": (lambda d: [d, "--html", d / "none" / "x.html"], "is no directory"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(disk, name, kidx):
+    make, said = BAD[name]
+    before = snapshot(disk)
+    arguments = make(disk)
+    before |= snapshot(disk)
+    done = kidx(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+    assert snapshot(disk) == before
+
+
+def test_one_file_that_cannot_be_read_does_not_stop_the_rest(disk, kidx):
+    log = disk / "create-time-0" / LOG
+    log.unlink()
+    log.symlink_to(LOG)
+    done = kidx(disk)
+    assert done.returncode == 1
+    assert f"unreadable {log}: cannot be read" in done.stdout
+    assert "\nUNREADABLE: 1 of " in done.stdout
+
+
+def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, kidx):
+    (tmp_path / "t-0" / LOG).mkdir(parents=True)
+    done = kidx(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "kidx: none of 1 files could be read\n"
+
+
+def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
+    (tmp_path / LOG).touch()
+    done = kidx(tmp_path / LOG)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("EXACT: 0 of 1 files, 1 segments, 0 batches in 1 partitions\n")

@@ -1,0 +1,343 @@
+"""Faults planted by hand in files of real brokers: each is found, and nothing else."""
+
+import os
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from kidx.records import iter_batches
+from kidx.verify import verify_paths
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+RELEASES = ("2.4.1", "4.4.0")
+OFFSET, TIME, TXN = struct.Struct(">ii"), struct.Struct(">qi"), struct.Struct(">hqqqq")
+
+
+@pytest.fixture(params=RELEASES)
+def disk(request, tmp_path):
+    """A log directory of a broker."""
+    for partition in sorted((GOLDEN / request.param).glob("*-0")):
+        shutil.copytree(partition, tmp_path / "disk" / partition.name)
+    return tmp_path / "disk"
+
+
+def overwrite(path, position, data):
+    """From the end of the file if the position is negative."""
+    with path.open("r+b") as file:
+        file.seek(position, os.SEEK_END if position < 0 else os.SEEK_SET)
+        file.write(data)
+
+
+def edit(path, layout, slot, **fields):
+    """Changes fields of an entry: 0, 1, ... by their number, ``f0=value`` or ``f0=function of the old value``."""
+    data = path.read_bytes()
+    at = slot * layout.size if slot >= 0 else len(data) + slot * layout.size
+    entry = list(layout.unpack_from(data, at))
+    for name, value in fields.items():
+        number = int(name[1:])
+        entry[number] = value(entry[number]) if callable(value) else value
+    overwrite(path, at, layout.pack(*entry))
+
+
+def batches(log):
+    return list(iter_batches(log.read_bytes()))
+
+
+def grow(path, count):
+    path.write_bytes(path.read_bytes() + bytes(count))
+
+
+def without_batch(log, number):
+    batch, data = batches(log)[number], log.read_bytes()
+    log.write_bytes(data[: batch.position] + data[batch.position + batch.size_in_bytes :])
+
+
+def twice(log, number):
+    batch, data = batches(log)[number], log.read_bytes()
+    end = batch.position + batch.size_in_bytes
+    log.write_bytes(data[:end] + data[batch.position : end] + data[end:])
+
+
+def later_position(index, log):
+    """Entry 2 points at the batch behind its own."""
+    position = OFFSET.unpack_from(index.read_bytes(), 16)[1]
+    edit(index, OFFSET, 2, f1=next(batch.position for batch in batches(log) if batch.position > position))
+
+
+def replaced_by_directory(path):
+    path.unlink()
+    path.mkdir()
+
+
+def replaced_by_loop(path):
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def moved_later(index, log):
+    """The first entry that raises the time names the last offset of the log."""
+    last = batches(log)[-1].last_offset - int(log.stem)
+    data = bytearray(index.read_bytes())
+    for slot in range(len(data) // TIME.size):
+        TIME.pack_into(data, slot * TIME.size, TIME.unpack_from(data, slot * TIME.size)[0], last)
+    index.write_bytes(data)
+
+
+def swap(one, other):
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+
+
+def checkpoint(disk, name, text):
+    (disk / name).write_text(text, "utf-8")
+
+
+# name: (plants it given (first segment's log, its index, its time index, the partition), files, clause, verdict)
+# files: names of those that get worse; the first one is where the clause is found.
+ONE = "create-time-0"
+SEGMENT = "00000000000000000000"
+INDEXES = (".index", ".timeindex")
+IN_SEGMENT = {
+    "a byte of a record": (lambda log, *_: overwrite(log, 70, b"\xff\xff"), (".log",), "RB-1", "broken"),
+    "a checksum": (lambda log, *_: overwrite(log, 17, b"\1\2\3\4"), (".log",), "RB-1", "broken"),
+    "an unknown format": (
+        lambda log, *_: overwrite(log, batches(log)[2].position + 16, b"\3"),
+        (".log",),
+        "RB-1",
+        "broken",
+    ),
+    "an offset that goes back": (
+        lambda log, *_: overwrite(log, batches(log)[2].position, bytes(8)),
+        (".log", *INDEXES),
+        "SEG-12",
+        "broken",
+    ),
+    "a log cut short": (lambda log, *_: os.truncate(log, log.stat().st_size - 5), (".log", *INDEXES), "RB-4", "broken"),
+    "an impossible length": (
+        lambda log, *_: overwrite(log, batches(log)[3].position + 8, bytes(4)),
+        (".log", *INDEXES),
+        "RB-4",
+        "broken",
+    ),
+    "zeros behind a log": (lambda log, *_: grow(log, 100), (".log",), "RB-4", "broken"),
+    "a lost batch": (lambda log, *_: without_batch(log, 1), (".index", ".timeindex", ".log"), "SEG-5", "broken"),
+    "a batch written twice": (lambda log, *_: twice(log, 1), (".log", *INDEXES), "SEG-12", "broken"),
+    "a log of no bytes": (lambda log, *_: os.truncate(log, 0), (".index", ".timeindex", ".log"), "SEG-5", "broken"),
+    "a position off by one": (lambda _, i, *__: edit(i, OFFSET, 1, f1=lambda p: p + 1), (".index",), "SEG-5", "broken"),
+    "a position too late": (lambda log, i, *_: later_position(i, log), (".index",), "SEG-50a", "broken"),
+    "an offset too small": (lambda _, i, *__: edit(i, OFFSET, 1, f0=0), (".index",), "OI-3", "broken"),
+    "an offset below the base": (lambda _, i, *__: edit(i, OFFSET, 0, f0=-1), (".index",), "AI-9", "broken"),
+    "an offset behind the log": (lambda _, i, *__: edit(i, OFFSET, -1, f0=10_000), (".index",), "SEG-40", "broken"),
+    "half an entry": (lambda _, i, *__: os.truncate(i, i.stat().st_size - 3), (".index",), "OI-11", "broken"),
+    "room behind the offsets": (lambda _, i, *__: grow(i, 80), (".index",), "SEG-37", "broken"),
+    "no offset index": (lambda _, i, *__: i.unlink(), (".index",), "SEG-35", "missing"),
+    "an unreadable offset index": (lambda _, i, *__: replaced_by_directory(i), (".index",), "SEG-35", "unreadable"),
+    "an unreadable log": (lambda log, *_: replaced_by_loop(log), (".log",), "SEG-35", "unreadable"),
+    "half a time entry": (lambda *f: os.truncate(f[2], f[2].stat().st_size - 1), (".timeindex",), "TI-11a", "broken"),
+    "no last time entry": (lambda *f: os.truncate(f[2], f[2].stat().st_size - 12), (".timeindex",), "SEG-22", "broken"),
+    "no time entry": (lambda *f: os.truncate(f[2], 0), (".timeindex",), "SEG-22", "broken"),
+    "a time that goes back": (lambda *f: edit(f[2], TIME, -1, f0=0), (".timeindex",), "TI-3c", "broken"),
+    "a time never written": (
+        lambda *f: edit(f[2], TIME, -1, f0=lambda t: t + 1000),
+        (".timeindex",),
+        "SEG-22",
+        "broken",
+    ),
+    "times too late in the log": (lambda log, _, t, *__: moved_later(t, log), (".timeindex",), "SEG-6", "broken"),
+    "room behind the times": (lambda *f: grow(f[2], 120), (".timeindex",), "SEG-37", "broken"),
+    "no time index": (lambda *f: f[2].unlink(), (".timeindex",), "SEG-36", "missing"),
+}
+
+
+def bad_files(result):
+    return {file.path for file in result.files if file.verdict not in ("exact", "sound")}
+
+
+@pytest.mark.parametrize("name", IN_SEGMENT)
+def test_a_fault_in_a_segment_is_found(disk, name):
+    plant, files, clause, verdict = IN_SEGMENT[name]
+    segment = disk / ONE / SEGMENT
+    plant(*(segment.with_suffix(suffix) for suffix in (".log", ".index", ".timeindex")))
+    result = verify_paths([disk])
+    assert result.exit_code == 1
+    where = str(segment.with_suffix(files[0]))
+    found = [finding for finding in result.findings if finding.path == where and finding.clause == clause]
+    assert verdict in {finding.verdict for finding in found}, result.findings
+    allowed = {str(segment.with_suffix(suffix)) for suffix in files}
+    # Without its last batches a log ends too early for the next segment.
+    allowed |= {str(log) for log in (disk / ONE).glob("*.log")} if ".log" in files else set()
+    assert where in bad_files(result)
+    assert bad_files(result) <= allowed
+    for finding in found:
+        assert (finding.topic, finding.partition, finding.base_offset, finding.file) == (
+            "create-time",
+            0,
+            0,
+            SEGMENT + files[0],
+        )
+        assert finding.message
+
+
+def txn(disk):
+    return next(path for path in sorted(disk.glob("transactions-0/*.txnindex")) if path.stat().st_size > 2 * TXN.size)
+
+
+def drop_middle_segment(disk):
+    for path in (disk / ONE).glob("00000000000000000073.*"):
+        path.unlink()
+
+
+ELSEWHERE = {
+    "a lost aborted transaction": (
+        lambda disk: txn(disk).write_bytes(txn(disk).read_bytes()[TXN.size :]),
+        "transactions-0/*.txnindex",
+        "TX-15",
+        "broken",
+    ),
+    "no transaction index": (lambda disk: txn(disk).unlink(), "transactions-0/*", "TX-15", "missing"),
+    "a transaction that began elsewhere": (
+        lambda disk: edit(txn(disk), TXN, 1, f2=lambda first: first + 1),
+        "transactions-0/*.txnindex",
+        "TX-15",
+        "broken",
+    ),
+    "a wrong stable offset": (
+        lambda disk: edit(txn(disk), TXN, 1, f4=lambda stable: stable + 1),
+        "transactions-0/*.txnindex",
+        "TX-15",
+        "broken",
+    ),
+    "a transaction of another producer": (
+        lambda disk: edit(txn(disk), TXN, 0, f1=lambda producer: producer + 100),
+        "transactions-0/*.txnindex",
+        "TX-15",
+        "broken",
+    ),
+    "an unknown version": (lambda disk: edit(txn(disk), TXN, 0, f0=1), "transactions-0/*.txnindex", "TX-7b", "broken"),
+    "half a transaction": (
+        lambda disk: os.truncate(txn(disk), txn(disk).stat().st_size - 1),
+        "transactions-0/*.txnindex",
+        "TX-23",
+        "broken",
+    ),
+    "a lost segment": (drop_middle_segment, f"{ONE}/*132.log", "LG-5", "broken"),
+    "a lost log": (
+        lambda disk: (disk / ONE / "00000000000000000073.log").unlink(),
+        f"{ONE}/*132.log",
+        "LG-5",
+        "broken",
+    ),
+    "no epochs": (
+        lambda disk: os.truncate(disk / ONE / "leader-epoch-checkpoint", 0),
+        f"{ONE}/leader-epoch-checkpoint",
+        "LG-4",
+        "broken",
+    ),
+    "no epoch checkpoint": (
+        lambda disk: (disk / ONE / "leader-epoch-checkpoint").unlink(),
+        f"{ONE}/*",
+        "LG-4",
+        "missing",
+    ),
+    "an epoch that begins too late": (
+        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n1\n0 100\n"),
+        f"{ONE}/leader-epoch-checkpoint",
+        "LG-4",
+        "broken",
+    ),
+    "epochs that are none": (
+        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "nonsense\n"),
+        f"{ONE}/leader-epoch-checkpoint",
+        "LG-4",
+        "unreadable",
+    ),
+    "a start behind the end": (
+        lambda disk: checkpoint(disk, "log-start-offset-checkpoint", "0\n1\ncreate-time 0 100000\n"),
+        "log-start-offset-checkpoint",
+        "LG-17",
+        "broken",
+    ),
+    "a checkpoint that is none": (
+        lambda disk: checkpoint(disk, "log-start-offset-checkpoint", "nonsense\n"),
+        "log-start-offset-checkpoint",
+        "LG-12",
+        "unreadable",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_fault_between_segments_is_found(disk, name):
+    plant, pattern, clause, verdict = ELSEWHERE[name]
+    before = {str(path) for path in disk.glob(pattern)}
+    plant(disk)
+    result = verify_paths([disk])
+    assert result.exit_code == 1
+    allowed = before | {str(path) for path in disk.glob(pattern)}
+    found = {finding.path for finding in result.findings if (finding.clause, finding.verdict) == (clause, verdict)}
+    assert found, result.findings
+    assert found <= allowed
+    assert bad_files(result) <= allowed
+
+
+REMARKS = {
+    "leftovers": (
+        lambda disk: [
+            (disk / ONE / f"{SEGMENT}.{mark}").touch() for mark in ("log.deleted", "index.swap", "log.cleaned")
+        ],
+        "SEG-23",
+        3,
+    ),
+    "orphans": (lambda disk: shutil.copy(disk / ONE / f"{SEGMENT}.index", disk / ONE / f"{9:020d}.index"), "SEG-35", 1),
+    "hidden records": (
+        lambda disk: checkpoint(disk, "log-start-offset-checkpoint", "0\n1\ncreate-time 0 80\n"),
+        "LG-12",
+        1,
+    ),
+    "a write under way": (lambda disk: grow(max((disk / ONE).glob("*.log")), 15), "RB-4", 1),
+    "a log with room": (lambda disk: grow(max((disk / ONE).glob("*.log")), 4000), "RB-4", 1),
+    "an active segment's room": (
+        lambda disk: [grow(max((disk / ONE).glob(f"*{suffix}")), 120) for suffix in INDEXES],
+        "",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMARKS)
+def test_what_is_no_fault_is_a_remark(disk, name):
+    plant, clause, count = REMARKS[name]
+    plant(disk)
+    result = verify_paths([disk])
+    assert result.exit_code == 0, result.findings
+    assert [finding.clause for finding in result.findings] == [clause] * count
+    assert not bad_files(result)
+
+
+def test_after_a_clean_shutdown_room_is_a_fault(disk):
+    """SEG-27: a broker that starts takes it for entries."""
+    (disk / ".kafka_cleanshutdown").touch()
+    assert verify_paths([disk]).exit_code == 0
+    index = max((disk / ONE).glob("*.timeindex"))
+    grow(index, 120)
+    assert bad_files(verify_paths([disk])) == {str(index)}
+
+
+def test_indexes_of_another_segment_are_found(disk):
+    """Whatever they say, not all of it can be right."""
+    for suffix in INDEXES:
+        swap(*sorted((disk / ONE).glob(f"*{suffix}"))[:2])
+    result = verify_paths([disk])
+    assert len(bad_files(result)) == 4
+
+
+def test_an_empty_offset_index_is_slow_and_not_wrong(disk):
+    """An index without entries gives right answers, by scanning; it is no longer exact."""
+    index = disk / ONE / f"{SEGMENT}.index"
+    os.truncate(index, 0)
+    result = verify_paths([disk], index_interval_bytes=250)
+    assert result.exit_code == 0
+    assert {file.path: file for file in result.files}[str(index)].verdict == "sound"
