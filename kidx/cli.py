@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kidx.command_line import run_app
-from kidx.commands import dump, lookup, rebuild, verify
+from kidx.commands import dump, lookup, rebuild, trends, verify
 
 app = typer.Typer(
     name="kidx",
@@ -21,6 +21,7 @@ app.command("dump")(dump.dump_command)
 app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
 app.command("verify")(verify.verify_command)
+app.command("trends")(trends.trends_command)
 
 
 def _print_version(wanted: bool) -> None:

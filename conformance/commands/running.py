@@ -40,6 +40,8 @@ Level = StrEnum("Level", ["must", "observed"])
 _DEV = ProfileName("dev")
 _OBSERVED = Level("observed")
 _TIERS = ("jvm", "broker")
+Engine = StrEnum("Engine", ["local", "spark"])
+_LOCAL = Engine("local")
 
 
 def run_command(
@@ -56,6 +58,10 @@ def run_command(
     require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
     broker: BrokerOption = BrokerChoice.auto,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.")
+    ] = _LOCAL,
+    seeds: Annotated[int | None, typer.Option(min=1, help="With spark: this many seeds, from --seed or 0 on.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -72,9 +78,7 @@ def run_command(
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
     releases = chosen_releases(kafka)
-    if "broker" in implementations:
-        for release in releases:
-            choose(release, broker.value)  # as does an engine that is missing, or an image
+    _check_brokers(implementations, releases, broker)  # as does an engine that is missing, or an image
     plan = Plan(
         releases,
         implementations,
@@ -87,6 +91,12 @@ def run_command(
         level.value,  # type: ignore[arg-type]
         broker.value,
     )
+    if engine == "spark":
+        from conformance.commands.on_spark import run_campaign  # noqa: PLC0415 -- part of an extra
+
+        return run_campaign(plan, range(seed or 0, (seed or 0) + (seeds or 1)), report, as_json=as_json, quiet=quiet)
+    if seeds is not None:
+        raise ToolError("--seeds goes with --engine spark; a run here has one seed")
     events: list[Event] = []
     with ExitStack() as stack:
         sinks: list[Sink] = [events.append]
@@ -104,6 +114,12 @@ def run_command(
     if as_json:
         typer.echo(json.dumps(_document(events)))
     return 0 if conforms else 1
+
+
+def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:
+    if "broker" in implementations:
+        for release in releases:
+            choose(release, broker.value)
 
 
 def _check_required(require: str, implementations: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.difference.performance import Performer, can_perform
+from conformance.difference.shortening import shorten
 from conformance.difference.stakes import family, separating
 from conformance.difference.states import differing_fields
 from conformance.difference.texts import TextCollector
@@ -20,8 +21,7 @@ from conformance.events import Progressed
 from conformance.expectations import Ledger, load_expectations
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.profiles import Profile, round_of
-from conformance.shortening import shorten
+from conformance.profiles import ROUND, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,7 +194,7 @@ class Search:
         while done < wanted and level < len(LIVES):
             if limit is not None and time.monotonic() - started >= limit and rounds:
                 break
-            planned = min(round_of(self.name), wanted - done)
+            planned = min(ROUND, wanted - done)
             before = self.lockstep.tally.examples
             new = self._round(replace(PROFILE, steps=LIVES[level]), planned, seed + rounds * _SEED_OF_ROUND)
             rounds += 1

@@ -42,6 +42,12 @@ def verify_command(
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures.")] = None,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where the work is done.")] = "local",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With spark: keep tables and report of this run here.")
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", metavar="NAME", help="With spark: name of the run, to go on with it.")
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option("-j", "--processes", min=1, metavar="N", help="Processes; one a processor if not given."),
@@ -63,7 +69,11 @@ def verify_command(
         raise ToolError(f"there is no engine {engine!r}; there are {' and '.join(_ENGINES)}")
     _check_targets(findings, html)
     if engine == "spark":
-        result = _on_spark(paths, release=dialect, index_interval_bytes=index_interval_bytes)
+        result = _on_spark(
+            paths, release=dialect, index_interval_bytes=index_interval_bytes, out=out, run_id=run_id, shown=not quiet
+        )
+    elif out is not None or run_id is not None:
+        raise ToolError("--out and --run-id go with --engine spark")
     else:
         from kidx.verify.progress import verify_with_progress  # noqa: PLC0415 -- numpy is only loaded to work
 
@@ -85,7 +95,7 @@ def verify_command(
 
 def _on_spark(paths: list[str], **options: Any) -> Verification:
     try:
-        fleet: Any = importlib.import_module("kidx.spark.fleet")
+        fleet: Any = importlib.import_module("kidx.spark.fleet.command")
     except ImportError as error:
         raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error
     result: Verification = fleet.verify_paths(paths, **options)

@@ -21,7 +21,6 @@ from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
     InvalidRecordError,
-    RecordCutError,
     RecordError,
     RecordStreamError,
     UnsupportedCodecError,
@@ -58,7 +57,6 @@ __all__ = [
     "LegacyRecordBatch",
     "Record",
     "RecordBatch",
-    "RecordCutError",
     "RecordError",
     "RecordStreamError",
     "SimpleRecord",

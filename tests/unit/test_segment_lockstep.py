@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
-from conformance.errors import NotDrivenError
+from conformance.errors import ToolError
 from conformance.implementations.reference_segment import ReferenceSegment
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
@@ -122,12 +122,13 @@ def test_rows_name_operations_results_and_clauses_that_exist():
         assert set(row.operations.split()) <= set(SEGMENT_SIGNATURES), row
         assert set(row.results.split()) <= {"ok", *SEGMENT_ERROR_KINDS}, row
     of_the_machine = {clause.id for clause in catalogue.values() if "segment" in clause.exercised_by}
-    assert of_the_machine == {row.clause for row in ROWS}
+    # No step shows a delete horizon by itself; the offset of a batch's largest timestamp is asked for by the log alone.
+    assert of_the_machine - {row.clause for row in ROWS} <= {"RB-1b", "FR-2"}
 
 
 def test_the_machine_drives_nothing_but_kafka_and_kidx():
     """No line protocol for segments: who asks for one is told."""
-    with pytest.raises(NotDrivenError, match=r"cannot drive exec:./mine"):
+    with pytest.raises(ToolError, match="drives no implementation"):
         SegmentMachine.subject("exec:./mine", "3.9.2")
 
 

@@ -1,0 +1,50 @@
+"""``kidx trends``: what is new in a later table of findings or of a campaign, and what went away."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kidx.command_line import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN = 100
+
+
+def trends_command(
+    earlier: Annotated[str, typer.Argument(metavar="EARLIER", help="A table: a Parquet file or directory.")],
+    later: Annotated[str, typer.Argument(metavar="LATER", help="A table of the same kind.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+) -> int:
+    """Compare two tables of findings, or of clauses of two campaigns, on Spark: what is new, what went away.
+
+    Exit code 0: nothing bad is new, 1: something is.
+
+    Example: kidx trends out/findings/run_id=monday out/findings/run_id=tuesday
+    """
+    try:
+        from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
+        from kidx.spark.session import start_session  # noqa: PLC0415
+    except ImportError as error:
+        raise ToolError("trends need pyspark: pip install 'kidx[spark]'") from error
+    spark = start_session(app_name="kidx trends")
+    try:
+        trend = compare(*read_tables(spark, earlier, later))
+    finally:
+        spark.stop()
+    if as_json:
+        typer.echo(json.dumps(trend.to_json(), ensure_ascii=False))
+    else:
+        lines = [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
+        typer.echo("\n".join([*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.stayed} as before"]))
+    return 1 if trend.is_worse else 0
+
+
+def _lines(mark: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [f"{mark} {' '.join(str(value) for value in row.values())}" for row in rows[:_SHOWN]]
+    return lines if len(rows) <= _SHOWN else [*lines, f"{mark} ... {len(rows) - _SHOWN} more: see --json"]

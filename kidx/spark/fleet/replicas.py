@@ -1,0 +1,146 @@
+"""Replicas of a partition on several brokers, batch by batch.
+
+A follower's log holds the very batches of its leader, under a checksum that leaves the epoch out. Segments may begin
+elsewhere, old ones be gone, the end not be there yet; a cleaner that ran on one broker only has taken records away.
+What cannot be is the same batch, by offsets, size and count, with other bytes; or, where no cleaner works, a batch that
+one replica lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kidx.errors import KidxError
+from kidx.spark.storage import LocalReader
+from kidx.spark.walking import BatchWalk
+
+if TYPE_CHECKING:
+    from kidx.discovery import Partition
+    from kidx.records import RecordBatch
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a replica is not what another one is.
+
+    Attributes:
+        topic, partition: of which both are replicas.
+        path: the replica's directory.
+        other: the other's, the first by path.
+        offset: base offset of the batch; -1 if a log cannot be read.
+        expected: what the other has, in words.
+        actual: what this one has.
+        message: the whole of it.
+    """
+
+    topic: str
+    partition: int
+    path: str
+    other: str
+    offset: int
+    expected: str
+    actual: str
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As a row of the table."""
+        return asdict(self)
+
+
+class _Batch(NamedTuple):
+    base_offset: int
+    last_offset: int
+    size: int
+    records: int | None
+    crc: int
+
+    def __str__(self) -> str:
+        return f"offsets {self.base_offset} to {self.last_offset}, {self.size} bytes, checksum {self.crc}"
+
+
+def compare_replicas(replicas: Sequence[Partition]) -> Iterator[Difference]:
+    """Every replica against the first by path; of each the first difference is given.
+
+    Args:
+        replicas: of one partition, at least two; named ``topic-partition``.
+    """
+    first, *others = sorted(replicas, key=lambda replica: str(replica.directory))
+    for other in others:
+        difference = _first_difference(first, other)
+        if difference is not None:
+            yield difference
+
+
+def _first_difference(one: Partition, two: Partition) -> Difference | None:
+    def difference(offset: int, expected: object, actual: object, message: str) -> Difference:
+        return Difference(
+            two.topic or "", two.partition or 0, str(two.directory), str(one.directory), offset,
+            str(expected), str(actual), f"{two.directory}: {message}",
+        )  # fmt: skip
+
+    start = max(_start(one), _start(two))
+    left, right = _from(one, start), _from(two, start)
+    before = -1
+    try:
+        mine, yours = next(left, None), next(right, None)
+        while mine is not None and yours is not None:
+            if mine.base_offset == yours.base_offset:
+                cleaned = (mine.last_offset, mine.size, mine.records) != (yours.last_offset, yours.size, yours.records)
+                if not cleaned and mine.crc != yours.crc:
+                    return difference(
+                        mine.base_offset, mine, yours, f"the batch at offset {mine.base_offset} has other bytes"
+                    )
+                before = mine.last_offset
+                mine, yours = next(left, None), next(right, None)
+                continue
+            ahead, behind = (mine, yours) if mine.base_offset > yours.base_offset else (yours, mine)
+            # A gap is a cleaner's work; a batch that begins within another one is nobody's.
+            if ahead.base_offset <= behind.last_offset:
+                return difference(behind.base_offset, mine, yours, f"batches overlap at offset {ahead.base_offset}")
+            if not _is_cleaned(one, two):
+                return difference(
+                    behind.base_offset,
+                    mine,
+                    yours,
+                    f"one replica has no offsets from {before + 1} to {ahead.base_offset - 1}",
+                )
+            if behind is mine:
+                mine = next(left, None)
+            else:
+                yours = next(right, None)
+    except (KidxError, OSError) as error:
+        return difference(-1, "", "", f"cannot be compared: {error}")
+    return None
+
+
+def _is_cleaned(*replicas: Partition) -> bool:
+    """Whether a log has gaps of its own, as after compaction."""
+    for replica in replicas:
+        following = None
+        for batch in _from(replica, _start(replica)):
+            if following is not None and batch.base_offset > following:
+                return True
+            following = batch.last_offset + 1
+    return False
+
+
+def _start(replica: Partition) -> int:
+    first = replica.segments[0].base_offset if replica.segments else 0
+    return max(first, replica.start_offset or 0)
+
+
+def _from(replica: Partition, offset: int) -> Iterator[_Batch]:
+    """The batches of a replica that lie wholly at or behind an offset."""
+    for segment in replica.segments:
+        if segment.next_base_offset is not None and segment.next_base_offset <= offset:
+            continue
+        with LocalReader(str(segment.log)) as reader:
+            for _, batch, _ in BatchWalk(reader, 0, reader.size, source=str(segment.log), wanted=_nothing):
+                if batch.base_offset >= offset:
+                    yield _Batch(batch.base_offset, batch.last_offset, batch.size_in_bytes, batch.count, batch.crc)
+
+
+def _nothing(_: RecordBatch) -> bool:
+    return False

@@ -1,0 +1,93 @@
+"""Two runs compared: what is new, what went away.
+
+Rows are matched by what they say, not by numbers that move when a log grows: for findings file, clause and verdict, for
+campaigns release, machine, implementation and clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kidx.command_line import ToolError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KEYS: Final[tuple[tuple[str, ...], ...]] = (
+    ("path", "clause", "verdict"),  # findings
+    ("release", "machine", "implementation", "clause", "verdict"),  # a campaign
+)
+"""By which rows of the tables that there are are matched."""
+
+BAD: Final = frozenset({"broken", "missing", "unreadable", "diverges"})
+"""Verdicts that somebody has to act on."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What has changed; every row once, with how many rows of the table it stands for.
+
+    Attributes:
+        new: only in the later table.
+        gone: only in the earlier one.
+        stayed: how many different rows are in both.
+    """
+
+    key: tuple[str, ...]
+    new: tuple[dict[str, Any], ...]
+    gone: tuple[dict[str, Any], ...]
+    stayed: int
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether something bad is new: a fault, or a clause that diverges."""
+        return any(row["verdict"] in BAD for row in self.new)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``kidx trends --json``."""
+        return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.stayed}
+
+
+def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = None) -> Trend:
+    """Compares two tables of findings, or two of campaigns.
+
+    Args:
+        earlier: a table.
+        later: with the same columns.
+        key: columns to match rows by; those of :data:`KEYS` that the tables have if None.
+
+    Raises:
+        ToolError: the tables have no known key in common.
+    """
+    shared = set(earlier.columns) & set(later.columns)
+    chosen = tuple(key) if key is not None else next((each for each in KEYS if shared.issuperset(each)), ())
+    if not chosen or not shared.issuperset(chosen):
+        raise ToolError(f"these are no two tables of the same kind: both have the columns {sorted(shared)}")
+    before = earlier.groupBy(*chosen).count().withColumnRenamed("count", "before")
+    after = later.groupBy(*chosen).count().withColumnRenamed("count", "after")
+    same = [before[name].eqNullSafe(after[name]) for name in chosen]
+    new = after.join(before, same, "left_anti").orderBy(*chosen).collect()
+    gone = before.join(after, same, "left_anti").orderBy(*chosen).collect()
+    return Trend(
+        chosen,
+        tuple(row.asDict() for row in new),
+        tuple(row.asDict() for row in gone),
+        after.join(before, same, "left_semi").count(),
+    )
+
+
+def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
+    """Two Parquet tables by their paths.
+
+    Raises:
+        ToolError: one cannot be read.
+    """
+    frames = []
+    for path in (earlier, later):
+        try:
+            frames.append(spark.read.parquet(path))
+        except Exception as error:
+            raise ToolError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from error
+    return frames[0], frames[1]

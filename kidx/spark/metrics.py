@@ -1,0 +1,53 @@
+"""How many bytes a query read: each task leaves a small file, since Spark counts nothing for sources in Python."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kidx.spark.indexes import Counter
+
+_logger: Final = logging.getLogger("kidx.spark")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a query cost: bytes read of logs and of index files, and the tasks that did it."""
+
+    log_bytes: int
+    index_bytes: int
+    tasks: int
+
+    @property
+    def bytes_read(self) -> int:
+        """All of them."""
+        return self.log_bytes + self.index_bytes
+
+
+def leave(directory: str | None, kind: str, counter: Counter) -> None:
+    """Says what a task (``read``) or the planning of a query (``plan``) read: to the log, and to a directory if given.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    _logger.info("%s: %d bytes of logs, %d of index files", kind, counter.log_bytes, counter.index_bytes)
+    if directory is not None:
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        document = {"kind": kind, "log_bytes": counter.log_bytes, "index_bytes": counter.index_bytes}
+        (path / f"{kind}-{uuid.uuid4().hex}.json").write_text(json.dumps(document), "utf-8")
+
+
+def totals(directory: str | Path) -> Totals:
+    """What the queries with ``metrics=directory`` cost together, planning included."""
+    documents = [json.loads(path.read_text("utf-8")) for path in sorted(Path(directory).glob("*.json"))]
+    return Totals(
+        sum(document["log_bytes"] for document in documents),
+        sum(document["index_bytes"] for document in documents),
+        sum(document["kind"] == "read" for document in documents),
+    )

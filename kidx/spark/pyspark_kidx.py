@@ -1,0 +1,8 @@
+"""What makes ``kafka_segments`` known to every Spark session by itself.
+
+Spark registers the ``DefaultSource`` of each top-level module named ``pyspark_…``; the wheel carries this file as one.
+"""
+
+from kidx.spark.source import KafkaSegmentsSource as DefaultSource
+
+__all__ = ["DefaultSource"]

