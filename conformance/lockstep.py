@@ -17,7 +17,7 @@ from conformance.implementations.model import UNKNOWN, Model
 from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
-from conformance.watched_file import WatchedFile, damage
+from conformance.watched_file import WatchedFile, damaged, overwrite
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -273,25 +273,35 @@ class Lockstep:
         reference = group.reference
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=group.file)
         if operation.name in FILE_OPERATIONS:
-            for party in (reference, *group.subjects):
-                damage(party.directory / before, operation.name, operation.args)
-            observation = Observation(OK, group.observation.state)
-            clauses: tuple[str, ...] = ()
-        else:
+            self._damage(group, operation, before)
+            return
+        observation = reference.perform(operation)
+        clauses: tuple[str, ...] = ()
+        if self.attribute:
+            situation = group.situation
             if operation.name == "open":
-                group.situation.preexisting = group.file is not None
-            observation = reference.perform(operation)
-            clauses = clauses_of(operation, group.situation, observation) if self.attribute else ()
+                situation.preexisting = group.file is not None
+            clauses = clauses_of(operation, situation, observation)
+            situation.follow(operation, observation)
+            exercised = group.exercised
+            for clause in clauses:
+                exercised[clause] += 1
         group.file = reference.file.read()
         group.observation = observation
-        group.situation.follow(operation, observation)
-        for clause in clauses:
-            group.exercised[clause] += 1
         if prediction is not None:
             self._hold_reference_to_model(group, operation, prediction, clauses)
-        if operation.name in FILE_OPERATIONS:
-            return
         self._hold_subjects(group, operation, clauses)
+
+    def _damage(self, group: _Group, operation: Operation, name: str) -> None:
+        """Everybody's file is changed alike; they are all the same, as the step before has shown."""
+        group.observation = Observation(OK, group.observation.state)
+        group.situation.follow(operation, group.observation)
+        if group.file is None:
+            return
+        group.file = damaged(group.file, operation.name, operation.args)
+        for party in (group.reference, *group.subjects):
+            if party.active:
+                overwrite(party.prefix + name, group.file)
 
     def _hold_subjects(self, group: _Group, operation: Operation, clauses: tuple[str, ...]) -> None:
         """Compares everybody with the reference; whoever answers in the very bytes that it would agrees with it."""

@@ -46,16 +46,19 @@ class WatchedFile:
 
 
 def damage(path: Path, name: str, arguments: tuple[int, ...]) -> None:
-    """Changes a closed file: the operations that no implementation offers (``FILE_OPERATIONS``).
+    """Changes a closed file as :func:`damaged` says. A missing file stays missing."""
+    if path.exists():
+        overwrite(str(path), damaged(path.read_bytes(), name, arguments))
 
-    A missing file stays missing, and positions are taken modulo its length, so that every damage applies everywhere.
+
+def damaged(content: bytes, name: str, arguments: tuple[int, ...]) -> bytes | None:
+    """What a file is after one of the operations that no implementation offers (``FILE_OPERATIONS``); None if removed.
+
+    Positions are taken modulo its length, so that every damage applies everywhere.
     """
-    if not path.exists():
-        return
     if name == "remove_file":
-        path.unlink()
-        return
-    data = bytearray(path.read_bytes())
+        return None
+    data = bytearray(content)
     size = len(data)
     if name == "pad_file":
         count, byte = arguments
@@ -71,7 +74,21 @@ def damage(path: Path, name: str, arguments: tuple[int, ...]) -> None:
     elif size and name == "swap_ranges":
         first, second, width = arguments
         _swap(data, first, second, width)
-    path.write_bytes(data)
+    return bytes(data)
+
+
+def overwrite(path: str, content: bytes | None) -> None:
+    """Gives an existing file another content, or removes it."""
+    if content is None:
+        os.unlink(path)  # noqa: PTH108 -- every damage of every party comes by here
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
 
 
 def _swap(data: bytearray, first: int, second: int, width: int) -> None:

@@ -53,6 +53,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         dialect: str | Dialect | None = None,
     ) -> None:
         self._file = os.fspath(path)
+        self._absolute: str | None = None
         self.base_offset = base_offset
         self.max_index_size = max_index_size
         self.writable = writable
@@ -68,11 +69,11 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     def _create_and_map(self) -> MappedBuffer:
         try:
-            descriptor = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-            newly_created = True
-        except FileExistsError:
             descriptor = os.open(self._file, os.O_RDWR if self.writable else os.O_RDONLY)
             newly_created = False
+        except FileNotFoundError:
+            descriptor = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            newly_created = True
         try:
             if newly_created:
                 os.ftruncate(descriptor, self._preallocated_size())
@@ -92,7 +93,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         """
         if self.max_index_size < self.entry_size:
             raise InvalidArgumentError(
-                f"{self.path}: a new index of {self.max_index_size} bytes cannot hold one entry of {self.entry_size}",
+                f"{self._file}: a new index of {self.max_index_size} bytes cannot hold one entry of {self.entry_size}",
                 f"Invalid max index size: {self.max_index_size}",
             )
         if not self.writable:
@@ -103,6 +104,13 @@ class AbstractIndex(ABC, Generic[Entry]):
     def path(self) -> Path:
         """Where the file is, as far as the index knows (AI-21)."""
         return Path(self._file)
+
+    @property
+    def _absolute_path(self) -> str:
+        """The file as Kafka's texts name it."""
+        if self._absolute is None:
+            self._absolute = str(self.path.absolute())
+        return self._absolute
 
     # -- what an index of one kind adds ---------------------------------------------------------------------------
 
@@ -171,12 +179,14 @@ class AbstractIndex(ABC, Generic[Entry]):
         Raises:
             IndexOffsetOverflowError: it does not fit (AI-8).
         """
-        relative = to_long(offset - self.base_offset)
+        relative = offset - self.base_offset
+        if not 0 <= relative <= INT_MAX:
+            relative = to_long(relative)
         if 0 <= relative <= INT_MAX:
             return relative
         raise IndexOffsetOverflowError(
-            f"{self.path}: offset {offset} is not within {self.base_offset}..{self.base_offset + INT_MAX}",
-            f"Integer overflow for offset: {offset} ({self.path.absolute()})",
+            f"{self._file}: offset {offset} is not within {self.base_offset}..{self.base_offset + INT_MAX}",
+            f"Integer overflow for offset: {offset} ({self._absolute_path})",
         )
 
     def _absolute_offset(self, relative: int) -> int:
@@ -186,14 +196,25 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     def _mapped(self) -> MappedBuffer:
         if self._mmap is None:
-            raise ClosedError(f"{self.path} is closed", None)
+            raise ClosedError(f"{self._file} is closed", None)
         return self._mmap
 
-    def _entry(self, n: int, kafka_message: str) -> Entry:
+    @abstractmethod
+    def _no_entry_text(self, n: int) -> str:
+        """Kafka's text for a slot past the end, without Scala's full stop (OI-8, TI-8)."""
+
+    def entry(self, n: int) -> Entry:
+        """The entry in slot ``n``.
+
+        Raises:
+            InvalidArgumentError: ``n`` ≥ the number of entries.
+            OutOfBoundsError: ``n`` is negative (OI-8, TI-8).
+            ClosedError: the index is closed.
+        """
         if n >= self.entries:
             raise InvalidArgumentError(
-                f"{self.path} has {self.entries} entries; there is no entry {n}",
-                kafka_message + ("." if self.dialect.scala_texts else ""),
+                f"{self._file} has {self.entries} entries; there is no entry {n}",
+                self._no_entry_text(n) + ("." if self.dialect.scala_texts else ""),
             )
         # Kafka does not refuse a negative n: n * entry_size wraps around, and may come out inside the file (OI-8).
         return self._parse(self._mapped(), n)
@@ -255,7 +276,7 @@ class AbstractIndex(ABC, Generic[Entry]):
             return search(keys, self.entries, wanted)
         except struct.error:
             raise OutOfBoundsError(
-                f"{self.path} has {self.entries} entries in memory but {self.length} bytes", None
+                f"{self._file} has {self.entries} entries in memory but {self.length} bytes", None
             ) from None
 
     # -- the file --------------------------------------------------------------------------------------------------
@@ -291,7 +312,7 @@ class AbstractIndex(ABC, Generic[Entry]):
             buffer.seek(position)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(
-                f"{self.path}: {self.entries} entries take {position} bytes and do not fit in {size}",
+                f"{self._file}: {self.entries} entries take {position} bytes and do not fit in {size}",
                 error.kafka_message,
             ) from None
         return True
@@ -372,5 +393,6 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     def _moved(self, file: str) -> None:
         self._file = file
+        self._absolute = None
         if self._mmap is not None:
             self._mmap.name = file

@@ -80,6 +80,23 @@ class MappedBuffer:
             raise InvalidArgumentError(f"{self.name}: {value} is no signed number of {codec.size} bytes") from None
         self.position = end
 
+    def put_entry(self, codecs: tuple[struct.Struct, ...], whole: struct.Struct, *values: int) -> None:
+        """Writes the fields of an entry one after the other, as :meth:`put` does; in one go if nothing can go wrong.
+
+        Args:
+            codecs: of the fields.
+            whole: of all of them together.
+            values: of the fields; each is known to fit.
+        """
+        position = self.position
+        end = position + whole.size
+        if self.writable and end <= self.limit:
+            whole.pack_into(self.data, position, *values)
+            self.position = end
+            return
+        for codec, value in zip(codecs, values, strict=True):
+            self.put(codec, value)
+
     def get(self, codec: struct.Struct, position: int) -> int:
         """Reads one field at an absolute byte position (``getInt(int)``, ``getLong(int)``).
 

@@ -22,6 +22,8 @@ _OFFSET = OFFSET_INDEX.codec("relative_offset")
 _OFFSET_AT = OFFSET_INDEX.field("relative_offset").offset
 _POSITION = OFFSET_INDEX.codec("position")
 _POSITION_AT = OFFSET_INDEX.field("position").offset
+_FIELDS = (_OFFSET, _POSITION)
+_ENTRY = OFFSET_INDEX.struct
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):
@@ -57,17 +59,8 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             buffer.get(_POSITION, start + _POSITION_AT),
         )
 
-    def entry(self, n: int) -> OffsetPosition:
-        """The entry in slot ``n``.
-
-        Raises:
-            InvalidArgumentError: ``n`` ≥ the number of entries.
-            OutOfBoundsError: ``n`` is negative (OI-8).
-            ClosedError: the index is closed.
-        """
-        return self._entry(
-            n, f"Attempt to fetch the {n}th entry from index {self.path.absolute()}, which has size {self.entries}"
-        )
+    def _no_entry_text(self, n: int) -> str:
+        return f"Attempt to fetch the {n}th entry from index {self._absolute_path}, which has size {self.entries}"
 
     def append(self, offset: int, position: int) -> None:
         """Appends an entry; the checks come in Kafka's order (OI-3).
@@ -81,23 +74,22 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         """
         if self.is_full:
             raise InvalidArgumentError(
-                f"{self.path} is full: {self.entries} of {self.max_entries} entries; {offset} cannot be appended",
+                f"{self._file} is full: {self.entries} of {self.max_entries} entries; {offset} cannot be appended",
                 f"{self._requirement}Attempt to append to a full index (size = {self.entries}).",
             )
         if self.entries and offset <= self._last_offset:
             raise InvalidOffsetError(
-                f"{self.path}: offset {offset} must be larger than the last offset {self._last_offset}",
+                f"{self._file}: offset {offset} must be larger than the last offset {self._last_offset}",
                 self._out_of_order_text(offset),
             )
         relative = self.relative_offset(offset)
         if not INT_MIN <= position <= INT_MAX:
-            raise InvalidArgumentError(f"{self.path}: position {position} is not within {INT_MIN}..{INT_MAX}")
+            raise InvalidArgumentError(f"{self._file}: position {position} is not within {INT_MIN}..{INT_MAX}")
         buffer = self._mapped()
-        buffer.put(_OFFSET, relative)
-        buffer.put(_POSITION, position)
+        buffer.put_entry(_FIELDS, _ENTRY, relative, position)
         self.entries += 1
         self._last_offset = offset
-        if self.entries * self.entry_size != buffer.position:
+        if self.entries * _ENTRY.size != buffer.position:
             raise self._position_mismatch(buffer.position)
 
     @property
@@ -108,11 +100,11 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         subject, end = (f"({offset})", ".") if self.dialect.scala_texts else (f"{offset}", "")
         return (
             f"Attempt to append an offset {subject} to position {self.entries} no larger than the last offset"
-            f" appended ({self._last_offset}) to {self.path.absolute()}{end}"
+            f" appended ({self._last_offset}) to {self._absolute_path}{end}"
         )
 
     def _position_mismatch(self, position: int) -> InvalidArgumentError | IllegalStateError:
-        message = f"{self.path}: {self.entries} entries, but the file position is {position}"
+        message = f"{self._file}: {self.entries} entries, but the file position is {position}"
         text = f"{self.entries} entries but file position in index is {position}"
         if self.dialect.position_mismatch_is_state:
             return IllegalStateError(message, text)
@@ -172,17 +164,18 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         Raises:
             CorruptIndexError: either of these; nothing else is checked.
         """
-        path, last, base = self.path.absolute(), self._last_offset, self.base_offset
-        file, end = (f"({path})", ".") if self.dialect.scala_texts else (f"{path}", "")
+        last, base = self._last_offset, self.base_offset
+        scala = self.dialect.scala_texts
         if self.entries and last < base:
+            file = f"({self._absolute_path})" if scala else self._absolute_path
             raise CorruptIndexError(
-                f"{self.path} is corrupt: its last offset is {last}, below the base offset {base}",
+                f"{self._file} is corrupt: its last offset is {last}, below the base offset {base}",
                 f"Corrupt index found, index file {file} has non-zero size but the last offset is {last}"
-                f" which is less than the base offset {base}{end}",
+                f" which is less than the base offset {base}{'.' if scala else ''}",
             )
         if self.length % self.entry_size:
             raise CorruptIndexError(
-                f"{self.path} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
-                f"Index file {path} is corrupt, found {self.length} bytes"
-                f" which is neither positive nor a multiple of {self.entry_size}{end}",
+                f"{self._file} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
+                f"Index file {self._absolute_path} is corrupt, found {self.length} bytes"
+                f" which is neither positive nor a multiple of {self.entry_size}{'.' if scala else ''}",
             )

@@ -62,19 +62,10 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             self._absolute_offset(buffer.get(_OFFSET, start + _OFFSET_AT)),
         )
 
-    def entry(self, n: int) -> TimestampOffset:
-        """The entry in slot ``n``.
-
-        Raises:
-            InvalidArgumentError: ``n`` ≥ the number of entries.
-            OutOfBoundsError: ``n`` is negative (TI-8).
-            ClosedError: the index is closed.
-        """
+    def _no_entry_text(self, n: int) -> str:
         gap = " " if self.dialect.scala_texts else ""
-        return self._entry(
-            n,
-            f"Attempt to fetch the {n}th entry from {gap}time index {self.path.absolute()}"
-            f" which has size {self.entries}",
+        return (
+            f"Attempt to fetch the {n}th entry from {gap}time index {self._absolute_path} which has size {self.entries}"
         )
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
@@ -96,7 +87,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         """
         if not skip_full_check and self.is_full:
             raise InvalidArgumentError(
-                f"{self.path} is full: {self.entries} of {self.max_entries} entries, one kept free;"
+                f"{self._file} is full: {self.entries} of {self.max_entries} entries, one kept free;"
                 f" ({timestamp}, {offset}) cannot be appended",
                 f"{'requirement failed: ' if self.dialect.scala_texts else ''}"
                 f"Attempt to append to a full time index (size = {self.entries}).",
@@ -104,12 +95,12 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         last = self._last_entry
         if self.entries and offset < last.offset:
             raise InvalidOffsetError(
-                f"{self.path}: offset {offset} must not be smaller than the last offset {last.offset}",
+                f"{self._file}: offset {offset} must not be smaller than the last offset {last.offset}",
                 self._out_of_order_text(f"an offset ({offset})", f"offset appended ({last.offset})"),
             )
         if self.entries and timestamp < last.timestamp:
             raise IllegalStateError(
-                f"{self.path}: timestamp {timestamp} must not be smaller than the last timestamp {last.timestamp}",
+                f"{self._file}: timestamp {timestamp} must not be smaller than the last timestamp {last.timestamp}",
                 self._out_of_order_text(f"a timestamp ({timestamp})", f"timestamp appended ({last.timestamp})"),
             )
         if timestamp > last.timestamp:
@@ -123,7 +114,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         self.entries += 1
         self._last_entry = TimestampOffset(timestamp, offset)
         if self.entries * self.entry_size != buffer.position:
-            message = f"{self.path}: {self.entries} entries, but the file position is {buffer.position}"
+            message = f"{self._file}: {self.entries} entries, but the file position is {buffer.position}"
             text = f"{self.entries} entries but file position in index is {buffer.position}"
             if self.dialect.position_mismatch_is_state:
                 raise IllegalStateError(message, text)
@@ -133,7 +124,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         end = "." if self.dialect.scala_texts else ""
         return (
             f"Attempt to append {subject} to slot {self.entries} no larger than the last {last}"
-            f" to {self.path.absolute()}{end}"
+            f" to {self._absolute_path}{end}"
         )
 
     def lookup(
@@ -187,21 +178,24 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             CorruptIndexError: any of these, in this order; nothing else is checked.
             ClosedError: the index is closed and not empty.
         """
-        path, last, base = self.path.absolute(), self._last_entry, self.base_offset
-        found = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
+        last, base = self._last_entry, self.base_offset
         if self.entries and last.timestamp < (first := self._parse(self._mapped(), 0).timestamp):
             raise CorruptIndexError(
-                f"{self.path} is corrupt: its last timestamp is {last.timestamp}, before its first, {first}",
-                f"{found} timestamp is {last.timestamp} which is less than the first timestamp {first}",
+                f"{self._file} is corrupt: its last timestamp is {last.timestamp}, before its first, {first}",
+                self._corrupt_text(f"timestamp is {last.timestamp} which is less than the first timestamp {first}"),
             )
         if self.entries and last.offset < base:
             raise CorruptIndexError(
-                f"{self.path} is corrupt: its last offset is {last.offset}, below the base offset {base}",
-                f"{found} offset is {last.offset} which is less than the first offset {base}",
+                f"{self._file} is corrupt: its last offset is {last.offset}, below the base offset {base}",
+                self._corrupt_text(f"offset is {last.offset} which is less than the first offset {base}"),
             )
         if self.length % self.entry_size:
             raise CorruptIndexError(
-                f"{self.path} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
-                f"Time index file {path} is corrupt, found {self.length} bytes which is neither positive"
+                f"{self._file} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
+                f"Time index file {self._absolute_path} is corrupt, found {self.length} bytes which is neither positive"
                 f" nor a multiple of {self.entry_size}{'.' if self.dialect.scala_texts else ''}",
             )
+
+    def _corrupt_text(self, last: str) -> str:
+        file = self._absolute_path
+        return f"Corrupt time index found, time index file ({file}) has non-zero size but the last {last}"

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 Index = OffsetIndex | TimeIndex | TransactionIndex
 
-_NOTHING_OPEN = Outcome("closed")
+_IO = Outcome("io")
+_NOTHING_IS_OPEN = Observation(Outcome("closed"), None)
 
 
 class ReferenceIndex:
@@ -35,6 +36,7 @@ class ReferenceIndex:
         self._prefix = ""
         self._index: Any = None
         self._calls: dict[str, Callable[..., Any]] = {}
+        self._state: Callable[[], State]
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
@@ -53,9 +55,9 @@ class ReferenceIndex:
     def perform(self, operation: Operation) -> Observation:
         """See the protocol."""
         name, arguments = operation
-        call = self._open if name == "open" else self._calls.get(name)
+        call = self._calls.get(name) or self._call(name)
         if call is None:
-            return Observation(_NOTHING_OPEN, None)
+            return _NOTHING_IS_OPEN
         try:
             value = call(*arguments)
             outcome = OK if value is None else Outcome(None, value)
@@ -63,7 +65,7 @@ class ReferenceIndex:
             text = error.kafka_message
             outcome = Outcome(error.kind, None, None if text is None else text.replace(self._prefix, ""))
         except OSError:
-            outcome = Outcome("io")
+            outcome = _IO
         return Observation(outcome, None if self._index is None else self._state())
 
     # -- operations --------------------------------------------------------------------------------------------
@@ -79,44 +81,30 @@ class ReferenceIndex:
         else:
             index = self.transaction_index(base_offset, file, dialect=self.dialect)
         self._index = index
-        self._calls = self._transactional_calls(index) if isinstance(index, TransactionIndex) else self._calls_of(index)
+        self._calls = {}
+        self._state = _STATES[kind](index)
 
-    def _common_calls(self, index: Index) -> dict[str, Callable[..., Any]]:
-        return {
-            "truncate_to": index.truncate_to,
-            "reset": index.reset,
-            "flush": index.flush,
-            "sanity_check": index.sanity_check,
-            "close": index.close,
-            "crash": self._let_go,
-            "delete": index.delete_if_exists,
-            "rename": lambda path: index.rename_to(self._prefix + path),
-        }
+    def _call(self, name: str) -> Callable[..., Any] | None:
+        """What performs an operation on the open index, remembered until the next ``open``; None if nothing is open."""
+        index = self._index
+        if name == "open":
+            return self._open
+        if index is None:
+            return None
+        if name == "crash":
+            call: Callable[..., Any] = self._let_go
+        elif name == "rename":
+            call = self._rename
+        else:
+            call = getattr(index, _METHODS[name])
+            adapt = _ADAPTED.get(name)
+            if adapt is not None:
+                call = adapt(call)
+        self._calls[name] = call
+        return call
 
-    def _calls_of(self, index: OffsetIndex | TimeIndex) -> dict[str, Callable[..., Any]]:
-        calls = self._common_calls(index) | {
-            "lookup": index.lookup,
-            "entry": index.entry,
-            "truncate": index.truncate,
-            "resize": index.resize,
-            "trim": index.trim_to_valid_size,
-        }
-        if isinstance(index, OffsetIndex):
-            return calls | {
-                "append": index.append,
-                "bulk_append": _repeated(index.append),
-                "fetch_upper_bound": lambda offset, position, size: index.fetch_upper_bound_offset(
-                    OffsetPosition(offset, position), size
-                ),
-            }
-        return calls | {"maybe_append": index.maybe_append, "bulk_maybe_append": _repeated(index.maybe_append)}
-
-    def _transactional_calls(self, index: TransactionIndex) -> dict[str, Callable[..., Any]]:
-        return self._common_calls(index) | {
-            "append_aborted": lambda *fields: index.append(AbortedTxn(*fields)),
-            "all_aborted": lambda: tuple(index.all_aborted_txns()),
-            "collect_aborted": lambda start, end: tuple(index.collect_aborted_txns(start, end)),
-        }
+    def _rename(self, path: str) -> None:
+        self._index.rename_to(self._prefix + path)
 
     def _let_go(self) -> None:
         """What a killed process does: nothing is trimmed, nothing is flushed."""
@@ -126,21 +114,68 @@ class ReferenceIndex:
         else:
             index.close_handler()
 
-    # -- state -------------------------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        index = self._index
-        if isinstance(index, OffsetIndex):
-            return State(index.entries, index.max_entries, index.is_full, index.length, (index.last_offset,))
-        if isinstance(index, TimeIndex):
-            return State(index.entries, index.max_entries, index.is_full, index.length, index.last_entry)
-        last = index.last_offset
-        return State(len(index), None, None, None, () if last is None else (last,))
-
 
 def _repeated(append: Callable[[int, int], None]) -> Callable[[int, int, int, int, int], None]:
     def bulk(first: int, second: int, first_step: int, second_step: int, count: int) -> None:
-        for i in range(count):
-            append(first + i * first_step, second + i * second_step)
+        for _ in range(count):
+            append(first, second)
+            first += first_step
+            second += second_step
 
     return bulk
+
+
+_METHODS = {
+    "truncate_to": "truncate_to",
+    "reset": "reset",
+    "flush": "flush",
+    "sanity_check": "sanity_check",
+    "close": "close",
+    "delete": "delete_if_exists",
+    "lookup": "lookup",
+    "entry": "entry",
+    "truncate": "truncate",
+    "resize": "resize",
+    "trim": "trim_to_valid_size",
+    "append": "append",
+    "bulk_append": "append",
+    "fetch_upper_bound": "fetch_upper_bound_offset",
+    "maybe_append": "maybe_append",
+    "bulk_maybe_append": "maybe_append",
+    "append_aborted": "append",
+    "all_aborted": "all_aborted_txns",
+    "collect_aborted": "collect_aborted_txns",
+}
+"""Which method performs an operation."""
+_ADAPTED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "bulk_append": _repeated,
+    "bulk_maybe_append": _repeated,
+    "fetch_upper_bound": lambda method: lambda offset, position, size: method(OffsetPosition(offset, position), size),
+    "append_aborted": lambda method: lambda *fields: method(AbortedTxn(*fields)),
+    "all_aborted": lambda method: lambda: tuple(method()),
+    "collect_aborted": lambda method: lambda start, end: tuple(method(start, end)),
+}
+"""Methods whose arguments or results are not those of the operation."""
+
+
+def _state_of_offsets(index: OffsetIndex) -> Callable[[], State]:
+    return lambda: State(index.entries, index.max_entries, index.is_full, index.length, (index.last_offset,))
+
+
+def _state_of_times(index: TimeIndex) -> Callable[[], State]:
+    return lambda: State(index.entries, index.max_entries, index.is_full, index.length, index.last_entry)
+
+
+def _state_of_transactions(index: TransactionIndex) -> Callable[[], State]:
+    def state() -> State:
+        last = index.last_offset
+        return State(len(index), None, None, None, () if last is None else (last,))
+
+    return state
+
+
+_STATES: dict[str, Callable[[Any], Callable[[], State]]] = {
+    "offset": _state_of_offsets,
+    "time": _state_of_times,
+    "transaction": _state_of_transactions,
+}

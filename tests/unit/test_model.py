@@ -868,3 +868,45 @@ def test_every_answer_about_a_time_index_is_the_one_a_scan_gives(
     if prediction is not None:
         play("trim")
         assert play.file == timestamps(*(pair for pair in pairs if pair[1] < offset))
+
+
+NEAR_INT = st.sampled_from((0, 1, 5, 2**31 - 3, 2**31 - 1, 2**31, -1, 2**63 - 2, -(2**63)))
+
+
+@given(
+    kind=st.sampled_from(("offset", "time")),
+    base=st.sampled_from((0, 100, 2**63 - 5, -7)),
+    slots=st.integers(1, 9),
+    writable=st.booleans(),
+    before=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=2),
+    first=st.tuples(NEAR_INT, st.integers(-3, 12), NEAR_INT),
+    steps=st.tuples(st.sampled_from((0, 1, 2, -1, 2**30, 2**62)), st.sampled_from((0, 1, -1, 2**30))),
+    count=st.integers(0, 12),
+)
+def test_a_bulk_is_that_many_appends(kind, base, slots, writable, before, first, steps, count):
+    size, append = (8, "append") if kind == "offset" else (12, "maybe_append")
+    more = () if kind == "offset" else (False,)
+    one, other = Model("3.9.2"), Model("3.9.2")
+    for model in (one, other):
+        model.perform(Operation("open", (kind, "0", base, slots * size, True)))
+        for key, value in before:
+            model.perform(
+                Operation(append, (base + key, value, *more) if kind == "offset" else (key, base + value, False))
+            )
+        if not writable:
+            model.perform(Operation("open", (kind, "0", base, slots * size, False)), file_bytes=bytes(slots * size))
+            model.perform(Operation("truncate"))
+    near, away, position = first
+    numbers = (base + near + away, position % 2**31) if kind == "offset" else (near + away, base + position)
+    bulk = one.perform(Operation(f"bulk_{append}", (*numbers, *steps, count)))
+    single = None
+    for n in range(count):
+        arguments = (numbers[0] + n * steps[0], numbers[1] + n * steps[1])
+        single = other.perform(Operation(append, (*arguments, *more)))
+        if single is None or single.outcome.error is not None:
+            break
+    if count:
+        assert bulk == single
+    probes = [Operation("entry", (n,)) for n in range(slots)] + [Operation("lookup", (base + 3,)), Operation("trim")]
+    for probe in probes:
+        assert one.perform(probe) == other.perform(probe), probe
