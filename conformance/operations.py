@@ -79,12 +79,13 @@ ERROR_KINDS: Final = (
 
 @cache
 def every_signature() -> Mapping[str, tuple[str, ...]]:
-    """The vocabularies of all machines: an index's, a segment's, a log's. No two use the same word."""
+    """The vocabularies of all machines: an index's, a segment's, a log's, a broker's. No two use the same word."""
     # Imported here because they are made of what is defined here.
+    from conformance.broker_operations import BROKER_SIGNATURES  # noqa: PLC0415
     from conformance.log_operations import LOG_SIGNATURES  # noqa: PLC0415
     from conformance.segment_operations import SEGMENT_SIGNATURES  # noqa: PLC0415
 
-    return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES
+    return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
 
 
 class Operation(NamedTuple):

@@ -9,6 +9,7 @@ import itertools
 import socket
 import struct
 import warnings
+from collections import deque
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -60,6 +61,7 @@ class Client:
         self._broker = broker
         self._protocol = _kafka_protocol()
         self._numbers = itertools.count(1)
+        self._sent: deque[tuple[int, Any]] = deque()
         try:
             self._socket = socket.create_connection((HOST, broker.port), LIMIT)
         except OSError as error:
@@ -218,10 +220,23 @@ class Client:
         return response
 
     def _ask(self, request: Any) -> Any:
+        self._send(request)
+        return self._take()
+
+    def _send(self, request: Any) -> None:
+        """Send a request; its answer is the next one to take that nobody has taken."""
         number = next(self._numbers)
         request.with_header(number, "kidx")
+        self._sent.append((number, request))
         try:
             self._socket.sendall(request.encode(header=True, framed=True))
+        except OSError as error:
+            raise self._failure(f"does not take {request.name}: {error}") from error
+
+    def _take(self) -> Any:
+        """Wait for the answer to the oldest request that has none yet."""
+        number, request = self._sent.popleft()
+        try:
             (size,) = struct.unpack(">i", self._receive(4))
             reply = self._receive(size)
         except OSError as error:

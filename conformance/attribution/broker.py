@@ -1,0 +1,48 @@
+"""Which clauses a step of the broker machine exercises: what was asked, what was done, which files were looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.clauses import load_clauses
+from kidx.log.lookup import knows
+
+if TYPE_CHECKING:
+    from conformance.recording.corpus import Answer
+    from kidx.dialect import Dialect
+
+_SPECIAL: Final = {-1: "LO-2b", -2: "LO-1", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}
+_LARGEST: Final = {"M0": "LO-20", "M1": "LO-9", "M2": "LO-10"}
+_FILES: Final = {
+    "running": ("SEG-25", "SEG-3", "SEG-4", "SEG-8a", "SEG-20", "SEG-22"),
+    "clean stop": ("SEG-24a", "SEG-24b", "SEG-25", "SEG-22"),
+    "kill": ("SEG-25",),
+    "start": ("SEG-30", "SEG-34", "SEG-35", "SEG-25"),
+}
+_OPERATIONS: Final = {"append": ("LG-1", "LG-5"), "delete_records": ("LG-12",)}
+
+
+def clause_of_answer(target: int, answer: Answer, dialect: Dialect) -> tuple[str, ...]:
+    """The clauses that say what a broker answers to a target."""
+    if target == -3:
+        return (_LARGEST[dialect.max_lookup],)
+    if target < 0 and not knows(dialect.version, target):
+        return ("LO-15c",) if dialect.refuses_unknown_targets else ("LO-15b",)
+    if target < 0:
+        return (_SPECIAL[target],)
+    return ("LO-6",) if answer.offset is not None else ("LO-6", "LO-14")
+
+
+def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:
+    """The clauses that say what lies on the disk while it is running, after a stop or a kill, and after a start."""
+    return _known(_FILES[moment], release)
+
+
+def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
+    """The clauses that say what comes of an operation."""
+    return _known(_OPERATIONS[operation], release)
+
+
+def _known(clauses: tuple[str, ...], release: str) -> tuple[str, ...]:
+    catalogue = load_clauses()
+    return tuple(clause for clause in clauses if clause in catalogue and catalogue[clause].applies_to(release))

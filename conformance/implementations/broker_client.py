@@ -1,0 +1,128 @@
+"""What the broker machine asks of a broker beyond what a recorder does: refusals are answers, questions come in rows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.kafka.broker.polling import Deadline
+from conformance.recording.client import LIMIT, Client
+from conformance.recording.corpus import Answer
+
+if TYPE_CHECKING:
+    from conformance.recording.corpus import Isolation
+
+_LIMIT_MS: Final = int(LIMIT * 1000)
+_PRODUCE: Final = 7
+_DELETE_RECORDS: Final = 1
+_ALL_REPLICAS: Final = -1
+_ISOLATION: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_committed": 1}
+_PASSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"})
+_AT_ONCE: Final = 64
+"""Questions on their way at a time: the answers to these fit into the buffers of a connection."""
+
+
+class Appended(NamedTuple):
+    """What a broker says of an append: the first offset, and its own time where the topic wants that (else -1).
+
+    ``error`` is the name of a refusal, and then nothing is appended.
+    """
+
+    offset: int
+    log_append_time: int
+    error: str | None = None
+
+
+class PartitionClient(Client):
+    """Partition 0 of any topic."""
+
+    def append(self, topic: str, data: bytes, *, transactional_id: str | None = None) -> Appended:
+        """Sends one batch of the current format, and waits until it is in the log or refused."""
+        self._send(self._append_request(topic, data, transactional_id))
+        return self._appended(self._take())
+
+    def append_in_flight(self, topic: str, batches: Sequence[bytes]) -> Iterator[Appended]:
+        """Sends all batches before the first answer is looked at; gives the answers as they come.
+
+        Raises:
+            OSError: the broker is gone; how many batches it has appended, nobody knows.
+        """
+        for data in batches:
+            self._send(self._append_request(topic, data, None))
+        for _ in batches:
+            yield self._appended(self._take())
+
+    def delete_records(self, topic: str, offset: int) -> str | None:
+        """Moves the log's start to an offset, -1 for the high watermark; the name of the refusal, if any."""
+        request = self._protocol.DeleteRecordsRequest
+        entry = request.DeleteRecordsTopic
+        part = entry(name=topic, partitions=[entry.DeleteRecordsPartition(partition_index=0, offset=offset)])
+        response = self._ask(request(version=_DELETE_RECORDS, topics=[part], timeout_ms=_LIMIT_MS))
+        code = int(response.topics[0].partitions[0].error_code)
+        return self._name_of(code) if code else None
+
+    def answers(self, topic: str, targets: Sequence[int], isolation: Isolation, *, version: int) -> list[Answer]:
+        """The answer to each target of ListOffsets, in order; an error is an answer too."""
+        found: list[Answer] = []
+        for start in range(0, len(targets), _AT_ONCE):
+            some = targets[start : start + _AT_ONCE]
+            for target in some:
+                self._send(self._list_request(topic, target, isolation, version))
+            found += [self._answer(target, self._take()) for target in some]
+        return found
+
+    def await_leader(self, topic: str) -> int:
+        """The epoch of the leader, once it also answers; after a start these are two moments."""
+        deadline = Deadline(LIMIT)
+        while True:
+            epoch = self.leader_epoch(topic)
+            answer = self.list_offset(topic, -1, "read_uncommitted", version=5)
+            if answer.leader_epoch == epoch:
+                return epoch
+            if answer.error not in _PASSING and answer.leader_epoch is None:
+                raise self._failure(f"does not lead {topic}: {answer}")
+            if not deadline.pause():
+                raise self._failure(f"did not lead {topic} within {LIMIT:g} s")
+
+    # -- requests and replies --------------------------------------------------------------------------------------
+
+    def _append_request(self, topic: str, data: bytes, transactional_id: str | None) -> Any:
+        request = self._protocol.ProduceRequest
+        entry = request.TopicProduceData
+        parts = [entry(name=topic, partition_data=[entry.PartitionProduceData(index=0, records=data)])]
+        return request(
+            version=_PRODUCE,
+            transactional_id=transactional_id,
+            acks=_ALL_REPLICAS,
+            timeout_ms=_LIMIT_MS,
+            topic_data=parts,
+        )
+
+    def _appended(self, response: Any) -> Appended:
+        part = response.responses[0].partition_responses[0]
+        error = self._name_of(part.error_code) if part.error_code else None
+        return Appended(int(part.base_offset), int(part.log_append_time_ms), error)
+
+    def _list_request(self, topic: str, target: int, isolation: Isolation, version: int) -> Any:
+        request = self._protocol.ListOffsetsRequest
+        entry = request.ListOffsetsTopic
+        part = entry.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=target)
+        asked = request(
+            version=version,
+            replica_id=-1,
+            isolation_level=_ISOLATION[isolation],
+            topics=[entry(name=topic, partitions=[part])],
+        )
+        if version >= 10:
+            asked.timeout_ms = _LIMIT_MS
+        return asked
+
+    def _answer(self, target: int, response: Any) -> Answer:
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            return Answer(target, error=self._name_of(found.error_code))
+        if found.offset < 0:
+            return Answer(target)
+        epoch = int(found.leader_epoch)
+        return Answer(target, int(found.offset), int(found.timestamp), epoch if epoch >= 0 else None)

@@ -1,0 +1,157 @@
+"""The broker machine: a topic on a running broker, from its creation over crashes to the files it leaves.
+
+Bind it to a lockstep, which is one broker and outlives many examples::
+
+    with LocalBroker("4.3.1") as broker, scratch_directory() as scratch:
+        lockstep = BrokerLockstep(RunningBroker(broker), scratch)
+        run_state_machine_as_test(BrokerMachine.bind(lockstep, restarts=2))
+        finish(lockstep)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance import broker_strategies as strategies
+from conformance.broker_operations import PRODUCERS, SENT_CODECS
+from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.operations import Operation
+
+if TYPE_CHECKING:
+    from conformance.broker_lockstep import BrokerLockstep
+
+MACHINE: Final = "broker"
+_TRANSACTIONAL: Final = (None, None, *PRODUCERS)
+
+
+class BrokerMachine(RuleBasedStateMachine):
+    """Rules over one topic; after every one, every look-up and every file is compared (by the lockstep)."""
+
+    lockstep: ClassVar[BrokerLockstep]
+    restarts: ClassVar[int] = 0
+    """How many more stops the examples may make: each costs seconds."""
+
+    @classmethod
+    def bind(cls, lockstep: BrokerLockstep, *, restarts: int) -> type[BrokerMachine]:
+        """The machine on a broker; ``restarts`` is how many stops all examples together may make."""
+        return type(
+            cls.__name__,
+            (cls,),
+            {"lockstep": lockstep, "restarts": restarts},
+        )
+
+    def __init__(self) -> None:
+        super().__init__()
+        if self.lockstep.failure is not None:
+            raise self.lockstep.failure  # Hypothesis runs a failing example again: it would only cost time
+        self.newest = EPOCH_MS
+        self.compacted = False
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """Both perform an operation."""
+        self.lockstep.perform(Operation(name, arguments))
+
+    def records(self, shape: strategies.Shape, *, keyed: bool | None = None) -> list[list[Any]]:
+        """The rows of an operation; records of a compacted topic have keys unless told otherwise."""
+        key = 4 if (self.compacted if keyed is None else keyed) else None
+        rows: list[list[Any]] = []
+        for gap, value in shape.records:
+            timestamp = -1 if gap is None else self.newest + gap
+            self.newest = max(self.newest, timestamp)
+            rows.append([timestamp, key, value])
+        return rows
+
+    @initialize(data=st.data())
+    def create(self, data: st.DataObject) -> None:
+        """A fresh topic."""
+        settings = data.draw(strategies.settings(self.lockstep.release), "settings")
+        self.compacted = "compact" in settings["cleanup.policy"]
+        self.do("create_topic", settings)
+
+    # -- producing ---------------------------------------------------------------------------------------------
+
+    @rule(shape=strategies.shapes(), producer=st.sampled_from(_TRANSACTIONAL))
+    def append_batch(self, shape: strategies.Shape, producer: str | None) -> None:
+        """One batch, by itself or as part of a transaction."""
+        self.do("append_batch", self.records(shape), shape.codec, producer)
+
+    @rule(shapes=st.lists(strategies.shapes(3), min_size=3, max_size=6))
+    def append_several(self, shapes: list[strategies.Shape]) -> None:
+        """Batches one after the other, so that indexes fill."""
+        for shape in shapes:
+            self.do("append_batch", self.records(shape), shape.codec, None)
+
+    @rule(shape=strategies.shapes(), codec=st.sampled_from(SENT_CODECS))
+    def send_records(self, shape: strategies.Shape, codec: str) -> None:
+        """What an ordinary producer sends."""
+        self.do("send_records", self.records(shape, keyed=True), codec)
+
+    @precondition(lambda self: self.compacted)
+    @rule(shape=strategies.shapes(2))
+    def append_without_keys(self, shape: strategies.Shape) -> None:
+        """A compacted topic refuses records without keys."""
+        self.do("append_batch", self.records(shape, keyed=False), shape.codec, None)
+
+    @rule(shape=strategies.shapes(2))
+    def append_corrupt(self, shape: strategies.Shape) -> None:
+        """A batch whose checksum is wrong is refused."""
+        self.do("append_corrupt", self.records(shape))
+
+    @rule(producer=st.sampled_from(PRODUCERS), commit=st.booleans())
+    def end_transaction(self, producer: str, commit: bool) -> None:
+        """A marker, if a transaction is open."""
+        self.do("end_transaction", producer, commit)
+
+    @rule()
+    def roll_by_time(self) -> None:
+        """A timestamp more than ``segment.ms`` behind the segment's first one."""
+        self.newest += strategies.HOUR_MS + 1
+        self.do("append_batch", self.records(strategies.Shape(((0, 20),))), "none", None)
+
+    @rule()
+    def roll_by_size(self) -> None:
+        """Two batches that do not fit into a segment of the smallest size that every release takes."""
+        large = strategies.Shape(((10, strategies.LARGE),))
+        for _ in range(2):
+            self.do("append_batch", self.records(large), "none", None)
+
+    # -- cutting, stopping -------------------------------------------------------------------------------------
+
+    @rule(anchor=strategies.anchors())
+    def delete_records(self, anchor: tuple[str, int]) -> None:
+        """Somebody deletes records, up to the high watermark at most."""
+        place, delta = anchor
+        log = self.lockstep.topic.reference.log
+        bases = [segment.base_offset for segment in log.segments]
+        offsets = {
+            "start": log.start_offset,
+            "end": log.end_offset,
+            "high_watermark": -1,
+            "active": bases[-1],
+            "second": bases[min(1, len(bases) - 1)],
+            "half": (log.start_offset + log.end_offset) // 2,
+        }
+        self.do("delete_before", max(-1, offsets[place] + delta))
+
+    @precondition(lambda self: self.restarts > 0)
+    @rule(clean=st.booleans())
+    def restart(self, clean: bool) -> None:
+        """A clean shutdown or kill -9, and a start."""
+        type(self).restarts -= 1
+        self.do("restart_broker" if clean else "kill_broker")
+
+
+def finish(lockstep: BrokerLockstep) -> None:
+    """The end of a broker's life, with all topics: killed, recovered, appended to, and stopped cleanly.
+
+    Raises:
+        DivergenceError: broker and reference differ.
+        BrokerError: the broker died, or does not come up or stop.
+    """
+    lockstep.perform(Operation("kill_broker", ()))
+    for topic in list(lockstep.topics):
+        lockstep.append_once_more(topic)
+    lockstep.stop(clean=True)
