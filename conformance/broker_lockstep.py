@@ -21,7 +21,7 @@ from kidx.dialect import dialect_of
 from kidx.records import Codec, RecordBatch, build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from conformance.implementations.broker import RunningBroker
@@ -102,6 +102,7 @@ class BrokerLockstep:
         scratch: an empty directory for the references.
         reference: the class of the reference; a mutant's in a test.
         excuse: decides about a difference: True leaves the topic out from then on, False raises.
+        prefix: of its topics' names, of which no other lockstep of the broker has the same.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class BrokerLockstep:
         *,
         reference: type[ReferencePartition] = ReferencePartition,
         excuse: Callable[[Divergence], bool] = lambda _: False,
+        prefix: str = "example",
     ) -> None:
         self.broker = broker
         self.release = broker.release
@@ -120,7 +122,7 @@ class BrokerLockstep:
         self.tally = Tally()
         self.topics: list[Topic] = []
         self.failure: DivergenceError | None = None
-        self._names = (f"example-{number}" for number in itertools.count(1))
+        self._names = (f"{prefix}-{number}" for number in itertools.count(1))
 
     @property
     def topic(self) -> Topic:
@@ -138,32 +140,73 @@ class BrokerLockstep:
             DivergenceError: they differ, and it counts.
             BrokerError: the broker died or failed.
         """
-        name, arguments = operation
-        self.tally.steps += 1
-        if name == "create_topic":
-            self._create(*arguments)
-        if name in ("restart_broker", "kill_broker"):
+        if operation.name == "create_topic":
+            self._create(*operation.args)
+        if operation.name in ("restart_broker", "kill_broker"):
+            self.tally.steps += 1
             self._restart(operation)
-            return
-        self.topic.operations.append(operation)
-        if not self.topic.active:
-            return
-        perform = getattr(self, f"_{name}", None)
-        if perform is not None:
-            perform(self.topic, *arguments)
-        self.compare(self.topic)
+        else:
+            self.perform_on(self.topic, operation)
 
-    def append_once_more(self, topic: Topic) -> None:
-        """One more batch to a topic that need not be the newest.
+    def perform_on(self, topic: Topic, operation: Operation) -> None:
+        """The same for one topic, which need not be the newest.
 
         Raises:
             DivergenceError: they differ, and it counts.
+            BrokerError: the broker died or failed.
         """
+        self.tally.steps += 1
+        topic.operations.append(operation)
         if topic.active:
-            rows = [[max(topic.timestamps, default=0) + 1, 4, 20]]
-            topic.operations.append(Operation("append_batch", (rows, "none", None)))
-            self._append_batch(topic, rows, "none", None)
+            if operation.name != "create_topic":
+                getattr(self, f"_{operation.name}")(topic, *operation.args)
             self.compare(topic)
+
+    def kill_while_appending(self, topic: Topic, rows: Sequence[list[list[Any]]], *, acknowledged: int) -> None:
+        """Sends batches without waiting, kills the broker after so many acknowledgements, and starts it again.
+
+        Raises:
+            DivergenceError: the log does not hold the beginning of them, or less than was acknowledged; or as `start`.
+            BrokerError: it does not come up.
+        """
+        self.tally.steps += 1
+        topic.operations.append(Operation("append_batch", (rows[0], "none", None)))
+        records = [records_of(each) for each in rows]
+        batches = [build_batch(each) for each in records]
+        end = topic.reference.log.end_offset
+        replies = self.broker.client.append_in_flight(topic.name, batches)
+        seen = [reply for _, reply in zip(range(acknowledged), replies, strict=False)]
+        self.broker.stop(clean=False)
+        self.tally.kills += 1
+        self._take_over_beginning(topic, end, records, seen)
+        for each in self._active():
+            each.reference.stop(clean=False)
+            self._compare_logs(each)
+        self.start()
+
+    def _take_over_beginning(
+        self, topic: Topic, end: int, sent: list[list[SimpleRecord]], seen: Sequence[Appended]
+    ) -> None:
+        """What the killed broker had appended of a row of batches."""
+        found = self.broker.batches_from(topic.name, end)
+        stamped = topic.settings.get("message.timestamp.type") == "LogAppendTime"
+        content = [[(None if stamped else r.timestamp, r.key, r.value) for r in batch] for batch in found]
+        wanted = [[(None if stamped else r.timestamp, r.key, r.value) for r in each] for each in sent]
+        self._hold(topic, "outcome", wanted[: len(found)], content, ("LG-16",))
+        first = end
+        offsets = [first := first + len(each) for each in [[], *sent]]
+        self._hold(topic, "outcome", offsets[: len(seen)], [reply.offset for reply in seen], ("LG-1",))
+        self._hold(topic, "outcome", True, len(found) >= len(seen), ("LG-16",))
+        for batch in found:
+            self._take_over(topic, batch, rebuilt=topic.codec not in (None, "none"))
+            topic.timestamps += [record.timestamp for record in batch]
+
+    def _compare_logs(self, topic: Topic) -> None:
+        """The logs alone: a kill may come between the append to a log and the one to its index."""
+        ours = {name: data for name, data in topic.reference.files().items() if name.endswith(".log")}
+        theirs = {name: data for name, data in self.broker.files(topic.name).items() if name.endswith(".log")}
+        self.tally.files += len(theirs)
+        self._hold(topic, "bytes", _only_different(ours, theirs), _only_different(theirs, ours), ("LG-16",))
 
     # -- operations ------------------------------------------------------------------------------------------------
 
@@ -193,9 +236,7 @@ class BrokerLockstep:
         appended = self.broker.client.append(topic.name, bytes(data))
         self._settle(topic, bytes(data), records_of(rows), "none", appended)
 
-    def _settle(
-        self, topic: Topic, data: bytes, records: list[SimpleRecord], codec: str, appended: Appended
-    ) -> None:
+    def _settle(self, topic: Topic, data: bytes, records: list[SimpleRecord], codec: str, appended: Appended) -> None:
         """The reference appends what the broker has appended or refused; offset and refusal must be the same."""
         rebuilt = topic.codec not in (None, codec)
         theirs = (appended.offset, appended.error)
@@ -342,7 +383,9 @@ class BrokerLockstep:
             self.tally.clauses.update(clauses)
             if mine != its and topic.active:
                 question = f"{isolation}, target {mine.target}: "
-                self._hold(topic, "outcome", question + str(mine.to_json()[1:]), question + str(its.to_json()[1:]), clauses)
+                self._hold(
+                    topic, "outcome", question + str(mine.to_json()[1:]), question + str(its.to_json()[1:]), clauses
+                )
 
     def _compare_files(self, topic: Topic, moment: str) -> None:
         ours, theirs = topic.reference.files(), self.broker.files(topic.name)

@@ -36,7 +36,9 @@ def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
             "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
             "index.interval.bytes": st.sampled_from((100, 0, 300, 4096)),
             "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
-            "compression.type": st.sampled_from(("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")),
+            "compression.type": st.sampled_from(
+                ("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")
+            ),
             "cleanup.policy": st.sampled_from(("delete", "delete", "compact,delete", "compact")),
             "segment.ms": st.sampled_from((HOUR_MS, 1 << 40)),
             "retention.ms": st.just(-1),

@@ -62,6 +62,7 @@ class Plan:
         seed: overrides the profile's.
         max_examples: overrides the profile's, for each machine.
         max_time: seconds for the whole run; None for no limit.
+        kill_cycles: what a broker does instead of examples: so many times it is killed and started.
         level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict.
         traces: where shrunk traces are written.
         broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
@@ -77,6 +78,7 @@ class Plan:
     max_time: float | None = None
     level: Literal["must", "observed"] = "observed"
     broker: Choice = "auto"
+    kill_cycles: int = 0
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -113,19 +115,24 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
     results: list[Result] = []
     conforms = True
     driven = tuple(name for name in plan.implementations if name != "broker")
-    for number, machine in enumerate(plan.machines if driven else ()):
+    machines = tuple(name for name in plan.machines if name in MACHINES)
+    for number, machine in enumerate(machines if driven else ()):
         remaining = None
         if plan.max_time is not None:
             left = plan.max_time - (time.monotonic() - started)
-            remaining = max(left, 0.0) / (len(plan.machines) - number)
+            remaining = max(left, 0.0) / (len(machines) - number)
         with scratch_directory() as scratch:
             machine_run = _MachineRun(plan, machine, seed, sink, scratch, ledger, progress)
             results += machine_run.run(remaining)
             conforms = conforms and not machine_run.divergences
-    if "broker" in plan.implementations:
-        from conformance.broker_run import run_brokers  # noqa: PLC0415 -- part of an extra
+    if "broker" in plan.implementations and "broker" in plan.machines:
+        from conformance.broker_run import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
 
-        of_brokers = run_brokers(plan.releases, seed, sink, progress, plan.broker)
+        seconds = None if plan.max_time is None else max(0.0, plan.max_time - (time.monotonic() - started))
+        budget = Budget.of_profile(
+            plan.profile.name, examples=plan.max_examples, cycles=plan.kill_cycles, seconds=seconds
+        )
+        of_brokers = run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
         conforms = conforms and not any(result.divergences for result in of_brokers)
         results += of_brokers
     _refuse_stale_expectations(ledger, results)

@@ -69,6 +69,8 @@ def replay(
         TraceError: its machine is unknown, or a step makes no sense there.
         ToolError: an implementation cannot be had here, or does not have one of the operations.
     """
+    if trace.machine == "broker":
+        return _replay_on_brokers(trace, releases, tell, progress)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
@@ -94,6 +96,22 @@ def replay(
                 f"step {done + 1} of the trace, {trace.operations[done]}, cannot be performed: {error!r}"
             ) from error
     return Replayed("FIXED", None, len(trace.operations))
+
+
+def _replay_on_brokers(
+    trace: Trace,
+    releases: Sequence[str],
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    progress: Progress | None,
+) -> Replayed:
+    from conformance.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
+
+    steps = 0
+    for release in releases:
+        difference, steps = replay_on_broker(trace.operations, release, tell, progress)
+        if difference is not None:
+            return Replayed("FAILED", difference, steps)
+    return Replayed("FIXED", None, steps)
 
 
 def perform_all(

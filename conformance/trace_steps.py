@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from conformance.broker_operations import BROKER_SIGNATURES
 from conformance.operations import KINDS, SIGNATURES, Operation
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
@@ -82,8 +83,17 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
         where = f"step {number}, {operation.name!r}"
         if machine in KINDS:
             _check_index_step(where, machine, operation)
+        elif machine == "broker":
+            _check_broker_step(where, number, operation)
         else:
             _check_texts(where, operation.args)
+
+
+def _check_broker_step(where: str, number: int, operation: Operation) -> None:
+    if operation.name not in BROKER_SIGNATURES:
+        raise StepError(f"{where}: the broker machine has no such operation")
+    if (operation.name == "create_topic") != (number == 1):
+        raise StepError(f"{where}: create_topic comes first, and once")
 
 
 def _check_index_step(where: str, machine: str, operation: Operation) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SPECIAL: Final = {-1: "LO-2b", -2: "LO-1", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}
 _LARGEST: Final = {"M0": "LO-20", "M1": "LO-9", "M2": "LO-10"}
 _FILES: Final = {
-    "running": ("SEG-25", "SEG-3", "SEG-4", "SEG-8a", "SEG-20", "SEG-22"),
+    "running": ("SEG-25", "SEG-3", "SEG-4", "SEG-20", "SEG-22"),
     "clean stop": ("SEG-24a", "SEG-24b", "SEG-25", "SEG-22"),
     "kill": ("SEG-25",),
     "start": ("SEG-30", "SEG-34", "SEG-35", "SEG-25"),
@@ -29,8 +29,8 @@ def clause_of_answer(target: int, answer: Answer, dialect: Dialect) -> tuple[str
     if target < 0 and not knows(dialect.version, target):
         return ("LO-15c",) if dialect.refuses_unknown_targets else ("LO-15b",)
     if target < 0:
-        return (_SPECIAL[target],)
-    return ("LO-6",) if answer.offset is not None else ("LO-6", "LO-14")
+        return (_SPECIAL[target], "LO-13")
+    return ("LO-6", "LO-12") if answer.offset is not None else ("LO-6", "LO-12", "LO-14")
 
 
 def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:

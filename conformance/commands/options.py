@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +41,8 @@ QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences an
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Also what was not exercised.")]
 
 
+BROKER = "broker"
+"""The implementation, and the machine that drives nothing else."""
 _WIDE = 120
 """Columns of a log file."""
 
@@ -64,16 +67,25 @@ def chosen_releases(names: list[str] | None) -> tuple[str, ...]:
     return tuple(sorted({load_release(name).name for name in names}, key=RELEASES.index))
 
 
-def chosen_machines(names: list[str] | None) -> tuple[str, ...]:
-    """The machines of ``--machine``; all by default.
+def chosen_machines(names: list[str] | None, implementations: Collection[str] = ("jvm",)) -> tuple[str, ...]:
+    """The machines of ``--machine``; by default all that drive one of the implementations.
 
     Raises:
-        ToolError: there is no such machine.
+        ToolError: there is no such machine, or it drives none of the implementations.
     """
+    every = (*MACHINES, BROKER)
+    fitting = tuple(
+        name
+        for name in every
+        if (name == BROKER and BROKER in implementations) or (name != BROKER and set(implementations) - {BROKER})
+    )
     for name in names or ():
-        if name not in MACHINES:
-            raise ToolError(f"there is no machine {name!r}; there are {', '.join(MACHINES)}")
-    return tuple(dict.fromkeys(names)) if names else tuple(MACHINES)
+        if name not in every:
+            raise ToolError(f"there is no machine {name!r}; there are {', '.join(every)}")
+        if name not in fitting:
+            missing = "-i broker" if name == BROKER else "-i jvm, exec:COMMAND or python:MODULE:FACTORY"
+            raise ToolError(f"the {name} machine needs {missing}")
+    return tuple(dict.fromkeys(names)) if names else fitting
 
 
 def plain_console() -> Console:

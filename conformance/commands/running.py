@@ -55,6 +55,9 @@ def run_command(
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
+    kill_cycles: Annotated[
+        int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
+    ] = 0,
     require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
     broker: BrokerOption = BrokerChoice.auto,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
@@ -82,7 +85,7 @@ def run_command(
     plan = Plan(
         releases,
         implementations,
-        chosen_machines(machine),
+        chosen_machines(machine, implementations),
         PROFILES[profile.value],
         (report if report is not None else state_directory()) / "traces",
         seed,
@@ -90,6 +93,7 @@ def run_command(
         max_time,
         level.value,  # type: ignore[arg-type]
         broker.value,
+        kill_cycles,
     )
     if engine == "spark":
         from conformance.commands.on_spark import run_campaign  # noqa: PLC0415 -- part of an extra

@@ -1,4 +1,4 @@
-"""A running broker as a party of the broker machine: topics of one partition, its connections, what lies on its disk."""
+"""A running broker as a party of the broker machine: its connections, its stops and starts, what lies on its disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker_client import PartitionClient
 from conformance.implementations.broker_reference import Checkpoints, Files, files_of
+from conformance.kafka.broker.client import kafka_python
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.polling import Deadline
 from conformance.recording.client import LIMIT
@@ -16,12 +17,13 @@ from kidx.dialect import dialect_of
 from kidx.records import RecordBatch, iter_batches
 
 if TYPE_CHECKING:
-    from conformance.kafka.broker.local import LocalBroker
+    from conformance.kafka.broker import Broker
     from kidx.records import SimpleRecord
 
 _CLEAN: Final = ".kafka_cleanshutdown"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
+_CLOSE_LIMIT: Final = 5
 _LINGER_MS: Final = 600_000
 """A batch leaves when it is flushed, never because time has passed."""
 
@@ -33,7 +35,7 @@ class RunningBroker:
         broker: a started one; whoever started it also ends it.
     """
 
-    def __init__(self, broker: LocalBroker) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.release = broker.release
         self.name = f"broker {broker.release}"
@@ -59,8 +61,7 @@ class RunningBroker:
         """
         producer = self._producers.get(codec) or self._producers.setdefault(codec, self._producer(codec))
         sent = [
-            producer.send(topic, r.value, key=r.key, partition=0, timestamp_ms=r.timestamp if r.timestamp >= 0 else 0)
-            for r in records
+            producer.send(topic, r.value, key=r.key, partition=0, timestamp_ms=max(r.timestamp, 0)) for r in records
         ]
         try:
             producer.flush(timeout=LIMIT)
@@ -72,9 +73,7 @@ class RunningBroker:
             raise BrokerError(what, self.broker.log) from error
 
     def _producer(self, codec: str) -> Any:
-        from kafka import KafkaProducer  # noqa: PLC0415 -- part of an extra, and slow to import
-
-        producer = KafkaProducer(
+        producer = kafka_python().KafkaProducer(
             bootstrap_servers=self.broker.bootstrap,
             acks="all",
             compression_type=None if codec == "none" else codec,
@@ -105,6 +104,16 @@ class RunningBroker:
             self.broker.stop()
         else:
             self.broker.kill()
+
+    def ensure_started(self) -> None:
+        """Starts it unless it runs.
+
+        Raises:
+            BrokerError: it does not come up.
+        """
+        if not self.broker.running:
+            self.hang_up()
+            self.broker.start()
 
     def start(self) -> None:
         """Starts it on what lies there.
@@ -160,7 +169,7 @@ class RunningBroker:
 
 def _close(producer: Any) -> None:
     with contextlib.suppress(Exception):  # what it could not send, its flush has reported already
-        producer.close(timeout=0)
+        producer.close(timeout=_CLOSE_LIMIT)
 
 
 def _checkpoint(path: Path) -> dict[str, int]:

@@ -1,8 +1,7 @@
-"""What the broker machine asks of a broker beyond what a recorder does: refusals are answers, questions come in rows."""
+"""What the broker machine asks of a broker beyond a recorder: refusals are answers, and questions come in rows."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 

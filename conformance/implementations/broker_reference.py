@@ -38,6 +38,9 @@ class Checkpoints(NamedTuple):
     log_start_offset: int
 
 
+NEW: Final = Checkpoints(clean=True, recovery_point=0, log_start_offset=0)
+
+
 class ReferencePartition:
     """A partition as a broker of the release keeps it, without a broker.
 
@@ -45,20 +48,23 @@ class ReferencePartition:
 
     Args:
         release: whose dialect.
-        directory: of the partition, not there yet.
+        directory: of the partition; not there yet, or with files to be loaded.
         settings: of the topic, by their names in Kafka.
         leader_epoch: of the broker, which leads.
+        checkpoints: what the broker knows of the files.
     """
 
     unified_log: type[UnifiedLog] = UnifiedLog
 
-    def __init__(self, release: str, directory: Path, settings: dict[str, Any], leader_epoch: int) -> None:
+    def __init__(
+        self, release: str, directory: Path, settings: dict[str, Any], leader_epoch: int, checkpoints: Checkpoints = NEW
+    ) -> None:
         self.dialect = dialect_of(release)
         self.directory = directory
         self.settings = settings
         self._stamp: int | None = None
         self.epoch = leader_epoch
-        self.log = self._open(Checkpoints(clean=True, recovery_point=0, log_start_offset=0))
+        self.log = self._open(checkpoints)
 
     def _open(self, checkpoints: Checkpoints) -> UnifiedLog:
         log = self.unified_log(

@@ -49,6 +49,7 @@ class BrokerMachine(RuleBasedStateMachine):
             raise self.lockstep.failure  # Hypothesis runs a failing example again: it would only cost time
         self.newest = EPOCH_MS
         self.compacted = False
+        self.large = 0
 
     def do(self, name: str, *arguments: Any) -> None:
         """Both perform an operation."""
@@ -64,12 +65,19 @@ class BrokerMachine(RuleBasedStateMachine):
             rows.append([timestamp, key, value])
         return rows
 
-    @initialize(data=st.data())
-    def create(self, data: st.DataObject) -> None:
-        """A fresh topic."""
+    @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
+    def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:
+        """A fresh topic with a few batches, so that the simplest example has something to look up."""
         settings = data.draw(strategies.settings(self.lockstep.release), "settings")
         self.compacted = "compact" in settings["cleanup.policy"]
+        self.large = int(settings["segment.bytes"] >= strategies.ROLLS_BY_SIZE)
         self.do("create_topic", settings)
+        self.append_all(shapes)
+
+    def append_all(self, shapes: list[strategies.Shape]) -> None:
+        """Batches of nobody's transaction."""
+        for shape in shapes:
+            self.do("append_batch", self.records(shape), shape.codec, None)
 
     # -- producing ---------------------------------------------------------------------------------------------
 
@@ -81,8 +89,7 @@ class BrokerMachine(RuleBasedStateMachine):
     @rule(shapes=st.lists(strategies.shapes(3), min_size=3, max_size=6))
     def append_several(self, shapes: list[strategies.Shape]) -> None:
         """Batches one after the other, so that indexes fill."""
-        for shape in shapes:
-            self.do("append_batch", self.records(shape), shape.codec, None)
+        self.append_all(shapes)
 
     @rule(shape=strategies.shapes(), codec=st.sampled_from(SENT_CODECS))
     def send_records(self, shape: strategies.Shape, codec: str) -> None:
@@ -105,16 +112,18 @@ class BrokerMachine(RuleBasedStateMachine):
         """A marker, if a transaction is open."""
         self.do("end_transaction", producer, commit)
 
-    @rule()
-    def roll_by_time(self) -> None:
+    @rule(hours=st.sampled_from((1, 30)))
+    def roll_by_time(self, hours: int) -> None:
         """A timestamp more than ``segment.ms`` behind the segment's first one."""
-        self.newest += strategies.HOUR_MS + 1
+        self.newest += hours * strategies.HOUR_MS + 1
         self.do("append_batch", self.records(strategies.Shape(((0, 20),))), "none", None)
 
-    @rule()
-    def roll_by_size(self) -> None:
-        """Two batches that do not fit into a segment of the smallest size that every release takes."""
-        large = strategies.Shape(((10, strategies.LARGE),))
+    @precondition(lambda self: self.large > 0)
+    @rule(gap=st.sampled_from((10, -2000)))
+    def roll_by_size(self, gap: int) -> None:
+        """Two batches that do not fit into a segment of the smallest size that every release takes; once a topic."""
+        self.large -= 1
+        large = strategies.Shape(((gap, strategies.LARGE),))
         for _ in range(2):
             self.do("append_batch", self.records(large), "none", None)
 
@@ -152,6 +161,7 @@ def finish(lockstep: BrokerLockstep) -> None:
         BrokerError: the broker died, or does not come up or stop.
     """
     lockstep.perform(Operation("kill_broker", ()))
-    for topic in list(lockstep.topics):
-        lockstep.append_once_more(topic)
+    for topic in lockstep.topics:
+        rows = [[max(topic.timestamps, default=0) + 1, 4, 20]]
+        lockstep.perform_on(topic, Operation("append_batch", (rows, "none", None)))
     lockstep.stop(clean=True)

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
+from conformance.report import broker_table
 from conformance.report.divergence import describe
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class TerminalWriter:
             self._progress.stop()
         if not self.quiet:
             self.console.print(self._table())
+            self._print_brokers()
             if self.verbose:
                 self._print_not_run()
         verdict = "conforms" if event.verdict == "conforms" else f"DIVERGES: {self._differences} differences, see above"
@@ -122,6 +124,18 @@ class TerminalWriter:
                 str(result.count("not-run")),
             )
         return table
+
+    def _print_brokers(self) -> None:
+        """What was compared with real brokers, if any took part."""
+        found = broker_table.rows(self._results)
+        if found:
+            table = Table(box=None, pad_edge=False, header_style="bold")
+            for heading in broker_table.HEADINGS:
+                table.add_column(heading, justify="left" if heading in ("release", "backend", "mode") else "right")
+            for row in found:
+                table.add_row(*row)
+            self.console.print()
+            self.console.print(table)
 
     def _print_not_run(self) -> None:
         """The clauses that nobody exercised; releases with the same ones share a line."""

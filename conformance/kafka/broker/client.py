@@ -37,7 +37,7 @@ class Client:
     """
 
     def __init__(self, bootstrap: str) -> None:
-        self._kafka = kafka = _kafka_python()
+        self._kafka = kafka = kafka_python()
         self._common = {
             "bootstrap_servers": bootstrap,
             "request_timeout_ms": LIMIT_MS,
@@ -115,7 +115,12 @@ class Client:
         return self._kafka.TopicPartition(topic, partition)
 
 
-def _kafka_python() -> Any:
+def kafka_python() -> Any:
+    """kafka-python itself.
+
+    Raises:
+        ToolError: it is not installed.
+    """
     try:
         with warnings.catch_warnings():
             # It reads its schemas while it is imported, in a way that Python 3.11 and 3.12 deprecate.
