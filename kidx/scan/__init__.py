@@ -11,6 +11,18 @@ in blocks, so that memory stays bounded::
 from kidx.scan.blocks import LogBlocks, LogTail, scan_log
 from kidx.scan.compiled import COMPILED
 from kidx.scan.entries import IndexContent, parse_index, read_index
+from kidx.scan.expected import ExpectedIndexes, expected_indexes
 from kidx.scan.walk import BATCH
 
-__all__ = ["BATCH", "COMPILED", "IndexContent", "LogBlocks", "LogTail", "parse_index", "read_index", "scan_log"]
+__all__ = [
+    "BATCH",
+    "COMPILED",
+    "ExpectedIndexes",
+    "IndexContent",
+    "LogBlocks",
+    "LogTail",
+    "expected_indexes",
+    "parse_index",
+    "read_index",
+    "scan_log",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -20,7 +20,7 @@ import numpy as np
 from kidx.errors import KidxError
 from kidx.records.legacy import LegacyRecordBatch
 from kidx.scan.compiled import COMPILED
-from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, Array, old_wrappers, walk
+from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, ODD, Array, old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
 """Bytes read at once; a larger batch makes the buffer grow."""
@@ -79,6 +79,10 @@ class LogTail:
     shrunk: bool = False
 
 
+Quick = Callable[[Array, int, int, int, int], tuple[int, int]]
+"""See :meth:`LogBlocks.rows`."""
+
+
 class LogBlocks:
     """Iterates over a log: arrays of :data:`~kidx.scan.walk.BATCH`, each overwritten by the next; a context manager.
 
@@ -91,6 +95,7 @@ class LogBlocks:
     Attributes:
         tail: how the log ends; final once the iteration is over.
         bytes_read: so far.
+        compiled: which kernel is at work.
 
     Raises:
         OSError: the file cannot be opened or read, or is no regular file.
@@ -108,7 +113,7 @@ class LogBlocks:
         self._checked = checked
         self._descriptor = open_read_only(path)
         size = os.fstat(self._descriptor).st_size
-        self._compiled = worth_compiling(size) if compiled is None else compiled
+        self.compiled = worth_compiling(size) if compiled is None else compiled
         self.tail = LogTail(file_size=size if end is None else min(end, size))
         self.bytes_read = 0
         self._buffer = np.empty(min(BLOCK_BYTES, max(self.tail.file_size, 1)), np.uint8)
@@ -120,32 +125,46 @@ class LogBlocks:
         os.close(self._descriptor)
 
     def __iter__(self) -> Iterator[Array]:
-        rows = np.zeros(min(_ROWS, self.tail.file_size // 26 + 1), BATCH)
+        return self.rows()
+
+    def rows(self, quick: Quick | None = None) -> Iterator[Array]:
+        """The batches as rows, block by block.
+
+        Args:
+            quick: is offered the batches first, and takes those that need no row: called with the buffer, how much of
+                it is filled, where the next batch begins, the buffer's position in the file and the file's end, it
+                tells where it stopped and why: MORE, as :func:`~kidx.scan.walk.walk`, or ODD for a batch that is to
+                be a row, and at the end.
+        """
+        rows = np.empty(min(_ROWS, self.tail.file_size // 26 + 1), BATCH)
         start = filled = position = 0  # position: of the buffer's first byte in the file
-        reason = MORE
-        while True:
+        reason, at_once = MORE, len(rows) if quick is None else 1
+        while reason in {MORE, FULL, ODD}:
             if reason == MORE:
                 position, filled = self._fill(position, start, filled)
                 start = 0
-            count, start, reason = walk(
-                self._buffer,
-                filled,
-                rows,
-                start=start,
-                file_position=position,
-                file_end=self.tail.file_size,
-                checked=self._checked,
-                compiled=self._compiled,
-            )
+            before, count = start, 0
+            if quick is not None:
+                start, reason = quick(self._buffer, filled, start, position, self.tail.file_size)
+                # Where nothing is ordinary, more and more rows are read before the next try.
+                at_once = 1 if start > before else min(2 * at_once, len(rows))
+            if quick is None or reason == ODD:
+                count, start, reason = walk(
+                    self._buffer,
+                    filled,
+                    rows[:at_once],
+                    start=start,
+                    file_position=position,
+                    file_end=self.tail.file_size,
+                    checked=self._checked,
+                    compiled=self.compiled,
+                )
+            self.tail.valid_bytes = position + start
             if count:
-                found = rows[:count]
-                self._read_wrappers(found, position)
-                self.tail.valid_bytes = position + start
-                yield found
-            elif reason == MORE and filled - start == len(self._buffer):
+                self._read_wrappers(rows[:count], position)
+                yield rows[:count]
+            elif reason == MORE and start == 0 and filled == len(self._buffer):
                 self._grow()
-            if reason not in {MORE, FULL}:
-                break
         self._end(reason)
 
     def _fill(self, position: int, start: int, filled: int) -> tuple[int, int]:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import platform
+import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -79,25 +82,120 @@ def table_crc(tables: Any, buffer: Any, start: int, end: int) -> Any:
     return crc ^ 0xFFFFFFFF
 
 
-def _caller() -> Any:
-    """Makes the intrinsic behind :data:`call_crc32c`."""
+# -- for compiled code only: numba is loaded with this module where there is any --------------------------------------
+
+
+def _intrinsic(generate: Callable[[Any, Any, Any], Any], result: str, arguments: int) -> Any:
+    """A function of compiled code, of ``intp`` arguments; ``generate(ir, builder, values)`` emits it."""
     ir: Any = importlib.import_module("llvmlite.ir")
     types: Any = importlib.import_module("numba").types
     extending: Any = importlib.import_module("numba.extending")
+    signature = getattr(types, result)(*[types.intp] * arguments)
 
-    def call_address(_typing: Any, _address: Any, _data: Any, _length: Any) -> Any:
-        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            pointer, size = ir.IntType(8).as_pointer(), ir.IntType(64)
-            function = ir.FunctionType(ir.IntType(32), [pointer, size])
-            address, data, length = arguments
-            callee = builder.inttoptr(address, function.as_pointer())
-            return builder.call(callee, [builder.inttoptr(data, pointer), length])
+    def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return generate(ir, builder, values)
 
-        return types.uint32(types.intp, types.intp, types.intp), generate
-
-    return extending.intrinsic(call_address)
+    # numba counts the parameters of what it is given.
+    shapes = {1: lambda _typing, _a: (signature, emit), 2: lambda _typing, _a, _b: (signature, emit)}
+    shapes[3] = lambda _typing, _a, _b, _c: (signature, emit)
+    return extending.intrinsic(shapes[arguments])
 
 
-call_crc32c: Final[Any] = _caller() if COMPILED else None
-"""``call_crc32c(address, data, length)`` in compiled code: calls the C function at an address. That is an argument and
-not a constant, so that compiled code can be kept on disk."""
+def _call(ir: Any, builder: Any, values: Any) -> Any:
+    address, data, length = values
+    pointer = ir.IntType(8).as_pointer()
+    function = ir.FunctionType(ir.IntType(32), [pointer, ir.IntType(64)])
+    callee = builder.inttoptr(address, function.as_pointer())
+    return builder.zext(builder.call(callee, [builder.inttoptr(data, pointer), length]), ir.IntType(64))
+
+
+def _load(bits: int, *, swap: bool) -> Callable[[Any, Any, Any], Any]:
+    def generate(ir: Any, builder: Any, values: Any) -> Any:
+        integer = ir.IntType(bits)
+        value = builder.load(builder.inttoptr(values[0], integer.as_pointer()))
+        value.align = 1
+        if swap:
+            return builder.sext(builder.bswap(value), ir.IntType(64)) if bits < 64 else builder.bswap(value)
+        return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+    return generate
+
+
+def _step(bits: int) -> Callable[[Any, Any, Any], Any]:
+    """The instruction ``crc32`` of SSE 4.2, over 8, 32 or 64 bits."""
+
+    def generate(ir: Any, builder: Any, values: Any) -> Any:
+        width = ir.IntType(64 if bits == 64 else 32)
+        kind = ir.FunctionType(width, [width, ir.IntType(bits)])
+        name = f"llvm.x86.sse42.crc32.{64 if bits == 64 else 32}.{bits}"
+        function = builder.module.declare_intrinsic(name, (), kind)
+        crc, data = values
+        if bits == 64:
+            return builder.call(function, [crc, data])
+        small = [builder.trunc(crc, width), builder.trunc(data, ir.IntType(bits))]
+        return builder.zext(builder.call(function, small), ir.IntType(64))
+
+    return generate
+
+
+@cache
+def has_instruction() -> bool:
+    """Whether compiled code can use the processor's own instruction without a call: x86-64 with SSE 4.2."""
+    if platform.machine() not in {"x86_64", "AMD64"} or sys.byteorder != "little":
+        return False
+    binding: Any = importlib.import_module("llvmlite.binding")
+    return bool(binding.get_host_cpu_features().get("sse4.2", False))
+
+
+call_crc32c: Final[Any] = _intrinsic(_call, "int64", 3) if COMPILED else None
+"""``call_crc32c(address, data, length)`` calls the C function at an address. That is an argument and not a constant, so
+that compiled code can be kept on disk."""
+
+load_be32: Final[Any] = _intrinsic(_load(32, swap=True), "int64", 1) if COMPILED else None
+"""``load_be32(address)``: a signed big-endian number of 4 bytes, in one instruction."""
+
+load_be64: Final[Any] = _intrinsic(_load(64, swap=True), "int64", 1) if COMPILED else None
+"""The same of 8 bytes."""
+
+_INLINE: Final = COMPILED and has_instruction()
+_load_64: Final[Any] = _intrinsic(_load(64, swap=False), "int64", 1) if _INLINE else None
+_load_32: Final[Any] = _intrinsic(_load(32, swap=False), "int64", 1) if _INLINE else None
+_load_8: Final[Any] = _intrinsic(_load(8, swap=False), "int64", 1) if _INLINE else None
+_step_64: Final[Any] = _intrinsic(_step(64), "int64", 2) if _INLINE else None
+_step_32: Final[Any] = _intrinsic(_step(32), "int64", 2) if _INLINE else None
+_step_8: Final[Any] = _intrinsic(_step(8), "int64", 2) if _INLINE else None
+
+_SHORT: Final = 1024
+"""Bytes up to which one chain of the instruction beats the library, which sets up three of them."""
+
+
+def _crc32c_inline(library: int, _tables: Any, buffer: Any, start: int, end: int) -> Any:
+    """See :data:`crc32c`. Nothing is aligned first: that costs more than it brings for a hundred bytes."""
+    at, stop = buffer.ctypes.data + start, buffer.ctypes.data + end
+    if library != 0 and stop - at > _SHORT:
+        return call_crc32c(library, at, stop - at)
+    crc = 0xFFFFFFFF
+    while at + 8 <= stop:
+        crc = _step_64(crc, _load_64(at))
+        at += 8
+    if at + 4 <= stop:
+        crc = _step_32(crc, _load_32(at))
+        at += 4
+    while at < stop:
+        crc = _step_8(crc, _load_8(at))
+        at += 1
+    return crc ^ 0xFFFFFFFF
+
+
+def _crc32c_called(library: int, tables: Any, buffer: Any, start: int, end: int) -> Any:
+    """See :data:`crc32c`; for other processors."""
+    if library != 0:
+        return call_crc32c(library, buffer.ctypes.data + start, end - start)
+    return table_crc(tables, buffer, start, end)
+
+
+crc32c: Final[Any] = kernel(_crc32c_inline if _INLINE else _crc32c_called)
+"""``crc32c(library, tables, buffer, start, end)``: the CRC-32C of ``buffer[start:end]``, in compiled code.
+
+``library`` is :func:`crc32c_address`, 0 for none; ``tables`` are those of :data:`CASTAGNOLI`.
+"""

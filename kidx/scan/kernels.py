@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from kidx.records.layout import (
     RECORD_BATCH_OVERHEAD,
 )
 from kidx.scan import markers
-from kidx.scan.checksum import CASTAGNOLI, IEEE, call_crc32c, crc32c_address, crc_tables, table_crc
+from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, load_be32, load_be64, table_crc
 from kidx.scan.compiled import kernel
-from kidx.scan.walk import CORRUPT, END, FULL, MORE, Array
+from kidx.scan.walk import CORRUPT, END, FULL, MORE, ODD, Array
 
 _control_type = kernel(markers.control_type)
 
@@ -64,12 +64,7 @@ def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnol
     if size < RECORD_BATCH_OVERHEAD:
         row["crc_ok"] = False
         return
-    if not checked:
-        row["crc_ok"] = True
-    elif address != 0:
-        row["crc_ok"] = call_crc32c(address, buffer.ctypes.data + start, at + size - start) == crc
-    else:
-        row["crc_ok"] = table_crc(castagnoli, buffer, start, at + size) == crc
+    row["crc_ok"] = not checked or crc32c(address, castagnoli, buffer, start, at + size) == crc
     if attributes & ATTRIBUTE_CONTROL:
         row["control"] = _control_type(buffer, at, at + size)
 
@@ -141,3 +136,165 @@ def walk(
         buffer, filled, start, file_position, file_end, rows, crc32c_address(), *tables, checked
     )
     return found
+
+
+STATE: Final = ("before_last", "before_position", "before_max", "before_max_offset", "batches", "records", "epoch")
+"""What goes on from batch to batch in :func:`follow`; how many entries have been handed out comes behind it."""
+
+_NEVER: Final = 2**63 - 1
+"""A key that no batch reaches."""
+
+
+@kernel
+def _key(keys: Any, number: int) -> Any:
+    return keys[number] if number < len(keys) else _NEVER
+
+
+@kernel
+def _hold(
+    fact: Any, first: int, last: int, stamp: int, position: int, size: int, attributes: int, largest: int
+) -> None:
+    """What is to be known of a time entry: the batch that holds its offset."""
+    fact["in_log"] = True
+    fact["holder_base"] = first
+    fact["holder_last"] = last
+    fact["holder_max"] = stamp
+    fact["holder_position"] = position
+    fact["holder_size"] = size
+    fact["holder_magic"] = 2
+    fact["holder_attributes"] = attributes
+    fact["before_max"] = largest
+
+
+@kernel
+def _point(
+    fact: Any, last: int, before_last: int, before_position: int, position: int, largest: int, largest_offset: int
+) -> None:
+    """What is to be known of an offset entry: the batch that it points at, and those before it."""
+    fact["at_batch"] = True
+    fact["batch_last"] = last
+    fact["before_last"] = before_last
+    fact["before_position"] = before_position
+    fact["around_position"] = position
+    fact["running_timestamp"] = largest
+    fact["running_offset"] = largest_offset
+
+
+@kernel
+def _follow(
+    buffer: Any,
+    filled: int,
+    start: int,
+    file_position: int,
+    file_end: int,
+    base: int,
+    state: Any,
+    positions: Any,
+    position_slots: Any,
+    offsets: Any,
+    offset_slots: Any,
+    times: Any,
+    time_slots: Any,
+    offset_facts: Any,
+    time_facts: Any,
+    address: int,
+    castagnoli: Any,
+) -> tuple[int, int]:
+    """See :func:`follow`. What goes on from batch to batch is in local variables, which become registers."""
+    at, reason = start, MORE
+    pointer = buffer.ctypes.data
+    before_last, before_position, largest, largest_offset = state[0], state[1], state[2], state[3]
+    batches, records, epoch = state[4], state[5], state[6]
+    by_position, by_offset, by_time = state[7], state[8], state[9]
+    next_position, next_offset = _key(positions, by_position), _key(offsets, by_offset)
+    next_time = _key(times, by_time)
+    while filled - at >= RECORD_BATCH_OVERHEAD:
+        size = LOG_OVERHEAD + load_be32(pointer + at + 8)
+        first, delta = load_be64(pointer + at), load_be32(pointer + at + 23)
+        last, position = first + delta, file_position + at
+        if size > filled - at or size < RECORD_BATCH_OVERHEAD:
+            reason = MORE if size >= RECORD_BATCH_OVERHEAD and size <= file_end - position else ODD
+            break
+        # Epoch, magic and attributes each share a word with what is not looked at here.
+        magic = (load_be32(pointer + at + 13)) & 0xFF
+        attributes = load_be32(pointer + at + 19) & 0xFF
+        if (
+            magic != 2
+            or first != before_last + 1
+            or delta < 0
+            or last - base > 2147483647
+            or load_be32(pointer + at + 12) != epoch
+            or attributes & 0x30
+            or load_be32(pointer + at + 57) != delta + 1
+            or (next_position < position + size and next_position != position)
+        ):
+            reason = ODD
+            break
+        begin = at + CHECKSUMMED_FROM
+        if crc32c(address, castagnoli, buffer, begin, at + size) != load_be32(pointer + at + 17) & 0xFFFFFFFF:
+            reason = ODD
+            break
+        stamp = load_be64(pointer + at + 35)
+        while next_time <= last:
+            _hold(time_facts[time_slots[by_time]], first, last, stamp, position, size, attributes, largest)
+            by_time += 1
+            next_time = _key(times, by_time)
+        if stamp > largest:
+            largest, largest_offset = stamp, last
+        while next_position == position:
+            place = offset_facts[position_slots[by_position]]
+            _point(place, last, before_last, before_position, position, largest, largest_offset)
+            by_position += 1
+            next_position = _key(positions, by_position)
+        while next_offset <= last:
+            reached = offset_facts[offset_slots[by_offset]]
+            reached["in_log"] = True
+            reached["ends_batch"] = next_offset == last
+            by_offset += 1
+            next_offset = _key(offsets, by_offset)
+        before_last, before_position = last, position
+        batches, records = batches + 1, records + delta + 1
+        at += size
+    if reason == MORE and file_end - (file_position + at) < RECORD_BATCH_OVERHEAD:
+        reason = ODD  # the last few bytes are looked at by the walk
+    state[0], state[1], state[2], state[3] = before_last, before_position, largest, largest_offset
+    state[4], state[5] = batches, records
+    state[7], state[8], state[9] = by_position, by_offset, by_time
+    return at, reason
+
+
+def follow(block: tuple[Any, ...], base: int, state: Array, places: tuple[Array, ...]) -> tuple[int, int]:
+    """Takes ordinary batches into account without a row for each.
+
+    They are v2, of the epoch before, of no transaction, have the right checksum and all offsets from the expected one
+    on, and any entry that points into one points at its first byte.
+
+    Args:
+        block: buffer, bytes in it, where the next batch begins, position of the buffer, end of the file.
+        base: offset of the segment.
+        state: int64, by :data:`STATE`, then how many entries have been handed out, by position, offset and time.
+        places: of those three, keys in order and slots; then the facts about both indexes, to be written.
+
+    Returns:
+        Where in the buffer it stopped, and why: MORE, or ODD at what is not ordinary, the end of the file included.
+    """
+    arguments: tuple[Any, ...] = (*block, base, state, *places, crc32c_address(), crc_tables(CASTAGNOLI))
+    found: tuple[int, int] = _follow(*arguments)
+    return found
+
+
+@kernel
+def _entry_slots(positions: Any, interval: int, found: Any) -> int:
+    count, last = 0, 0
+    for slot in range(len(positions)):
+        if positions[slot] - last > interval:
+            found[count] = slot
+            count += 1
+            last = positions[slot]
+    return count
+
+
+def entry_slots(positions: Array, interval: int) -> Array:
+    """Numbers of the batches that get an index entry (SEG-4): int64, ascending."""
+    found = np.empty(len(positions), np.int64)
+    return found[: _entry_slots(positions, interval, found)]

@@ -63,6 +63,10 @@ FULL: Final = 3
 """There is no room for more rows."""
 
 
+ODD: Final = 4
+"""What :meth:`kidx.scan.LogBlocks.rows` calls a batch that is not ordinary."""
+
+
 class Walked(NamedTuple):
     """What a walk has done: rows written, where in the block it stopped, and why (MORE, END, CORRUPT, FULL)."""
 

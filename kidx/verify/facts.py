@@ -7,14 +7,16 @@ ends, its epochs, its transactions, and the first few of whatever is wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from kidx.java_numbers import INT_MAX
 from kidx.records.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from kidx.scan.blocks import LogBlocks
 
 Array = np.ndarray[Any, Any]
 
@@ -145,6 +147,47 @@ class Gatherer:
         log.last_offset, log.last_position = self._before_last, self._before_position
         log.max_timestamp, log.max_timestamp_offset = self._before_max, self._before_max_offset
 
+    def quick(self, buffer: Array, filled: int, start: int, position: int, end: int) -> tuple[int, int]:
+        """Takes ordinary batches by the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
+        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already, or to be
+
+        log = self.log
+        epoch = log.epochs[-1][0] if log.epochs else -1
+        cursors = (self._by_position, self._by_offset, self._by_time)
+        state = np.array(
+            [
+                self._before_last,
+                self._before_position,
+                self._before_max,
+                self._before_max_offset,
+                0,
+                0,
+                epoch,
+                *(cursor.done for cursor in cursors),
+            ],
+            np.int64,
+        )
+        places = [column for cursor in cursors for column in (cursor.keys, cursor.slots)]
+        stopped, reason = kernels.follow(
+            (buffer, filled, start, position, end),
+            log.base_offset,
+            state,
+            (*places, self.offset_facts, self.time_facts),
+        )
+        before_last, before_position, before_max, before_max_offset, batches, records, _, *done = state.tolist()
+        if batches:
+            if not log.batches:
+                log.first_offset = log.base_offset
+            log.batches += batches
+            log.records += records
+            log.last_offset, log.last_position = before_last, before_position
+            log.max_timestamp, log.max_timestamp_offset = before_max, before_max_offset
+            self._before_last, self._before_position = before_last, before_position
+            self._before_max, self._before_max_offset = before_max, before_max_offset
+            for cursor, count in zip(cursors, done, strict=True):
+                cursor.done = count
+        return stopped, reason
+
     # -- entries -----------------------------------------------------------------------------------------------
 
     def _place_positions(self, rows: Array, before: Array, running: Array) -> None:
@@ -270,31 +313,40 @@ class Gatherer:
 
 
 class _Cursor:
-    """Entries in the order of one of their columns, handed out as a pass comes by."""
+    """Entries in the order of one of their columns, handed out as a pass comes by.
+
+    Attributes:
+        keys, slots: of all entries, in the order of the keys.
+        done: how many have been handed out.
+    """
 
     def __init__(self, keys: Array) -> None:
         keys = np.ascontiguousarray(keys)
-        self._slots = np.argsort(keys, kind="stable")
-        self._keys = keys[self._slots]
-        self._done = 0
+        self.slots = np.argsort(keys, kind="stable")
+        self.keys = keys[self.slots]
+        self.done = 0
 
     def up_to(self, key: int) -> tuple[Array, Array]:
         """Slots and keys of the entries not handed out yet whose key is not above ``key``."""
-        start = self._done
-        if start == len(self._keys) or self._keys[start] > key:
-            return self._slots[:0], self._keys[:0]
-        self._done = int(np.searchsorted(self._keys, key, side="right"))
-        return self._slots[start : self._done], self._keys[start : self._done]
+        start = self.done
+        if start == len(self.keys) or self.keys[start] > key:
+            return self.slots[:0], self.keys[:0]
+        self.done = int(np.searchsorted(self.keys, key, side="right"))
+        return self.slots[start : self.done], self.keys[start : self.done]
 
     def rest(self) -> Array:
         """Slots of the entries never handed out."""
-        return self._slots[self._done :]
+        return self.slots[self.done :]
 
 
-def gather(base_offset: int, blocks: Iterable[Array], offsets: Array, times: Array) -> Gatherer:
-    """Everything in one pass; see :class:`Gatherer`."""
+def gather(base_offset: int, blocks: LogBlocks, offsets: Array, times: Array) -> Gatherer:
+    """Everything in one pass; see :class:`Gatherer`.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
     gatherer = Gatherer(base_offset, offsets, times)
-    for rows in blocks:
+    for rows in blocks.rows(gatherer.quick if blocks.compiled else None):
         gatherer.take(rows)
     gatherer.finish()
     return gatherer

@@ -145,12 +145,12 @@ def interval_of(entries: Array, facts: Gatherer) -> Interval:
     too_small = np.maximum(facts.offset_facts["before_position"] - starts, 0)
     too_large = positions - starts
     last = int(positions[-1]) if len(positions) else 0
-    needed = [*too_small.tolist(), max(0, facts.log.last_position - last)]
+    needed = np.append(too_small, max(0, facts.log.last_position - last))
     if not len(positions):
-        return Interval(needed[0], None)
+        return Interval(int(needed[0]), None)
     most = int(too_large.min()) - 1
-    explained = [value for value in needed if value <= most]
-    return Interval(max(explained, default=0), most, len(needed) - len(explained))
+    explained = needed[needed <= most]
+    return Interval(int(explained.max(initial=0)), most, len(needed) - len(explained))
 
 
 def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: int | None) -> tuple[bool, str]:

@@ -25,6 +25,7 @@ from kidx.errors import KidxError
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.scan.blocks import read_range
+from kidx.scan.expected import TIME_ENTRY
 
 if TYPE_CHECKING:
     from kidx.scan.entries import IndexContent
@@ -170,33 +171,32 @@ def _entry(reporter: Reporter, entries: Array, slot: Any, clause: str, message: 
     )
 
 
-def expected_entries(facts: Gatherer, *, finished: bool) -> list[tuple[int, int]]:
-    """The entries that go with those of an exact ``.index``: ``(timestamp, offset)``."""
+def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
+    """The entries that go with those of an exact ``.index``: :data:`kidx.scan.expected.TIME_ENTRY`."""
     found, log = facts.offset_facts, facts.log
     stamps = found["running_timestamp"]
     rises = np.empty(len(stamps), bool)
     rises[:1] = stamps[:1] > -1
     rises[1:] = stamps[1:] > stamps[:-1]
-    entries = list(zip(stamps[rises].tolist(), found["running_offset"][rises].tolist(), strict=True))
-    if finished and log.max_timestamp > (entries[-1][0] if entries else -1):
-        entries.append((log.max_timestamp, log.max_timestamp_offset))
+    entries = np.empty(int(rises.sum()), TIME_ENTRY)
+    entries["timestamp"], entries["offset"] = stamps[rises], found["running_offset"][rises]
+    if finished and log.max_timestamp > (entries["timestamp"][-1] if len(entries) else -1):
+        entries = np.append(entries, np.array([(log.max_timestamp, log.max_timestamp_offset)], TIME_ENTRY))
     return entries
 
 
 def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
     """For whom the bytes are exact: ``all``, ``L1`` (leaders up to 3.6) or nobody; and if so, what may explain them."""
-    entries = content.entries
-    actual = list(zip(entries["timestamp"].tolist(), entries["offset"].tolist(), strict=True))
-    choices = [expected_entries(facts, finished=True)]
-    if not finished:
-        choices.append(expected_entries(facts, finished=False))
-    if actual in choices:
-        return "all", ""
-    for choice in choices:
-        if [stamp for stamp, _ in actual] == [stamp for stamp, _ in choice]:
-            differing = [slot for slot, pair in enumerate(choice) if pair != actual[slot]]
-            if all(_names_the_record(log, facts.time_facts[slot], *actual[slot]) for slot in differing):
-                return "L1", ""
+    actual = content.entries
+    for complete in (True,) if finished else (True, False):
+        expected = expected_entries(facts, finished=complete)
+        if not np.array_equal(actual["timestamp"], expected["timestamp"]):
+            continue
+        differing = np.flatnonzero(actual["offset"] != expected["offset"])
+        if not len(differing):
+            return "all", ""
+        if all(_names_the_record(log, facts.time_facts[slot], *actual[slot].tolist()) for slot in differing):
+            return "L1", ""
     return "", (
         "the entries are not those that go with the offset index: a restart or a truncation (SEG-7), or appends of "
         "several batches (SEG-3)"
