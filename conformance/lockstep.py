@@ -8,6 +8,7 @@ outcome, state and bytes on disk; the reference must have the model's.
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from conformance.attribution import Situation, clauses_of, is_observed_only
 from conformance.implementations.model import UNKNOWN, Model
 from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.replies import FAILURE
-from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
+from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation, Outcome
 from conformance.watched_file import WatchedFile, damaged, overwrite
 from kidx.dialect import dialect_of
 
@@ -51,6 +52,11 @@ class Divergence:
     expected: Any
     actual: Any
     clauses: tuple[str, ...]
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether somebody's program has crashed, was late or talked nonsense: no behaviour at all, so nothing known."""
+        return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property
     def observed_only(self) -> bool:
@@ -108,7 +114,10 @@ class _Party:
         self.implementation.end()
         self.file.release()
         for left_over in self.listing():
-            os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
+            try:
+                os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
+            except IsADirectoryError:  # nothing of ours, so somebody's program has made it
+                shutil.rmtree(self.prefix + left_over)
 
     def listing(self) -> list[str]:
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
@@ -176,6 +185,7 @@ class Lockstep:
         self.tally = Tally()
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
+        self._failed = False
         parties = [_Party(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         by_dialect: dict[str, tuple[str, list[_Party]]] = {dialect_of(r).index_rules: (r, []) for r in releases}
         for party in parties:
@@ -224,6 +234,7 @@ class Lockstep:
         """Starts an example: every party in its empty directory."""
         self.operations = []
         self._name = ""
+        self._failed = False
         self.tally.examples += 1
         for party in self._parties:
             party.begin()
@@ -235,9 +246,23 @@ class Lockstep:
             group.file = None
 
     def end(self) -> None:
-        """Ends the example and removes its files."""
+        """Ends the example and removes its files.
+
+        Raises:
+            DivergenceError: somebody's program has failed when its index was closed because the example was over.
+        """
         for party in self._parties:
             party.end()
+        for party in self._parties:
+            told: list[str] = getattr(party.implementation, "failures_between_examples", [])
+            if told:
+                text = told[-1]
+                told.clear()
+                if not self._failed:
+                    # As a step of its own it comes again in a replay.
+                    self.operations.append(Operation("close"))
+                    pairs = {"outcome": (OK[:2], Outcome(FAILURE, None, text))}
+                    self._diverged(party, self.operations[-1], "kidx", pairs, ())
 
     def perform(self, operation: Operation) -> Observation:
         """One step of everybody.
@@ -401,10 +426,11 @@ class Lockstep:
             actual,
             clauses,
         )
-        if against == "kidx" and self.excuse(divergence):
+        if against == "kidx" and not divergence.is_failure and self.excuse(divergence):
             party.active = False
             for clause in clauses:
                 self.tally.dropped[party.implementation.name, clause] += 1
             return
         self.failure = DivergenceError(divergence, self.operations)
+        self._failed = True
         raise self.failure

@@ -54,5 +54,5 @@ def _again(lockstep: Lockstep, operations: Sequence[Operation], failure: Diverge
 def _signature(failure: DivergenceError) -> tuple[str, str, str, str]:
     divergence = failure.divergence
     # A file too many is seen when directories are compared, whatever the operation before was; no clause speaks of it.
-    operation = divergence.operation.name if divergence.clauses else ""
+    operation = divergence.operation.name if divergence.clauses or divergence.is_failure else ""
     return divergence.party, divergence.against, divergence.aspects[0], operation

@@ -140,6 +140,8 @@ class Outcome(NamedTuple):
             return {"unsupported": True}
         if self.error is not None:
             return {"error": self.error, "message": self.text or ""}
+        if is_collected(self.value):
+            return {"ok": {"aborted": self.value[0], "complete": self.value[1]}}
         return {"ok": self.value}
 
     @classmethod
@@ -150,7 +152,10 @@ class Outcome(NamedTuple):
             ValueError: it is none of ``ok``, ``error`` and ``unsupported``.
         """
         if "ok" in data:
-            return cls(None, as_tuples(data["ok"]))
+            value = data["ok"]
+            if isinstance(value, dict) and value.keys() == {"aborted", "complete"}:
+                return cls(None, (as_tuples(value["aborted"]), value["complete"]))
+            return cls(None, as_tuples(value))
         if "error" in data:
             return cls(data["error"], None, data.get("message") or None)
         if data.get("unsupported"):
@@ -195,6 +200,11 @@ class Observation(NamedTuple):
 
     outcome: Outcome
     state: State | None
+
+
+def is_collected(value: Any) -> bool:
+    """Whether a value is that of ``collect_aborted``: transactions, and whether the search is complete."""
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], bool)
 
 
 def as_tuples(value: Any) -> Any:

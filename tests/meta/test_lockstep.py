@@ -262,6 +262,58 @@ def test_a_failure_is_a_divergence(campaign):
     assert "within 5 seconds" in str(found.divergences[0].failure["actual"])
 
 
+def test_a_failure_is_never_expected(campaign, monkeypatch):
+    expect(monkeypatch, clause="OI-7", implementation="fails")
+    found = campaign("offset", fails=Fails)
+    assert not found.conforms
+    assert "within 5 seconds" in str(found.divergences[0].failure["actual"])
+    assert not campaign("offset", level="must", fails=Fails).conforms
+
+
+class FailsAtTheEnd(ReferenceIndex):
+    """Its program cannot close an index once four entries have been appended, and only the end of an example closes."""
+
+    speaks_kafka = False
+
+    def __init__(self, release):
+        super().__init__(release)
+        self.failures_between_examples = []
+
+    def perform(self, operation):
+        if operation.name == "close" and self._index is not None and self._index.entries >= 4:
+            return Observation(Outcome(FAILURE, None, "ended (exit status 1) instead of replying"), None)
+        return super().perform(operation)
+
+    def end(self):
+        if self._index is not None and self._index.entries >= 4:
+            self.failures_between_examples.append("ended (exit status 1) instead of replying")
+        super().end()
+
+
+def test_a_failure_between_examples_is_a_divergence_that_replays(campaign, implementations, tmp_path):
+    found = campaign("offset", fails=FailsAtTheEnd)
+    assert not found.conforms
+    [divergence] = found.divergences
+    assert divergence.steps[-1] == "close()"
+    assert "instead of replying" in str(divergence.failure["actual"])
+    assert replay(Trace.load(divergence.trace), [RELEASE], ["fails"]).verdict == "FAILED"
+
+
+class MakesADirectory(ReferenceIndex):
+    """Leaves a directory with a file in it beside the index."""
+
+    def begin(self, directory):
+        super().begin(directory)
+        (directory / "snapshots").mkdir()
+        (directory / "snapshots" / "0").touch()
+
+
+def test_a_directory_that_somebody_makes_is_a_difference_and_is_removed(campaign):
+    found = campaign("offset", tidy=ReferenceIndex, untidy=MakesADirectory)
+    assert [divergence.failure["party"] for divergence in found.divergences] == [f"untidy {RELEASE}"]
+    assert "snapshots" in str(found.divergences[0].failure["actual"])
+
+
 def test_an_exception_out_of_an_adapter_is_not_swallowed(campaign):
     with pytest.raises(KeyError, match="a bug in the adapter"):
         campaign("offset", raises=Raises)

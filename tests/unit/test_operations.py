@@ -62,6 +62,13 @@ def test_a_value_is_its_reply_and_back(value):
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
 
 
+def test_what_was_collected_is_the_protocols_object():
+    reply = {"ok": {"aborted": [[1, 2, 3, 4]], "complete": True}}
+    outcome = Outcome(None, (((1, 2, 3, 4),), True))
+    assert json.loads(json.dumps(outcome.to_json())) == reply
+    assert Outcome.from_json({"ok": {"complete": True, "aborted": [[1, 2, 3, 4]]}}) == outcome
+
+
 @given(kind=st.sampled_from(ERROR_KINDS), text=st.text(min_size=1) | st.none())
 def test_a_refusal_is_its_reply_and_back(kind, text):
     outcome = Outcome(kind, None, text)
