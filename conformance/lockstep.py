@@ -55,7 +55,7 @@ class Divergence:
 
     @property
     def is_failure(self) -> bool:
-        """Whether somebody's program has crashed, was late or talked nonsense: no behaviour at all, so nothing known."""
+        """Whether somebody's program has crashed, was late or talked nonsense, which nothing can excuse."""
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property

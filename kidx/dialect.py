@@ -71,7 +71,7 @@ class Dialect:
 
     @cached_property
     def resize_unmaps_first(self) -> bool:
-        """``resize`` gives up the old mapping before it sets the length (KAFKA-19390; AI-25).
+        """``resize`` gives up the old mapping before it sets the length (KAFKA-19390; AI-44b).
 
         Shows when the length is refused: the index is left closed. Within X4 only from 3.9.2, 4.0.2 and 4.1.1 on.
         """

@@ -130,6 +130,7 @@ _COMMON = (
     Row("AI-16a", "trim", "ok", "the length of the file",
         lambda s: not s.before.closed),
     Row("AI-16b", "trim close", "closed", "the refusal, and an empty file where one was deleted"),
+    Row("AI-16b", "trim close", "io", "there would be no refusal", lambda s: s.before.closed),
     Row("AI-16c", "trim", "ok", "a trim that was carried out would fail or change the length",
         lambda s: s.before.closed and not is_trimmed(s.before, s.was)),
     Row("AI-18", "delete", "ok", "the length would be that of the entries",

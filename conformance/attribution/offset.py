@@ -19,6 +19,11 @@ def off_the_entries(step: Step) -> bool:
     return step.before.drift is not None and grew(step)
 
 
+def says_full(step: Step) -> bool:
+    """The refusal is that of a full index, in Kafka's words: nothing else is an illegal argument."""
+    return bool(step.outcome.text) and not off_the_entries(step)
+
+
 # fmt: off
 ROWS = (
     Row("OI-1", _APPENDS, "ok", "the bytes of the file", grew),
@@ -32,6 +37,8 @@ ROWS = (
     Row("OI-3", _APPENDS, "invalid_offset offset_overflow", "another refusal, or none; or something written"),
     Row("OI-3", _APPENDS, "invalid_argument", "another refusal, or none",
         lambda s: s.before.drift is None and not s.before.closed),
+    Row("OI-23a", _APPENDS, "invalid_argument", "the text", says_full),
+    Row("OI-23b", _APPENDS, "invalid_argument", "the text", says_full),
     Row("OI-4a", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-4b", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-5", _APPENDS, "ok", "a limit would be refused",

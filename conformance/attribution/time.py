@@ -49,6 +49,8 @@ ROWS = (
     Row("TI-3c", _APPENDS, "illegal_state", "another refusal, or none", is_out_of_order),
     Row("TI-3d", _APPENDS, "ok", "an entry more or less"),
     Row("TI-3e", _APPENDS, "ok", "the offset would be refused", lambda s: is_ignored(s) and does_not_fit(s)),
+    Row("TI-23a", _APPENDS, "invalid_argument", "the text", lambda s: bool(s.outcome.text) and not off_the_entries(s)),
+    Row("TI-23b", _APPENDS, "invalid_argument", "the text", lambda s: bool(s.outcome.text) and not off_the_entries(s)),
     Row("TI-4a", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("TI-4b", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("TI-4a", _APPENDS, "illegal_state", "the text", lambda s: bool(s.outcome.text) and is_out_of_order(s)),

@@ -61,6 +61,8 @@ def test_every_release_has_exactly_one_of_the_variants_that_differ_by_release():
         ("TI-8b", "TI-8c"),
         ("TI-11b", "TI-11c"),
         ("TI-21a", "TI-21b"),
+        ("OI-23a", "OI-23b"),
+        ("TI-23a", "TI-23b"),
         ("TX-7a", "TX-7b"),
         ("TX-12b", "TX-12c"),
         ("LZ-3a", "LZ-3b"),

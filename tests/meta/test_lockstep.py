@@ -290,7 +290,7 @@ class FailsAtTheEnd(ReferenceIndex):
         super().end()
 
 
-def test_a_failure_between_examples_is_a_divergence_that_replays(campaign, implementations, tmp_path):
+def test_a_failure_between_examples_is_a_divergence_that_replays(campaign):
     found = campaign("offset", fails=FailsAtTheEnd)
     assert not found.conforms
     [divergence] = found.divergences

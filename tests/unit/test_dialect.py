@@ -61,7 +61,7 @@ def test_a_behaviour_holds_in_these_releases_and_no_other(behaviour, releases):
 
 
 def test_the_remap_lock_divides_x4():
-    """4.0.1 and 4.1.0 are X4 without the lock of KAFKA-19390 (AI-25, AI-44): two kinds of objects, one letter."""
+    """4.0.1 and 4.1.0 are X4 without the lock of KAFKA-19390 (AI-44b): two kinds of objects, one letter."""
     x4 = [dialect for dialect in DIALECTS.values() if dialect.index == "X4"]
     assert {dialect.release for dialect in x4 if not dialect.resize_unmaps_first} == {"4.0.1", "4.1.0"}
     assert {dialect.release: dialect.index_rules for dialect in x4} == {
