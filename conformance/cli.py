@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands import differing, kafka, listing, recording, replaying, reporting, running, smoking
+from conformance.commands import (
+    clustering,
+    differing,
+    kafka,
+    listing,
+    recording,
+    replaying,
+    reporting,
+    running,
+    smoking,
+)
 from conformance.commands.options import print_version
 from kidx.command_line import run_app
 
@@ -24,6 +34,7 @@ app.command("report")(reporting.report_command)
 app.command("list")(listing.list_command)
 app.command("record")(recording.record_command)
 app.command("diff")(differing.diff_command)
+app.command("cluster")(clustering.cluster_command)
 app.add_typer(kafka.app, name="kafka")
 
 

@@ -1,0 +1,93 @@
+"""``conformance cluster``: three brokers, their index files and their answers held against one another."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.commands.options import (
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    VerboseOption,
+    chosen_releases,
+    plain_console,
+)
+from conformance.kafka.broker.cluster_run import ClusterResult, run_cluster
+from conformance.kafka.broker.settings import Mode, modes_of
+from conformance.kafka.progress import show_progress
+
+
+def cluster_command(
+    kafka: ReleaseOption = None,
+    both: Annotated[bool, typer.Option("--both", help="With KRaft and with ZooKeeper, where a release can.")] = False,
+    seed: Annotated[int, typer.Option(help="What is produced; the same seed produces the same.")] = 0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> int:
+    """Hold the replicas of a three-broker cluster against one another.
+
+    Brokers are killed, restarted and led by others, a log is cut off where it diverged, and after each of these
+    leaders and followers are asked. In the end the index files of every replica are judged: exact, sound (and why), or
+    broken. Exit code 0: all is as it must be, 1: it is not, 2: could not do the work.
+
+    Example: `conformance cluster --kafka 3.9.0 --kafka 4.3.1`
+    """
+    results: list[ClusterResult] = []
+    for release in chosen_releases(kafka):
+        modes: tuple[Mode | None, ...] = modes_of(release) if both else (None,)
+        for mode in modes:
+            with show_progress(f"Kafka {release}") as progress:
+                result = run_cluster(
+                    release,
+                    seed=seed,
+                    mode=mode,
+                    progress=progress,
+                    say=lambda line: None if as_json or quiet else typer.echo(line),
+                )
+            results.append(result)
+            if not as_json:
+                for mismatch in result.mismatches:
+                    typer.echo(str(mismatch))
+    if as_json:
+        verdict = "conforms" if all(result.ok for result in results) else "diverges"
+        typer.echo(json.dumps({"verdict": verdict, "clusters": [result.to_json() for result in results]}))
+    else:
+        plain_console().print(_table(results))
+        if verbose:
+            _print_reasons(results)
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _table(results: list[ClusterResult]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("release", no_wrap=True)
+    table.add_column("mode", no_wrap=True)
+    for heading in ("answers", "followers'", "refusals", "indexes", "exact", "sound", "broken", "not as leader's"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("why not exact")
+    table.add_column("unexplained", justify="right")
+    for result in results:
+        numbers = (
+            result.answers,
+            result.followers_answers,
+            result.refusals,
+            len(result.files),
+            *(result.count(verdict) for verdict in ("exact", "sound", "broken")),
+            result.differing,
+        )
+        reasons = ", ".join(f"{count} {clause}" for clause, count in sorted(result.reasons.items()))
+        table.add_row(result.release, result.mode, *map(str, numbers), reasons, str(len(result.mismatches)))
+    return table
+
+
+def _print_reasons(results: list[ClusterResult]) -> None:
+    """Every index file that is not exact, and why."""
+    for result in results:
+        for file in result.files:
+            if file.why:
+                typer.echo(f"{result.release} broker {file.replica} {file.name}: {file.verdict}, {file.why}")

@@ -1,0 +1,212 @@
+"""Several brokers of one release that are one cluster, as local processes.
+
+::
+
+    with LocalCluster("4.3.1") as cluster:
+        cluster.members[2].kill()
+        cluster.members[2].start()
+
+With KRaft every broker is a controller too, so that one of three may be down at a time; with ZooKeeper there is one,
+which runs as long as the cluster. Everything lies in one directory, that of broker 2 in ``broker-2``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from conformance.errors import ToolError
+from conformance.kafka.broker.broker import PORT_TRIES, START_LIMIT, port_was_taken
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.java_command import JavaCommand
+from conformance.kafka.broker.local import LocalBroker
+from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.broker.ports import free_ports
+from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, new_cluster_id
+from conformance.kafka.broker.zookeeper import LocalZooKeeper
+from conformance.kafka.releases import load_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+
+    from conformance.kafka.fetch import Step
+
+SIZE: Final = 3
+
+CONFIG: Final[dict[str, object]] = {
+    # A follower that is down leaves the in-sync replicas soon, and nobody takes leadership back unasked.
+    "replica.lag.time.max.ms": 3000,
+    "auto.leader.rebalance.enable": "false",
+    "replica.fetch.wait.max.ms": 100,
+    "replica.fetch.backoff.ms": 100,
+}
+
+
+class Member(LocalBroker):
+    """One broker of a cluster: what it is was decided with the others."""
+
+    def __init__(
+        self,
+        node: Node,
+        config: Mapping[str, object],
+        zookeeper: LocalZooKeeper | None,
+        progress: Callable[[Step], None] | None = None,
+    ) -> None:
+        super().__init__(node.release, node.directory, config, mode=node.mode, progress=progress)
+        self.node = self._node = node
+        self.node_id = node.node_id
+        self._shared = zookeeper
+
+    def _start_zookeeper(self, node: Node) -> None:
+        assert self._shared is not None
+        self._shared.start()
+        self._shared.await_forgotten(f"/brokers/ids/{node.node_id}")
+
+
+class LocalCluster:
+    """A cluster of :data:`SIZE` brokers; a context manager.
+
+    Args:
+        release: a locked release.
+        config: broker properties for all of them, which win over :data:`CONFIG`.
+        mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
+        base: where to make its directory; by default the system's place for temporary files.
+        progress: told how far the fetching of jars is.
+
+    Raises:
+        UnknownReleaseError: the release is not locked.
+        ToolError: it cannot run in this mode.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        config: Mapping[str, object] | None = None,
+        *,
+        mode: Mode | None = None,
+        base: str | os.PathLike[str] | None = None,
+        progress: Callable[[Step], None] | None = None,
+    ) -> None:
+        self.release = load_release(release).name
+        self.mode: Mode = mode or default_mode(release)
+        if self.mode not in modes_of(release):
+            raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
+        self.members: dict[int, Member] = {}
+        self.ready_seconds = 0.0
+        """How long the start took."""
+        self._config = CONFIG | dict(config or {})
+        self._progress = progress
+        self._base = base
+        self._directory: Path | None = None
+        self._zookeeper: LocalZooKeeper | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Everything of this cluster; made when it is first asked for."""
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-cluster-{self.release}-", dir=self._base))
+        return self._directory
+
+    @property
+    def running(self) -> list[Member]:
+        """Those that run, in the order of their ids."""
+        return [member for member in self.members.values() if member.running]
+
+    # -- starting and stopping -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start all brokers and wait until each serves.
+
+        Raises:
+            BrokerError: one ended, or did not serve in time. The directory is kept.
+            ToolError: no Java, or the jars cannot be had.
+        """
+        deadline = Deadline(START_LIMIT)
+        for last in (False,) * (PORT_TRIES - 1) + (True,):
+            self._place()
+            try:
+                self._together(lambda member: member.begin(member.node))
+                for member in self.members.values():
+                    member.await_ready(member.node, deadline)
+            except BaseException as error:
+                self.end()
+                if last or not (isinstance(error, BrokerError) and port_was_taken(error)):
+                    raise
+                shutil.rmtree(self.directory, ignore_errors=True)
+            else:
+                self.ready_seconds = deadline.elapsed
+                return
+
+    def _place(self) -> None:
+        """Decide who listens where."""
+        ids = range(1, SIZE + 1)
+        ports = free_ports(2 * SIZE + 1)
+        kraft = self.mode == "kraft"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not kraft:
+            java = JavaCommand(self.release, self.directory, self._progress)
+            self._zookeeper = LocalZooKeeper(java, self.directory, ports[-1])
+            self._zookeeper.start()
+        cluster_id = new_cluster_id()
+        for node_id in ids:
+            node = Node(
+                self.release,
+                self.mode,
+                self.directory / f"broker-{node_id}",
+                ports[node_id - 1],
+                node_id,
+                voters=dict(zip(ids, ports[SIZE:-1], strict=True)) if kraft else {},
+                zookeeper=None if kraft else ports[-1],
+                cluster_id=cluster_id,
+            )
+            self.members[node_id] = Member(node, self._config, self._zookeeper, self._progress)
+
+    def stop(self) -> None:
+        """Stop all that run, cleanly and all at once: the last of them would find nobody to hand over to.
+
+        Raises:
+            BrokerError: one had died, or did not shut down cleanly.
+        """
+        self._together(lambda member: member.stop(), self.running)
+        self.end()
+
+    def _together(self, act: Callable[[Member], None], members: Iterable[Member] | None = None) -> None:
+        with ThreadPoolExecutor(SIZE, thread_name_prefix="kidx-cluster") as pool:
+            for done in [pool.submit(act, member) for member in members or self.members.values()]:
+                done.result()
+
+    def end(self) -> None:
+        """End whatever runs, without waiting for a clean stop."""
+        try:
+            for member in self.members.values():
+                member.close()
+        finally:
+            if self._zookeeper is not None:
+                self._zookeeper.stop()
+
+    # -- as a context manager --------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException as error:
+            self._leave(error)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        self.end()
+        if error is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        else:
+            error.add_note(f"The cluster's directory is kept: {self.directory}")
