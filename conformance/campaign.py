@@ -21,13 +21,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.attendance import Attendance
 from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
 from conformance.clauses import clauses_for, load_clauses
-from conformance.errors import ToolError
+from conformance.errors import NotDrivenError, ToolError
 from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, load_expectations
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.minimize import minimized
-from conformance.profiles import ROUND
+from conformance.profiles import round_of
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, failure_json
 
@@ -93,7 +93,8 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         Whether everything conforms.
 
     Raises:
-        ToolError: the work cannot be done: no Java, no jars, an adapter that does not start.
+        ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
+            of the implementations.
     """
     started = time.monotonic()
     seed = plan.seed if plan.seed is not None else plan.profile.seed
@@ -116,6 +117,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
     conforms = True
     driven = tuple(name for name in plan.implementations if name != "broker")
     machines = tuple(name for name in plan.machines if name in MACHINES)
+    not_driven: list[NotDrivenError] = []
     for number, machine in enumerate(machines if driven else ()):
         remaining = None
         if plan.max_time is not None:
@@ -125,6 +127,9 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             machine_run = _MachineRun(plan, machine, seed, sink, scratch, ledger, progress)
             results += machine_run.run(remaining)
             conforms = conforms and not machine_run.divergences
+            not_driven += machine_run.not_driven
+    if not_driven and all(result.unsupported for result in results):
+        raise not_driven[0]
     if "broker" in plan.implementations and "broker" in plan.machines:
         from conformance.broker_run import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
 
@@ -174,12 +179,12 @@ class _MachineRun:
         self.sink = sink
         self.ledger = ledger
         self.machine = MACHINES[machine]
-        self.subjects: list[tuple[str, Attendance]] = [
-            (specification, Attendance(self.machine.subject(specification, release, progress)))
-            for specification in plan.implementations
-            if specification != "broker"
-            for release in plan.releases
-        ]
+        self.subjects: list[tuple[str, Attendance]] = []
+        self.unsupported: list[str] = []
+        self.not_driven: list[NotDrivenError] = []
+        for specification in plan.implementations:
+            if specification != "broker":
+                self._enrol(specification, progress)
         self.lockstep: Lockstep = self.machine.new_lockstep(
             [subject for _, subject in self.subjects], scratch, releases=plan.releases, excuse=self._excused
         )
@@ -187,6 +192,16 @@ class _MachineRun:
             subject.watch(self.lockstep)
         self.divergences: dict[str, list[Divergence]] = {}
         self.expected: dict[str, set[str]] = {}
+
+    def _enrol(self, specification: str, progress: Progress | None) -> None:
+        """Every release of an implementation takes part; who has nothing that this machine drives is not asked."""
+        try:
+            for release in self.plan.releases:
+                subject = self.machine.subject(specification, release, progress)
+                self.subjects.append((specification, Attendance(subject)))
+        except NotDrivenError as error:
+            self.unsupported.append(specification)
+            self.not_driven.append(error)
 
     def _excused(self, divergence: Divergence) -> bool:
         """Whether a difference is known, or only about what nobody has to copy."""
@@ -212,13 +227,14 @@ class _MachineRun:
     def run(self, limit: float | None) -> list[Result]:
         """Rounds until the examples or the seconds are used up, or nobody is left."""
         started = time.monotonic()
-        wanted = self.plan.max_examples if self.plan.max_examples is not None else self.plan.profile.examples
+        profile, given = self.plan.profile, self.plan.max_examples
+        wanted = given if given is not None else profile.examples_of(self.name)
         done = rounds = 0
-        while done < wanted and (self.lockstep.subjects or not self.subjects):
+        while done < wanted and (self.lockstep.subjects or not (self.subjects or self.unsupported)):
             elapsed = time.monotonic() - started
             if limit is not None and elapsed >= limit and rounds:
                 break
-            examples = min(ROUND, wanted - done)
+            examples = min(round_of(self.name), wanted - done)
             if not self._round(examples, self.seed + rounds * _SEED_OF_ROUND):
                 break
             rounds += 1
@@ -227,7 +243,19 @@ class _MachineRun:
             tally = self.lockstep.tally
             self.sink(Progressed(self.name, tally.examples, tally.steps, share))
         seconds = time.monotonic() - started
-        return [self._result(specification, subject, seconds) for specification, subject in self.subjects]
+        return [self._result(specification, subject, seconds) for specification, subject in self.subjects] + [
+            self._not_asked(specification, release)
+            for specification in self.unsupported
+            for release in self.plan.releases
+        ]
+
+    def _not_asked(self, specification: str, release: str) -> Result:
+        """The row of an implementation that has nothing this machine could drive."""
+        clauses = [clause.id for clause in clauses_for(self.name, release)]
+        verdicts: dict[str, Verdict] = dict.fromkeys(clauses, "unsupported")
+        result = Result(self.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(clauses, 0), verdicts)
+        self.sink(result)
+        return result
 
     def _round(self, examples: int, seed: int) -> bool:
         """Runs of Hypothesis; False if the reference itself is wrong, so that going on makes no sense."""

@@ -15,6 +15,7 @@ __all__ = [
     "FetchError",
     "HashMismatchError",
     "JavaNotFoundError",
+    "NotDrivenError",
     "ToolError",
     "UnknownReleaseError",
 ]
@@ -22,6 +23,10 @@ __all__ = [
 
 class UnknownReleaseError(ToolError):
     """A Kafka release was asked for that has no lock file; the message lists those that have."""
+
+
+class NotDrivenError(ToolError):
+    """A machine has no way of driving an implementation: an index behind a pipe has no segment, a broker no index."""
 
 
 class FetchError(ToolError):

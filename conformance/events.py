@@ -122,6 +122,11 @@ class Result(Event):
     verdicts: dict[str, Verdict]
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def unsupported(self) -> bool:
+        """Whether the implementation has nothing that the machine could drive."""
+        return not self.steps and bool(self.verdicts) and self.count("unsupported") == len(self.verdicts)
+
     def count(self, verdict: Verdict) -> int:
         """How many clauses have a verdict."""
         return sum(1 for value in self.verdicts.values() if value == verdict)

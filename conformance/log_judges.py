@@ -61,7 +61,7 @@ class OracleLockstep(LogLockstep):
         Raises:
             DivergenceError: somebody differs from the reference, or the reference from the oracle.
         """
-        observation = super().perform(operation)
+        observation: LogObservation = super().perform(operation)
         if operation.name == "list_offsets" and observation.outcome.error is None and observation.state is not None:
             self._judge(operation, observation)
         return observation
@@ -147,7 +147,7 @@ class RefusalLockstep(LogLockstep):
         Raises:
             DivergenceError: here it is.
         """
-        observation = super().perform(operation)
+        observation: LogObservation = super().perform(operation)
         if (operation.name, observation.outcome.error) == self.wanted:
             group = self.primary
             name, release = group.reference.implementation.name, group.dialect.release

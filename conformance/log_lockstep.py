@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from dataclasses import fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.attribution.log import clauses_of_log_step
+from conformance.attribution.log import Files, LogSituation, clauses_of_log_step
+from conformance.files_lockstep import FilesGroup, FilesLockstep, FilesParty
 from conformance.implementations.reference_log import ReferenceLog
-from conformance.lockstep import Divergence, DivergenceError, Tally
-from conformance.log_operations import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation
+from conformance.log_operations import TOPIC_DIRECTORY, LogObservation
 from conformance.operations import OK, Operation
 from conformance.watched_file import damage
 from kidx.dialect import DIALECTS, Dialect, dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from conformance.implementations.jvm.log import JvmLog
-
-    Party = JvmLog | ReferenceLog
+    from collections.abc import Sequence
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared; producer snapshots are left out."""
-
-Files = dict[str, bytes]
 
 
 def rules_of(dialect: Dialect) -> tuple[object, ...]:
@@ -49,31 +42,20 @@ def representative(release: str) -> str:
     return next(other for other, dialect in DIALECTS.items() if rules_of(dialect) == wanted)
 
 
-class LogTally(Tally):
-    """What a log lockstep has done since it was made."""
-
-    def exercised(self, release: str) -> Counter[str]:
-        """How many steps exercised each clause, in the dialect of a release."""
-        return self.clauses.get(representative(release), Counter())
-
-
-class _Member:
-    def __init__(self, implementation: Party, directory: Path) -> None:
-        self.implementation = implementation
-        self.directory = directory
-        self.active = True
+class LogParty(FilesParty):
+    """An implementation, and the directory of its log."""
 
     def begin(self) -> None:
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Starts an example in an empty directory."""
+        self.clear()
         self.directory.mkdir(parents=True)
-        self.implementation.begin(self.directory)
-        self.active = True
+        super().begin()
 
-    def end(self) -> None:
-        self.implementation.end()
+    def clear(self) -> None:
+        """Removes the directory."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def files(self) -> Files:
+    def read(self) -> Files:
         """Name and content of every file that is compared."""
         found = {}
         try:
@@ -87,143 +69,65 @@ class _Member:
             return {}
         return found
 
+    def listing(self) -> list[str]:
+        """Names of the files that are compared: which snapshots and checkpoints there are is another matter."""
+        return sorted(self.read())
 
-class LogGroup:
+
+class LogGroup(FilesGroup[LogParty]):
     """The subjects of one set of rules, and the reference they are held to."""
 
-    def __init__(self, release: str, subjects: list[_Member], directory: Path) -> None:
-        self.dialect = dialect_of(release)
-        self.reference = _Member(ReferenceLog(release), directory / f"kidx-{release}")
-        self.subjects = subjects
-        self.observation = LogObservation(OK, None)
-        self.files: Files = {}
+    nothing = LogObservation(OK, None)
+    no_files: ClassVar[Files] = {}
 
-
-class LogLockstep:
-    """A set of parties that perform operations on logs together.
-
-    Args:
-        subjects: the implementations under test; each is held to the dialect of its own release.
-        scratch: an empty directory for their files, best in memory.
-        releases: dialects to run the reference in even without a subject.
-        excuse: decides about a difference: True lets the party leave the example, False raises.
-    """
-
-    def __init__(
-        self,
-        subjects: Iterable[JvmLog],
-        scratch: Path,
-        *,
-        releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
-    ) -> None:
-        self.excuse = excuse
-        self.tally = LogTally()
-        self.operations: list[Operation] = []
-        self.failure: DivergenceError | None = None
-        members = [_Member(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
-        by_rules: dict[tuple[object, ...], tuple[str, list[_Member]]] = {}
-        for release in releases:
-            by_rules.setdefault(rules_of(dialect_of(release)), (release, []))
-        for member in members:
-            release = member.implementation.release
-            by_rules.setdefault(rules_of(dialect_of(release)), (release, []))[1].append(member)
-        groups = [LogGroup(release, subjects, scratch) for release, subjects in by_rules.values()]
-        self.groups = sorted(groups, key=lambda group: group.dialect.version)
-        self._members = [*members, *(group.reference for group in self.groups)]
-        for group in self.groups:
-            self.tally.clauses[representative(group.dialect.release)] = Counter()
-
-    @property
-    def primary(self) -> LogGroup:
-        """The group that strategies look at: the newest dialect."""
-        return self.groups[-1]
-
-    def supports(self, operation: str) -> bool:
-        """Whether every party has an operation of that name."""
-        return operation in LOG_SIGNATURES
+    def __init__(self, release: str, reference: LogParty, subjects: list[LogParty]) -> None:
+        super().__init__(release, reference, subjects)
+        self.situation = LogSituation()
 
     def begin(self) -> None:
-        """Starts an example: every party in its empty directory."""
-        self.operations = []
-        self.tally.examples += 1
-        for member in self._members:
-            member.begin()
-        for group in self.groups:
-            group.observation, group.files = LogObservation(OK, None), {}
-
-    def end(self) -> None:
-        """Ends the example and removes its files."""
-        for member in self._members:
-            member.end()
-
-    def perform(self, operation: Operation) -> LogObservation:
-        """One step of everybody; what came of it in the newest dialect's reference.
-
-        Raises:
-            DivergenceError: somebody differs, and it counts.
-        """
-        self.operations.append(operation)
-        self.tally.steps += 1
-        for group in self.groups:
-            self._step(group, operation)
-        return self.primary.observation
-
-    def _step(self, group: LogGroup, operation: Operation) -> None:
-        if operation.name == "damage_log_file":
-            path, how, arguments = operation.args
-            for member in (group.reference, *group.subjects):
-                damage(member.directory / TOPIC_DIRECTORY / path, how, tuple(arguments))
-            group.files = group.reference.files()
-            return
-        before = group.observation.state
-        group.observation = expected = group.reference.implementation.perform(operation)
-        group.files = files = group.reference.files()
-        clauses = clauses_of_log_step(operation, group.dialect, before, expected)
-        counts = self.tally.clauses[representative(group.dialect.release)]
-        for clause in clauses:
-            counts[clause] += 1
-        for subject in group.subjects:
-            if subject.active:
-                self._hold(subject, operation, expected, files, clauses)
-
-    def _hold(
-        self, member: _Member, operation: Operation, expected: LogObservation, files: Files, clauses: Sequence[str]
-    ) -> None:
-        actual = member.implementation.perform(operation)
-        content = member.files()
-        pairs: dict[str, tuple[Any, Any]] = {
-            "outcome": (expected.outcome[:2], actual.outcome[:2]),
-            "state": (expected.state, actual.state),
-            "bytes": (files, content),
-        }
-        different = tuple(aspect for aspect, (mine, theirs) in pairs.items() if mine != theirs)
-        if not different:
-            return
-        mine, theirs = pairs[different[0]]
-        if different[0] == "bytes":
-            mine, theirs = _only_different(mine, theirs)
-        release = member.implementation.release
-        divergence = Divergence(
-            len(self.operations) - 1,
-            operation,
-            member.implementation.name,
-            release,
-            "kidx",
-            different,
-            mine,
-            theirs,
-            tuple(clauses),
-        )
-        if self.excuse(divergence):
-            member.active = False
-            for clause in clauses:
-                self.tally.dropped[member.implementation.name, clause] += 1
-            return
-        self.failure = DivergenceError(divergence, self.operations)
-        raise self.failure
+        """Starts an example."""
+        super().begin()
+        self.situation.begin()
 
 
-def _only_different(mine: Files, theirs: Files) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
-    return tuple((name, mine.get(name)) for name in names), tuple((name, theirs.get(name)) for name in names)
+class LogLockstep(FilesLockstep[LogParty, LogGroup]):
+    """A set of parties that perform operations on logs together; the arguments are those of the base class.
+
+    Texts are not compared: what a log says in a refusal (segments with all their fields) is for its operator.
+    """
+
+    damaging = "damage_log_file"
+
+    @staticmethod
+    def rules(release: str) -> tuple[object, ...]:
+        """See the base class."""
+        return rules_of(dialect_of(release))
+
+    @staticmethod
+    def key(release: str) -> str:
+        """See the base class."""
+        return representative(release)
+
+    def party(self, implementation: Any, directory: Path) -> LogParty:
+        """See the base class."""
+        return LogParty(implementation, directory)
+
+    def group(self, release: str, subjects: list[LogParty], directory: Path) -> LogGroup:
+        """See the base class."""
+        return LogGroup(release, LogParty(ReferenceLog(release), directory), subjects)
+
+    def damage(self, group: LogGroup, arguments: Sequence[Any]) -> None:
+        """See the base class."""
+        path, how, numbers = arguments
+        for party in group.parties():
+            damage(party.directory / TOPIC_DIRECTORY / path, how, tuple(numbers))
+        group.situation.damaged.add(Path(path).suffix or path)
+
+    def clauses_of(
+        self, group: LogGroup, operation: Operation, observation: LogObservation, files: Files
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        was = group.observation.state
+        clauses = clauses_of_log_step(operation, group.dialect, was, observation, group.situation, group.files, files)
+        group.situation.follow(operation, observation)
+        return clauses

@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
+from kidx.log.epochs import FILE_NAME
+
 
 class Shape(NamedTuple):
     """A batch to be.
@@ -83,7 +85,7 @@ def openings() -> st.SearchStrategy[tuple[bool, str, str]]:
 
 
 def damages() -> st.SearchStrategy[list[Damage]]:
-    """Mostly none; else a lost index, or the last bytes of a log, which a crash can cost."""
+    """Mostly none; else a lost index, lost leader epochs, or the last bytes of a log, which a crash can cost."""
     lost = st.builds(
         Damage,
         st.integers(0, 3),
@@ -92,7 +94,8 @@ def damages() -> st.SearchStrategy[list[Damage]]:
         st.just(()),
     )
     cut = st.builds(Damage, st.just(-1), st.just(".log"), st.just("cut_file"), st.sampled_from(((100,), (0,), (61,))))
-    return st.sampled_from((0, 0, 1)).flatmap(lambda n: st.lists(lost | cut, min_size=n, max_size=n))
+    epochs = st.just(Damage(-1, FILE_NAME, "remove_file", ()))
+    return st.sampled_from((0, 0, 1)).flatmap(lambda n: st.lists(lost | cut | epochs, min_size=n, max_size=n))
 
 
 def cut_anchors() -> st.SearchStrategy[str]:

@@ -28,6 +28,10 @@ class Profile:
     steps: int
     seed: int | None
 
+    def examples_of(self, machine: str) -> int:
+        """How many runs of one machine."""
+        return round(self.examples * SHARES.get(machine, 1.0))
+
     def settings(self, examples: int) -> settings:
         """Hypothesis settings for one round of this profile."""
         return settings(
@@ -45,6 +49,15 @@ class Profile:
 
 ROUND: Final = 100
 """Examples in one round: progress is reported, and time looked at, about once a second."""
+
+SHARES: Final = {"segment": 0.3, "log": 0.15}
+"""Of a profile's examples, where a step costs more than an index's: four files to compare, or all of a log's."""
+
+
+def round_of(machine: str) -> int:
+    """Examples in one round of a machine."""
+    return round(ROUND * SHARES.get(machine, 1.0))
+
 
 PROFILES: Final = {
     profile.name: profile

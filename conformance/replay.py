@@ -137,10 +137,14 @@ def perform_all(
         lockstep.end()
 
 
-# The machines compare directories when an index has been let go of or moved: an open one may keep files of its own.
-_OPENING = frozenset({"open"})
-_CLOSING = frozenset({"close", "crash", "delete"}) | FILE_OPERATIONS
-_MOVING = frozenset({"rename"})
+# The machines compare directories when an index or a segment has been let go of or moved: an open one may keep files of
+# its own. Of a log every file is compared after every step.
+_OPENING = frozenset({"open", "open_segment", "open_log"})
+_CLOSING = (
+    frozenset({"close", "crash", "delete", "close_segment", "close_handlers", "crash_segment", "damage_segment_file"})
+    | FILE_OPERATIONS
+)
+_MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 
 def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:

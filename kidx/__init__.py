@@ -4,7 +4,9 @@ from kidx import errors
 from kidx.dialect import DIALECTS, Dialect, dialect_of
 from kidx.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
 from kidx.lazy_index import LazyIndex
+from kidx.log import UnifiedLog
 from kidx.offset_index import OffsetIndex
+from kidx.segment import LogSegment
 from kidx.time_index import TimeIndex
 from kidx.transaction_index import TransactionIndex
 
@@ -15,12 +17,14 @@ __all__ = [
     "AbortedTxn",
     "Dialect",
     "LazyIndex",
+    "LogSegment",
     "OffsetIndex",
     "OffsetPosition",
     "TimeIndex",
     "TimestampOffset",
     "TransactionIndex",
     "TxnIndexSearchResult",
+    "UnifiedLog",
     "dialect_of",
     "errors",
 ]

@@ -125,6 +125,7 @@ class Dialect:
             self.recover_ignores_epoch_zero,
             self.empty_transactions_complete,
             self.recover_fences_markers,
+            self.cut_records_are_null,
             self.markers_are_generated,
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
@@ -163,6 +164,11 @@ class Dialect:
     def streams_timestamp_search(self) -> bool:
         """A search by timestamp decompresses only as far as it has to (FR-1; 4.4)."""
         return self.version >= (4, 4)
+
+    @cached_property
+    def cut_records_are_null(self) -> bool:
+        """A record that claims more bytes than its batch has left is null instead of refused (2.4–2.8; SEG-46)."""
+        return self.version < (3, 0)
 
     @cached_property
     def close_loads_indexes(self) -> bool:

@@ -11,6 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.clauses import load_clauses
+from conformance.oracle import SeenRecord, records_of
+from kidx.log.epochs import FILE_NAME as EPOCHS
+from kidx.log.lookup import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
     from conformance.log_operations import LogObservation, LogState
@@ -19,14 +22,50 @@ if TYPE_CHECKING:
 
 _ANY = "*"
 
+Files = dict[str, bytes]
+"""Name and content of each file that is compared."""
+
+
+class LogSituation:
+    """What is known of a log before a step.
+
+    Attributes:
+        unprepared: it was closed without a clean shutdown being prepared.
+        damaged: suffixes of the files that were damaged since it was last open.
+        furthest_start: the largest start offset since it was opened.
+    """
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts an example."""
+        self.unprepared = False
+        self.damaged: set[str] = set()
+        self.furthest_start = 0
+
+    def follow(self, operation: Operation, observation: LogObservation) -> None:
+        """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
+        if operation.name == "open_log":
+            self.unprepared = False
+            self.damaged.clear()
+            self.furthest_start = 0
+        elif operation.name == "close_log":
+            self.unprepared = not operation.args[0]
+        if observation.state is not None:
+            self.furthest_start = max(self.furthest_start, observation.state.start_offset)
+
 
 class LogStep(NamedTuple):
-    """What a row's condition looks at: arguments, the state before (None: closed), and what came of it."""
+    """What a row's condition looks at: arguments, situation and state before (None: closed), what came of it, files."""
 
     args: tuple[Any, ...]
+    before: LogSituation
     was: LogState | None
     value: Any
     now: LogState | None
+    files_before: Files
+    files: Files
 
 
 Condition = Callable[[LogStep], bool]
@@ -67,6 +106,11 @@ def reopens(step: LogStep) -> bool:
     return step.now is not None and any(size for _, size in step.now.segments)
 
 
+def recovers_epochs(step: LogStep) -> bool:
+    """A recovery has to find the leader epochs of batches that no file names any more."""
+    return not step.args[3] and EPOCHS in step.before.damaged and reopens(step)
+
+
 def is_last_stable_before_start(step: LogStep) -> bool:
     """The state has such an offset."""
     return step.now is not None and step.now.last_stable_offset < step.now.start_offset
@@ -75,6 +119,64 @@ def is_last_stable_before_start(step: LogStep) -> bool:
 def is_several(step: LogStep) -> bool:
     """The call has more than one batch."""
     return len(step.args[0]) > 1
+
+
+def changes(suffix: str) -> Condition:
+    """A file of that kind has another content than before."""
+
+    def holds(step: LogStep) -> bool:
+        names = {*step.files_before, *step.files}
+        return any(step.files_before.get(n) != step.files.get(n) for n in names if n.endswith(suffix))
+
+    return holds
+
+
+def finds(step: LogStep) -> bool:
+    """One of the answers to an ordinary timestamp is a record."""
+    return any(target >= 0 and answer for target, answer in zip(step.args[0], step.value, strict=True))
+
+
+def finds_largest(step: LogStep) -> bool:
+    """There is an answer to the largest timestamp."""
+    return any(target == MAX_TIMESTAMP and answer for target, answer in zip(step.args[0], step.value, strict=True))
+
+
+def finds_deleted(step: LogStep) -> bool:
+    """The answer to the largest timestamp is before the log start."""
+    answers = (a for target, a in zip(step.args[0], step.value, strict=True) if target == MAX_TIMESTAMP and a)
+    return step.now is not None and any(answer[1] < step.now.start_offset for answer in answers)
+
+
+def finds_no_time(step: LogStep) -> bool:
+    """The largest timestamp is said to be that of a record without one."""
+    return any(t == MAX_TIMESTAMP and a and a[0] < 0 for t, a in zip(step.args[0], step.value, strict=True))
+
+
+def misses(step: LogStep) -> bool:
+    """No answer to a timestamp that a visible record has reached; the oracle decides."""
+    if step.now is None or all(answer for answer in step.value):
+        return False
+    records = visible(step)
+    latest = max((record.timestamp for record in records), default=-1)
+    return any(0 <= t <= latest and not a for t, a in zip(step.args[0], step.value, strict=True))
+
+
+def misses_because_of_untimed(step: LogStep) -> bool:
+    """The same, where records have no timestamp."""
+    return misses(step) and any(record.timestamp < 0 for record in visible(step))
+
+
+def misses_because_of_deleted(step: LogStep) -> bool:
+    """The same, where the log starts inside a segment."""
+    return step.now is not None and step.now.segments[0][0] < step.now.start_offset and misses(step)
+
+
+def visible(step: LogStep) -> list[SeenRecord]:
+    """The records that a consumer may see."""
+    logs = [content for name, content in sorted(step.files.items()) if name.endswith(".log")]
+    records = (record for number, content in enumerate(logs) for record in records_of(content, number))
+    now = step.now
+    return [] if now is None else [r for r in records if now.start_offset <= r.offset < now.end_offset]
 
 
 # fmt: off
@@ -90,6 +192,32 @@ ROWS = (
     Row("LO-10", "list_offsets", "ok", "the answer", asks(-3)),
     Row("LO-15a", "list_offsets", "ok", "the answer", asks(-7)),
     Row("LO-20", "list_offsets", "ok", "the answer", asks(-3)),
+    Row("FR-1", "list_offsets", "ok", "the answer", finds),
+    Row("FR-2", "list_offsets", "ok", "the answer", finds_largest),
+    Row("LG-21", "list_offsets", "ok", "the answer",
+        lambda s: s.now is not None and s.now.start_offset < s.before.furthest_start and asks_for_time(s)),
+    Row("LG-22", "list_offsets", "ok", "the answer", misses_because_of_untimed),
+    Row("LG-23", "list_offsets", "ok", "the answer", misses_because_of_deleted),
+    Row("LG-24", "list_offsets", "ok", "the answer", finds_deleted),
+    Row("LG-25", "list_offsets", "ok", "the answer", finds_no_time),
+    Row("SEG-8a", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
+    Row("SEG-8b", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
+    Row("SEG-8c", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
+    Row("SEG-8d", "append_as_follower", "ok", "the entry of the time index", changes(".timeindex")),
+    Row("SEG-20", "append_as_follower append_as_leader", "ok", "another number of segments"),
+    Row("SEG-23", "roll_log", "ok", "the files, or a refusal",
+        lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
+    Row("SEG-25", "roll_log", "ok", "the lengths of the index files"),
+    Row("SEG-25", "open_log", "ok", "the lengths of the index files", reopens),
+    Row("SEG-27", "open_log", "ok", "the state, or when the next roll comes",
+        lambda s: bool(s.args[3]) and s.before.unprepared and reopens(s)),
+    Row("SEG-31a", "open_log", "ok", "the epoch file", recovers_epochs),
+    Row("SEG-31b", "open_log", "ok", "the epoch file", recovers_epochs),
+    Row("SEG-34", "open_log", "ok", "the lengths of the index files",
+        lambda s: not s.args[3] and reopens(s) and s.now is not None and len(s.now.segments) > 1),
+    Row("SEG-36", "open_log", "ok", "the bytes of the time index",
+        lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s)),
+    Row("TX-15", "append_as_follower", "ok", "the bytes of the transaction index", changes(".txnindex")),
     Row("LG-1", "append_as_leader", "ok", "the bytes of the log and of the indexes"),
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
@@ -146,7 +274,13 @@ def _candidates(release: str, name: str, result: str) -> tuple[Row, ...]:
 
 
 def clauses_of_log_step(
-    operation: Operation, dialect: Dialect, before: LogState | None, observation: LogObservation
+    operation: Operation,
+    dialect: Dialect,
+    before: LogState | None,
+    observation: LogObservation,
+    situation: LogSituation | None = None,
+    files_before: Files | None = None,
+    files: Files | None = None,
 ) -> tuple[str, ...]:
     """The clauses that a step on a log exercises; those that are only observed, being more particular, first.
 
@@ -155,9 +289,12 @@ def clauses_of_log_step(
         dialect: whose catalogue counts.
         before: the state before it.
         observation: what the reference made of it.
+        situation: what was before; nothing by default.
+        files_before: the files before it; none by default.
+        files: those after it.
     """
     name, args = operation
     outcome, now = observation
     rows = _candidates(dialect.release, name, outcome.error or "ok")
-    step = LogStep(args, before, outcome.value, now)
+    step = LogStep(args, situation or LogSituation(), before, outcome.value, now, files_before or {}, files or {})
     return tuple(dict.fromkeys(row.clause for row in rows if row.holds is None or row.holds(step)))

@@ -21,7 +21,7 @@ from conformance.events import Progressed
 from conformance.expectations import Ledger, load_expectations
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.profiles import ROUND, Profile
+from conformance.profiles import Profile, round_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,7 +194,7 @@ class Search:
         while done < wanted and level < len(LIVES):
             if limit is not None and time.monotonic() - started >= limit and rounds:
                 break
-            planned = min(ROUND, wanted - done)
+            planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.tally.examples
             new = self._round(replace(PROFILE, steps=LIVES[level]), planned, seed + rounds * _SEED_OF_ROUND)
             rounds += 1

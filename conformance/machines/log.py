@@ -8,64 +8,38 @@ Segments hold a few batches, so that every run spans several. Bind it as the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from conformance import log_strategies as strategies
-from conformance.errors import ToolError
 from conformance.log_lockstep import LogLockstep
 from conformance.log_operations import LogState
+from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
 
 if TYPE_CHECKING:
-    from conformance.implementations.jvm.log import JvmLog
     from conformance.kafka.fetch import Progress
-    from conformance.lockstep import Divergence
 
 _EMPTY = LogState(0, 0, 0, 0, 0, ())
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 
 
-class LogMachine(RuleBasedStateMachine):
+class LogMachine(FilesMachine):
     """Drives a lockstep through the life of one log."""
 
     kind: ClassVar[str] = "log"
+    lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
 
-    @classmethod
-    def bind(cls, lockstep: LogLockstep) -> type[Self]:
-        """This machine, driving ``lockstep``."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+    @staticmethod
+    def jvm(release: str, progress: Progress | None = None) -> Any:
+        """See the base class."""
+        from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
 
-    @classmethod
-    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> JvmLog:
-        """The implementation that a specification such as ``jvm`` names, for a release.
-
-        Raises:
-            ToolError: it cannot be had here.
-        """
-        if specification == "jvm":
-            from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
-
-            return JvmLog(release, progress)
-        raise ToolError(f"the {cls.kind} machine drives no implementation {specification!r}")
-
-    @classmethod
-    def new_lockstep(
-        cls,
-        subjects: Iterable[JvmLog],
-        scratch: Path,
-        *,
-        releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
-    ) -> LogLockstep:
-        """A lockstep of the kind this machine drives."""
-        return LogLockstep(subjects, scratch, releases=releases, excuse=excuse)
+        return JvmLog(release, progress)
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,11 +50,7 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch = 0
         self.asks = False
         self.is_open = False
-        self.lockstep.begin()
-
-    def teardown(self) -> None:
-        """Removes the example's files; called by Hypothesis, also after a failure."""
-        self.lockstep.end()
+        self.has_producers = False
 
     def do(self, name: str, *arguments: Any) -> None:
         """Everybody performs an operation, if the log is open."""
@@ -153,6 +123,9 @@ class LogMachine(RuleBasedStateMachine):
         if not self.is_open:
             return
         clean, recovery_anchor, start_anchor = opening
+        # A killed broker leaves no mark of a clean shutdown. Where somebody makes one, Kafka believes its snapshots of
+        # producers, or that there were none; kidx reads them from the log and knows no snapshots.
+        clean = clean and not (how == "crash" and self.has_producers)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
         bases = [base for base, _ in self.state.segments]
         if how == "crash":
@@ -161,7 +134,8 @@ class LogMachine(RuleBasedStateMachine):
             self.do("close_log", how == "shutdown")
         for damage in damages:
             base = bases[damage.segment % len(bases)]
-            self.do("damage_log_file", f"{base:020d}{damage.suffix}", damage.how, list(damage.arguments))
+            name = f"{base:020d}{damage.suffix}" if damage.suffix.startswith(".") else damage.suffix
+            self.do("damage_log_file", name, damage.how, list(damage.arguments))
         self.is_open = False
         self.open(clean=clean, recovery_point=recovery_point, start=start)
 
@@ -192,6 +166,7 @@ class LogMachine(RuleBasedStateMachine):
         batch: dict[str, Any] = {"base": self.state.end_offset, "epoch": self.epoch, "producer": [producer, 0, -1]}
         batch["records"] = [[0, self.timestamp(1)]]
         batch |= {"transactional": True, "producer": [producer, 0, 0]} if ends is None else {"marker": ends}
+        self.has_producers = True
         self.do("append_as_follower", [batch], self.epoch)
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))

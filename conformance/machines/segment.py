@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from conformance.batch_strategies import BatchPlan, calls, plain_plans, transactions
-from conformance.errors import ToolError
+from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
 from conformance.segment_lockstep import SegmentLockstep
 from conformance.segment_operations import SUFFIXES, SegmentObservation
@@ -20,12 +20,7 @@ from kidx.records import iter_batches
 from kidx.segment import AppendInfo, follower_append_info, leader_append_info
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from conformance.implementations.protocol import Implementation
     from conformance.kafka.fetch import Progress
-    from conformance.lockstep import Divergence
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
@@ -65,57 +60,31 @@ def file_damages() -> st.SearchStrategy[list[tuple[str, Operation]]]:
     return st.just([]) | st.lists(one, max_size=2)
 
 
-class SegmentMachine(RuleBasedStateMachine):
+class SegmentMachine(FilesMachine):
     """Drives a lockstep through the life of a segment. Every rule ends with a segment open."""
 
     kind: ClassVar[str] = "segment"
+    lockstep_type = SegmentLockstep
     lockstep: ClassVar[SegmentLockstep]
 
-    @classmethod
-    def bind(cls, lockstep: SegmentLockstep) -> type[Self]:
-        """This machine, driving ``lockstep``."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+    @staticmethod
+    def jvm(release: str, progress: Progress | None = None) -> Any:
+        """See the base class."""
+        from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
 
-    @classmethod
-    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Implementation:
-        """The implementation that a specification such as ``jvm`` names, for a release.
-
-        Raises:
-            ToolError: it cannot be had here.
-        """
-        if specification == "jvm":
-            from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
-
-            return JvmSegment(release, progress)  # type: ignore[return-value]
-        raise ToolError(f"the {cls.kind} machine drives no implementation {specification!r}")
-
-    @classmethod
-    def new_lockstep(
-        cls,
-        subjects: Iterable[Implementation],
-        scratch: Path,
-        *,
-        releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
-    ) -> SegmentLockstep:
-        """A lockstep of the kind this machine drives."""
-        return SegmentLockstep(subjects, scratch, releases=releases, excuse=excuse)
+        return JvmSegment(release, progress)
 
     def __init__(self) -> None:
         super().__init__()
-        self.lockstep.begin()
         self.base_offset = 0
         self.settings: tuple[int, int, int] = (0, 0, 0)
         self.suffix = ""
         self.now = 1000
 
-    def teardown(self) -> None:
-        """Removes the example's files; called by Hypothesis, also after a failure."""
-        self.lockstep.end()
-
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
         """Everybody performs an operation."""
-        return self.lockstep.perform(Operation(name, arguments))
+        seen: SegmentObservation = self.lockstep.perform(Operation(name, arguments))
+        return seen
 
     # -- what the machine sees of the log ----------------------------------------------------------------------
 

@@ -109,6 +109,10 @@ class TerminalWriter:
         for heading in ("examples", "steps", "steps/s", "diverged", "clauses", "not run"):
             table.add_column(heading, justify="right", no_wrap=True)
         for result in self._results:
+            if result.unsupported:
+                said = ("–",) * 4 + ("unsupported", "–")
+                table.add_row(result.release, result.implementation, result.machine, *said, style="dim")
+                continue
             rate = result.steps / result.seconds if result.seconds else 0.0
             exercised = len(result.verdicts) - result.count("not-run") - result.count("unsupported")
             backend = result.details.get("backend")

@@ -21,6 +21,7 @@ from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
     InvalidRecordError,
+    RecordCutError,
     RecordError,
     RecordStreamError,
     UnsupportedCodecError,
@@ -57,6 +58,7 @@ __all__ = [
     "LegacyRecordBatch",
     "Record",
     "RecordBatch",
+    "RecordCutError",
     "RecordError",
     "RecordStreamError",
     "SimpleRecord",

@@ -14,6 +14,7 @@ from kidx.records.errors import (
     InvalidArgumentError,
     InvalidRecordError,
     OutOfBoundsError,
+    RecordCutError,
     RecordStreamError,
 )
 from kidx.records.layout import (
@@ -286,7 +287,11 @@ class DefaultRecordBatch(StoredBatch):
                 size, position = read_varint(data, position)
             except IndexError:
                 raise InvalidRecordError("Incorrect declared batch size, premature EOF reached") from None
-            record, position = read_record(data, position, size, context)
+            try:
+                record, position = read_record(data, position, size, context)
+            except RecordCutError as error:
+                error.was_null = number < count or position == len(data)
+                raise
             if number == count and position != len(data):
                 raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
             yield record

@@ -14,6 +14,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidRecordError",
     "OutOfBoundsError",
+    "RecordCutError",
     "RecordError",
     "RecordStreamError",
     "UnsupportedCodecError",
@@ -36,6 +37,17 @@ class InvalidRecordError(RecordError, ValueError):
     """A record inside a batch makes no sense (``o.a.k.common.InvalidRecordException``)."""
 
     kind = "invalid_record"
+
+
+class RecordCutError(InvalidRecordError):
+    """A record of an uncompressed batch claims more bytes than the batch has left.
+
+    Before 3.0 Kafka took such a record for null, which went wrong where it was used, unless it was the batch's last one
+    and bytes were left: those were noticed first.
+    """
+
+    was_null = False
+    """Whether it was null before 3.0."""
 
 
 class UnsupportedCodecError(RecordError, InvalidArgumentError):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
 from kidx.java_text import java_text
-from kidx.records.errors import InvalidArgumentError, InvalidRecordError
+from kidx.records.errors import InvalidArgumentError, InvalidRecordError, RecordCutError
 from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         InvalidRecordError: its size or structure is wrong.
     """
     if len(data) - start < size:
-        raise InvalidRecordError(
+        raise RecordCutError(
             f"Invalid record size: expected {size} bytes in record payload, but instead the buffer has only "
             f"{len(data) - start} remaining bytes."
         )

@@ -14,6 +14,7 @@ from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
 from kidx.records import Buffer, RecordBatch, RecordStreamError, iter_batches
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from kidx.segment.cut_records import records_of
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _MAP_FROM: Final = 1 << 20
@@ -266,7 +267,8 @@ class FileRecords:
             if batch.max_timestamp < target:
                 continue
             streamed = self.dialect.streams_timestamp_search
-            for record in batch.streaming_iterator(max_record_body_size) if streamed else batch:
+            records = batch.streaming_iterator(max_record_body_size) if streamed else batch
+            for record in records_of(records, self.dialect):
                 if record.timestamp >= target and record.offset >= starting_offset:
                     return TimestampAndOffset(record.timestamp, record.offset, _epoch(batch.partition_leader_epoch))
         return None

@@ -14,6 +14,7 @@ from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import to_long
 from kidx.records import ControlRecordType
 from kidx.records.record import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from kidx.segment.cut_records import records_of
 from kidx.segment.errors import CoordinatorFencedError, InvalidTxnStateError, ProducerFencedError
 from kidx.segment.markers import read_marker
 
@@ -97,7 +98,7 @@ class ProducerState:
             self.ongoing[first] = batch.producer_id
 
     def _control(self, batch: RecordBatch, entry: ProducerEntry) -> CompletedTxn | None:
-        record = next(iter(batch), None)
+        record = next(records_of(batch, self.dialect), None)
         if record is None:  # compaction has removed the marker, and the transaction before it
             return None
         marker = read_marker(record, self.dialect)

@@ -276,6 +276,31 @@ def test_a_run_as_one_document(conformance):
 
 
 @pytest.mark.jvm
+def test_segments_and_logs_are_machines_like_the_others(conformance):
+    done = conformance(
+        "run", "--max-examples", "5", "--seed", "1", "--machine", "segment", "--machine", "log", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [(result["machine"], result["implementation"]) for result in results] == [("segment", "jvm"), ("log", "jvm")]
+    for result in results:
+        assert result["steps"] > 20
+        assert "conforms" in result["verdicts"].values()
+
+
+def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conformance):
+    """It is unsupported in the table and in the document, and that is no difference."""
+    command = ("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "time", "--machine", "segment")
+    done = conformance(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any("segment" in line and "unsupported" in line for line in done.stdout.splitlines())
+    results = json.loads(conformance(*command, "--json").stdout)["results"]
+    assert set(results[1]["verdicts"].values()) == {"unsupported"}
+    said = refused(conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "log"))
+    assert said == "the log machine cannot drive python:wrong:open_index: it drives jvm"
+
+
+@pytest.mark.jvm
 def test_a_quiet_run_says_the_verdict_only(conformance):
     done = conformance("run", *SMALL, "--machine", "transaction", "-q")
     assert (done.returncode, done.stderr) == (0, "")

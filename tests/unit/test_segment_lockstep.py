@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
-from conformance.errors import ToolError
+from conformance.errors import NotDrivenError
 from conformance.implementations.reference_segment import ReferenceSegment
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
@@ -122,13 +122,12 @@ def test_rows_name_operations_results_and_clauses_that_exist():
         assert set(row.operations.split()) <= set(SEGMENT_SIGNATURES), row
         assert set(row.results.split()) <= {"ok", *SEGMENT_ERROR_KINDS}, row
     of_the_machine = {clause.id for clause in catalogue.values() if "segment" in clause.exercised_by}
-    # No step shows a delete horizon by itself; the offset of a batch's largest timestamp is asked for by the log alone.
-    assert of_the_machine - {row.clause for row in ROWS} <= {"RB-1b", "FR-2"}
+    assert of_the_machine == {row.clause for row in ROWS}
 
 
 def test_the_machine_drives_nothing_but_kafka_and_kidx():
     """No line protocol for segments: who asks for one is told."""
-    with pytest.raises(ToolError, match="drives no implementation"):
+    with pytest.raises(NotDrivenError, match=r"cannot drive exec:./mine"):
         SegmentMachine.subject("exec:./mine", "3.9.2")
 
 

@@ -1,0 +1,76 @@
+"""What the machines have in common that drive more than one file: whom they are bound to, and who takes part.
+
+Subclass recipe: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, add the rules.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from conformance.errors import NotDrivenError
+from conformance.implementations.spec import parse_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from conformance.files_lockstep import FilesLockstep
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+
+class FilesMachine(RuleBasedStateMachine):
+    """Drives a lockstep; every run of the machine is one example of it."""
+
+    kind: ClassVar[str]
+    lockstep_type: ClassVar[type[FilesLockstep[Any, Any]]]
+    lockstep: ClassVar[FilesLockstep[Any, Any]]
+
+    @classmethod
+    def bind(cls, lockstep: FilesLockstep[Any, Any]) -> type[Self]:
+        """This machine, driving ``lockstep``."""
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
+
+    @staticmethod
+    @abstractmethod
+    def jvm(release: str, progress: Progress | None = None) -> Any:
+        """Kafka's own class of a release.
+
+        Raises:
+            ToolError: no Java, no jars, or a class whose parts are not known.
+        """
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:
+        """The implementation that a specification such as ``jvm`` names, for a release.
+
+        Raises:
+            NotDrivenError: it has indexes, and nothing that this machine could drive.
+            ToolError: it cannot be had here, or there is no such specification.
+        """
+        if parse_spec(specification).form == "jvm":
+            return cls.jvm(release, progress)
+        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives jvm")
+
+    @classmethod
+    def new_lockstep(
+        cls,
+        subjects: Iterable[Any],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        excuse: Callable[[Divergence], bool] = lambda _: False,
+    ) -> Any:
+        """A lockstep of the kind this machine drives."""
+        return cls.lockstep_type(subjects, scratch, releases=releases, excuse=excuse)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lockstep.begin()
+
+    def teardown(self) -> None:
+        """Removes the example's files; called by Hypothesis, also after a failure."""
+        self.lockstep.end()

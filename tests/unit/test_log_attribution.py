@@ -1,0 +1,100 @@
+"""Which clauses a step on a log exercises: the table, and short lives of the reference that show its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.attribution.log import ROWS
+from conformance.clauses import load_clauses
+from conformance.log_lockstep import LogLockstep
+from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES
+from conformance.operations import Operation
+
+CATALOGUE = load_clauses()
+SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}
+
+
+def opened(start=0, *, clean=True, now=10_000):
+    return Operation("open_log", (SETTINGS, start, 0, clean, now))
+
+
+def replicated(base, *timestamps, epoch=0):
+    records = [[number, timestamp] for number, timestamp in enumerate(timestamps)]
+    return Operation("append_as_follower", ([{"base": base, "epoch": epoch, "records": records}], epoch))
+
+
+def asked(*targets):
+    return Operation("list_offsets", (list(targets),))
+
+
+def exercised(directory, steps, release="4.4.0"):
+    """The clauses of the last step, performed by the reference after the others."""
+    lockstep = LogLockstep([], directory, releases=[release])
+    lockstep.begin()
+    for step in steps[:-1]:
+        lockstep.perform(step)
+    before = lockstep.tally.exercised(release).copy()
+    lockstep.perform(steps[-1])
+    after = lockstep.tally.exercised(release)
+    lockstep.end()
+    return set(after - before)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.clause} {row.operations[:12]}")
+def test_a_row_is_about_a_clause_an_operation_and_a_result_there_are(row):
+    assert "log" in CATALOGUE[row.clause].exercised_by
+    assert row.operations == "*" or set(row.operations.split()) <= set(LOG_SIGNATURES)
+    assert row.results == "*" or set(row.results.split()) <= {"ok", *LOG_ERROR_KINDS}
+    assert row.why
+
+
+def test_every_clause_that_the_machine_exercises_has_a_row():
+    assert {clause.id for clause in CATALOGUE.values() if "log" in clause.exercised_by} == {row.clause for row in ROWS}
+
+
+def test_records_without_timestamps_that_hide_later_ones(tmp_path):
+    """The answer is that there is none, and the oracle knows better (LG-22)."""
+    life = [opened(now=50_000), replicated(0, -1, -1), replicated(2, -1, -1), Operation("roll_log")]
+    life += [replicated(4, 7000), asked(6000)]
+    assert {"LO-6", "LG-22"} <= exercised(tmp_path, life)
+    assert "LG-22" not in exercised(tmp_path, [opened(), replicated(0, 1000), asked(6000)])
+
+
+def test_deleted_records_that_hide_later_ones(tmp_path):
+    life = [opened(), replicated(0, 9000, 10, 10), Operation("roll_log"), replicated(3, 9000)]
+    life += [Operation("update_high_watermark", (3,)), Operation("delete_records", (2,)), asked(8000, -3)]
+    assert {"LG-23", "LG-24"} <= exercised(tmp_path, life)
+    assert not {"LG-23", "LG-24"} & exercised(tmp_path, [*life[:4], asked(8000, -3)])
+
+
+def test_the_largest_timestamp_where_there_is_none(tmp_path):
+    assert {"LO-10", "FR-2", "LG-25"} <= exercised(tmp_path, [opened(), replicated(0, -1), asked(-3)])
+    assert "LG-25" not in exercised(tmp_path, [opened(), replicated(0, -1), asked(-3)], "2.8.2")
+
+
+def test_epochs_that_a_recovery_finds_again(tmp_path):
+    """Only where the file that names them is gone would forgetting them show (SEG-31)."""
+    life = [opened(), replicated(0, 1000), Operation("crash_log"), opened(clean=False)]
+    lost = Operation("damage_log_file", ("leader-epoch-checkpoint", "remove_file", []))
+    assert "SEG-31b" in exercised(tmp_path, [*life[:3], lost, life[3]])
+    assert not {"SEG-31a", "SEG-31b"} & exercised(tmp_path, life)
+
+
+def test_a_close_that_nobody_prepared(tmp_path):
+    life = [opened(), replicated(0, 1000), Operation("close_log", (False,)), opened()]
+    assert "SEG-27" in exercised(tmp_path, life)
+    assert "SEG-27" not in exercised(tmp_path, [*life[:2], Operation("close_log", (True,)), opened()])
+    assert "SEG-27" not in exercised(tmp_path, life, "4.3.1")
+
+
+def test_a_time_index_that_is_gone(tmp_path):
+    life = [opened(), replicated(0, 1000), Operation("close_log", (True,))]
+    lost = Operation("damage_log_file", (f"{0:020d}.timeindex", "remove_file", []))
+    assert "SEG-36" in exercised(tmp_path, [*life, lost, opened()])
+
+
+def test_the_search_that_begins_where_the_start_once_was(tmp_path):
+    life = [opened(), replicated(0, 1000), replicated(1, 2000), Operation("update_high_watermark", (2,))]
+    life += [Operation("delete_records", (2,)), Operation("truncate_log", (1,)), asked(1500)]
+    assert "LG-21" in exercised(tmp_path, life, "3.5.2")
+    assert "LG-21" not in exercised(tmp_path, life, "3.6.2")
