@@ -12,19 +12,20 @@ Three kinds of differences, each a lockstep of its own::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conformance import shortening
 from conformance.lockstep import DivergenceError
 from conformance.machines.log import LogMachine
-from conformance.operations import Operation
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.log_lockstep import LogLockstep
+    from conformance.operations import Operation
 
 
 def search(lockstep: LogLockstep, *, examples: int, steps: int = 20, number: int = 1) -> DivergenceError | None:
@@ -86,52 +87,15 @@ def shorten(error: DivergenceError, again: Callable[[Sequence[Operation]], Diver
         error: what was found.
         again: replays operations.
     """
-    found, changed = error, True
-    while changed:
-        changed = False
-        for candidate in _smaller(found.operations):
-            other = again(candidate)
-            is_same = other is not None and _same(other.divergence, error.divergence)
-            if other is not None and is_same and len(str(other.operations)) < len(str(found.operations)):
-                found, changed = other, True
-                break
-    return found
+
+    def still(operations: Sequence[Operation]) -> DivergenceError | None:
+        other = again(operations)
+        return other if other is not None and _same(other.divergence, error.divergence) else None
+
+    short = shortening.shorten(error.operations, still)
+    return error if short is None else DivergenceError(short[1].divergence, short[1].operations)
 
 
 def _same(one: Divergence, other: Divergence) -> bool:
     same_why = one.against != "oracle" or one.clauses == other.clauses
     return (one.party, one.against, one.aspects) == (other.party, other.against, other.aspects) and same_why
-
-
-def _smaller(operations: Sequence[Operation]) -> Iterable[list[Operation]]:
-    for size in (8, 3, 1):
-        for i in reversed(range(0, len(operations), size)):
-            yield [*operations[:i], *operations[i + size :]]
-    for i, operation in enumerate(operations):
-        for simpler in _simpler(operation):
-            yield [*operations[:i], simpler, *operations[i + 1 :]]
-
-
-def _simpler(operation: Operation) -> Iterable[Operation]:
-    """The same operation with fewer targets, batches, records or options."""
-    name, arguments = operation
-    if name == "open_log":
-        topic, *rest = arguments
-        for key in sorted(topic.keys() - {"segment.bytes", "segment.index.bytes"}):
-            fewer = {other: value for other, value in topic.items() if other != key}
-            yield Operation(name, (fewer, *rest))
-    elif name == "list_offsets":
-        yield from (operation._replace(args=(rest,)) for rest in _without_one(arguments[0]))
-    elif name in ("append_as_follower", "append_as_leader"):
-        batches, epoch = arguments
-        yield from (Operation(name, (rest, epoch)) for rest in _without_one(batches))
-        for i, batch in enumerate(batches):
-            plain = [{**batch, "records": rest} for rest in _without_one(batch["records"])]
-            if "codec" in batch:
-                plain.append({key: value for key, value in batch.items() if key != "codec"})
-            yield from (Operation(name, ([*batches[:i], other, *batches[i + 1 :]], epoch)) for other in plain)
-
-
-def _without_one(items: Sequence[Any]) -> Iterable[list[Any]]:
-    if len(items) > 1:
-        yield from ([*items[:i], *items[i + 1 :]] for i in range(len(items)))

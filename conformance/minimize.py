@@ -1,8 +1,4 @@
-"""Leaves out of a failing run every operation that the failure does not need.
-
-Hypothesis shrinks what it has drawn: rules and their arguments. A rule is often several operations, of which one would
-do, and it gives up after some hundred attempts. Operations are plain data, so what is left can be tried without it.
-"""
+"""A failing run without the operations that the failure does not need."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.lockstep import DivergenceError
 from conformance.replay import perform_all
+from conformance.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,28 +17,20 @@ if TYPE_CHECKING:
 
 def minimized(lockstep: Lockstep, failure: DivergenceError) -> DivergenceError:
     """The same difference with no operation that could be left out; ``failure`` itself if it does not come again."""
-    smallest = _again(lockstep, failure.operations, failure)
-    if smallest is None:
+    found = _again(lockstep, failure.operations, failure)
+    if found is None:
         return failure
-    size = len(smallest.operations) // 2
-    while size:
-        # From the end: what comes late is needed least often, and leaves what comes before as it was.
-        end = len(smallest.operations)
-        while end > 0:
-            start = max(end - size, 0)
-            candidate = smallest.operations[:start] + smallest.operations[end:]
-            smaller = _again(lockstep, candidate, smallest)
-            if smaller is not None:
-                smallest = smaller
-            end = min(start, len(smallest.operations))
-        size //= 2
-    return smallest
+
+    def still(operations: Sequence[Operation]) -> DivergenceError | None:
+        error = _again(lockstep, operations, failure)
+        return error if error is not None and len(error.operations) == len(operations) else None
+
+    short = shorten(found.operations, still)
+    return found if short is None else short[1]
 
 
 def _again(lockstep: Lockstep, operations: Sequence[Operation], failure: DivergenceError) -> DivergenceError | None:
-    """The failure of these operations, if it is the same."""
-    if not operations or operations[0].name != failure.operations[0].name:
-        return None  # everything starts with opening something
+    """The failure of these operations, if it is the same; it may come before the last of them."""
     try:
         perform_all(lockstep, operations)
     except DivergenceError as error:

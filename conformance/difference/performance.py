@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.difference.shortening import is_damage, is_opening
 from conformance.difference.watched import Watched
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
+from conformance.shortening import is_damage, is_opening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,6 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.difference.performance import Performer, can_perform
-from conformance.difference.shortening import shorten
 from conformance.difference.stakes import family, separating
 from conformance.difference.states import differing_fields
 from conformance.difference.texts import TextCollector
@@ -22,6 +21,7 @@ from conformance.expectations import Ledger, load_expectations
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.profiles import Profile, round_of
+from conformance.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

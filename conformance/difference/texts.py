@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.difference.shortening import shorten
 from conformance.difference.stakes import Stakes, stakes_of
+from conformance.shortening import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

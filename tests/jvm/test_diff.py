@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from conformance.difference import Plan, compare, describe, describe_texts, to_json
-from conformance.difference.shortening import shorten
 from conformance.difference.stakes import nearest_stakes, stakes_of
 from conformance.difference.states import differing_fields, with_fields_of
 from conformance.errors import ToolError
@@ -20,6 +19,7 @@ from conformance.implementations.reference import ReferenceIndex
 from conformance.machines import MACHINES, OffsetMachine
 from conformance.operations import Operation, Outcome, State
 from conformance.replay import replay
+from conformance.shortening import shorten
 from conformance.trace import Trace
 from kidx import OffsetIndex
 

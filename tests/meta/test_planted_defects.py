@@ -216,7 +216,7 @@ DEFECTS = [
     Defect("offset", OneTooLowAtTheWarmEdge, "outcome", steps=8),
     Defect("offset", KeepsTheEqualOffset, "state"),
     Defect("offset", IgnoresTheEqualOffset, "outcome"),
-    Defect("offset", ForgetsTheLengthCheck, "outcome"),
+    Defect("offset", ForgetsTheLengthCheck, "outcome", steps=6),
     Defect("offset", ForgetsTheOffsetCheck, "outcome", steps=6),
     Defect("offset", ForgetsToTrim, "state", TRIMS),
     Defect("offset", LittleEndian, "bytes"),
