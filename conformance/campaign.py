@@ -21,9 +21,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.attendance import Attendance
 from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
 from conformance.clauses import clauses_for, load_clauses
-from conformance.errors import NotDrivenError, ToolError
-from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
-from conformance.expectations import Ledger, load_expectations
+from conformance.errors import NotDrivenError
+from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
+from conformance.expectations import Ledger, StaleExpectationError, load_expectations
+from conformance.kept import replay_kept
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.minimize import minimized
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink, Verdict
+    from conformance.expectations import Expectation
     from conformance.kafka.broker.backend import Choice
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence, Lockstep
@@ -66,6 +68,8 @@ class Plan:
         level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict.
         traces: where shrunk traces are written.
         broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
+        expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
+        kept: whether the traces that the package keeps are performed first.
     """
 
     releases: tuple[str, ...]
@@ -79,6 +83,8 @@ class Plan:
     level: Literal["must", "observed"] = "observed"
     broker: Choice = "auto"
     kill_cycles: int = 0
+    expectations: Path | None = None
+    kept: bool = True
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -93,6 +99,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         Whether everything conforms.
 
     Raises:
+        StaleExpectationError: an expectation's clause was exercised, and nothing has met it; the events are complete.
         ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
             of the implementations.
     """
@@ -112,7 +119,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
     )
-    ledger = Ledger(load_expectations())
+    ledger = Ledger(load_expectations() if plan.expectations is None else load_expectations(plan.expectations))
     results: list[Result] = []
     conforms = True
     driven = tuple(name for name in plan.implementations if name != "broker")
@@ -140,24 +147,29 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         of_brokers = run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
         conforms = conforms and not any(result.divergences for result in of_brokers)
         results += of_brokers
-    _refuse_stale_expectations(ledger, results)
+    stale = _stale_expectations(ledger, results)
     steps = sum({(r.machine, r.release if r.implementation == "broker" else ""): r.steps for r in results}.values())
-    sink(RunFinished("conforms" if conforms else "diverges", steps, time.monotonic() - started))
+    sink(
+        RunFinished(
+            "conforms" if conforms and not stale else "diverges",
+            steps,
+            time.monotonic() - started,
+            {"stale": list(map(str, stale))} if stale else {},
+        )
+    )
+    if stale:
+        raise StaleExpectationError(stale)
     return conforms
 
 
-def _refuse_stale_expectations(ledger: Ledger, results: list[Result]) -> None:
-    """An expectation whose clause was exercised and that nothing matched is an error.
-
-    Raises:
-        ToolError: there is one.
-    """
-    exercised = {
-        (result.machine, result.implementation, result.release): [id_ for id_, count in result.clauses.items() if count]
-        for result in results
-    }
-    for expectation in ledger.stale(exercised):
-        raise ToolError(f"a stale expectation, which nothing diverges from any more: {expectation}")
+def _stale_expectations(ledger: Ledger, results: list[Result]) -> tuple[Expectation, ...]:
+    """The expectations whose clause was exercised and that nothing has met."""
+    return ledger.stale(
+        {
+            (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
+            for result in results
+        }
+    )
 
 
 class _MachineRun:
@@ -230,6 +242,8 @@ class _MachineRun:
         profile, given = self.plan.profile, self.plan.max_examples
         wanted = given if given is not None else profile.examples_of(self.name)
         done = rounds = 0
+        if self.plan.kept and not self._replay_kept():
+            wanted = 0
         while done < wanted and (self.lockstep.subjects or not (self.subjects or self.unsupported)):
             elapsed = time.monotonic() - started
             if limit is not None and elapsed >= limit and rounds:
@@ -256,6 +270,18 @@ class _MachineRun:
         result = Result(self.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(clauses, 0), verdicts)
         self.sink(result)
         return result
+
+    def _replay_kept(self) -> bool:
+        """The kept traces, before anything new is tried; False if the reference itself is wrong."""
+
+        def diverged(error: DivergenceError) -> bool:
+            self._report(error, self.seed)
+            return self._retire(error.divergence.party)
+
+        traces, diverging, go_on = replay_kept(self.name, self.lockstep, diverged)
+        if traces:
+            self.sink(Replayed(self.name, traces, diverging))
+        return go_on
 
     def _round(self, examples: int, seed: int) -> bool:
         """Runs of Hypothesis; False if the reference itself is wrong, so that going on makes no sense."""

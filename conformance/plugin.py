@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="LEVEL",
         help="must leaves OBSERVED clauses out of the verdict",
     )
+    add("--conformance-expectations", metavar="DIR", help="known divergences, each with a reason and a link")
     add("--conformance-report", metavar="DIR", help="keep events and traces here, for `conformance report DIR`")
     add("--require", default="", metavar="TIER,...", help="fail instead of skipping what needs these tiers")
     parser.addini("conformance_tiers", "markers of this repository that are tiers", type="args", default=[])

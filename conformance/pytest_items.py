@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from conformance.clauses import clauses_for, load_chapters, load_clauses
-from conformance.commands.options import chosen_machines, chosen_releases, state_directory
-from conformance.errors import ToolError
+from conformance.commands.options import BROKER, chosen_machines, chosen_releases, state_directory
+from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.spec import parse_spec
 from conformance.profiles import PROFILES
 from conformance.report.divergence import describe
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 ROOT: Final = "conformance"
 _ELSE: Final = "everything else"
-_SCENARIO: Final = "scenario"
 _TOLD: Final = "conformance verdicts"
 
 
@@ -57,7 +56,7 @@ class Campaigns:
         self.implementations: tuple[str, ...] = tuple(dict.fromkeys(option("--conformance-impl") or ["jvm"]))
         for specification in self.implementations:
             parse_spec(specification)
-        self.machines = chosen_machines(option("--conformance-machine"))
+        self.machines = chosen_machines(option("--conformance-machine"), self.implementations)
         self.driven = tuple(name for name in self.implementations if name != "broker")
         if option("--conformance-profile") not in PROFILES:
             raise ToolError(f"there is no profile {option('--conformance-profile')!r}; there are {', '.join(PROFILES)}")
@@ -100,31 +99,38 @@ class Campaigns:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not done.exists():
                 done.write_text(self._run(machine, place), "utf-8")
-        if problem := done.read_text("utf-8"):
-            raise ToolError(problem)
+        kind, _, problem = done.read_text("utf-8").partition(": ")
+        if problem:
+            raise NotDrivenError(problem) if kind == NotDrivenError.__name__ else ToolError(problem)
         return read_stream(place / NAME)
 
     def _run(self, machine: str, place: Path) -> str:
-        """One line if it could not be done; nothing otherwise."""
+        """The kind of error and one line if it could not be done; nothing otherwise."""
         from conformance.campaign import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
 
         option = self._option
         plan = Plan(
             self.releases,
-            ("broker",) if machine == _SCENARIO else self.driven,
-            () if machine == _SCENARIO else (machine,),
+            (BROKER,) if machine == BROKER else self.driven,
+            (machine,),
             PROFILES[option("--conformance-profile")],
             (place if self._report else state_directory()) / "traces",
             option("--conformance-seed"),
             option("--conformance-max-examples"),
             option("--conformance-max-time"),
             option("--conformance-level"),
+            expectations=None
+            if option("--conformance-expectations") is None
+            else Path(option("--conformance-expectations")),
         )
         try:
             with NdjsonWriter(place) as writer:
                 run(plan, writer)
+        except NotDrivenError as error:
+            (place / NAME).unlink()  # nothing was asked, so there is nothing to report
+            return f"{NotDrivenError.__name__}: {error}"
         except ToolError as error:
-            return str(error)
+            return f"{ToolError.__name__}: {error}"
         return ""
 
 
@@ -139,10 +145,9 @@ class MachineNode(pytest.Collector):
         """The tests, in the catalogue's order, the same in every process."""
         titles = load_chapters()
         groups: dict[str, list[str]] = {}
-        if self.name != _SCENARIO:
-            for release in self.campaigns.releases:
-                for clause in clauses_for(self.name, release):
-                    groups.setdefault(f"{clause.section} {titles[clause.chapter]}", []).append(clause.id)
+        for release in self.campaigns.releases:
+            for clause in clauses_for(self.name, release):
+                groups.setdefault(f"{clause.section} {titles[clause.chapter]}", []).append(clause.id)
         catalogue = list(load_clauses())
         for title, ids in sorted(groups.items(), key=lambda group: catalogue.index(group[1][0])):
             yield GroupItem.from_parent(self, name=title, clauses=tuple(dict.fromkeys(ids)))
@@ -161,8 +166,8 @@ class GroupItem(pytest.Item):
         self.elsewhere = elsewhere
         self.extra_keyword_matches.update(clauses)
         self.add_marker("conformance")
-        names = ("broker",) if self.parent.name == _SCENARIO else self.parent.campaigns.driven
-        for tier in ("jvm", "broker"):
+        names = (BROKER,) if self.parent.name == BROKER else self.parent.campaigns.driven
+        for tier in ("jvm", BROKER):
             if tier in names:
                 self.add_marker(tier)
 
@@ -172,7 +177,10 @@ class GroupItem(pytest.Item):
         Raises:
             DivergedError: the implementation, or the reference, differs in one of the clauses.
         """
-        stream = self.parent.campaigns.stream(self.parent.name)
+        try:
+            stream = self.parent.campaigns.stream(self.parent.name)
+        except NotDrivenError as error:
+            pytest.skip(str(error))
         if found := [event for event in stream.divergences if self._is_mine(event)]:
             raise DivergedError("\n\n\n".join(map(describe, found)))
         verdicts: Counter[str] = Counter()
@@ -222,11 +230,11 @@ class ConformancePlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Ours come behind the repository's own; -k and -m select among them like among any."""
-        machines = self.campaigns.machines if self.campaigns.driven else ()
-        names = (*machines, *((_SCENARIO,) if "broker" in self.campaigns.implementations else ()))
-        for name in names:
+        for name in self.campaigns.machines:
             node = MachineNode.from_parent(session, name=name, nodeid=f"{ROOT}::{name}", campaigns=self.campaigns)
-            items += node.collect()
+            collected = node.ihook.pytest_make_collect_report(collector=node)
+            node.ihook.pytest_collectreport(report=collected)  # so that they are counted
+            items += collected.result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -25,6 +25,9 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.errors import ToolError
+from conformance.events import Diverged, RunFinished
+from conformance.expectations import StaleExpectationError, load_expectations
+from conformance.expectations.proposal import propose
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
@@ -65,6 +68,12 @@ def run_command(
         Engine, typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.")
     ] = _LOCAL,
     seeds: Annotated[int | None, typer.Option(min=1, help="With spark: this many seeds, from --seed or 0 on.")] = None,
+    expectations: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Known divergences, each with a reason and a link.")
+    ] = None,
+    update_expectations: Annotated[
+        bool, typer.Option("--update-expectations", help="Print as a diff what would have to change in them.")
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -92,32 +101,76 @@ def run_command(
         max_examples,
         max_time,
         level.value,  # type: ignore[arg-type]
-        broker.value,
-        kill_cycles,
+        broker=broker.value,
+        kill_cycles=kill_cycles,
+        expectations=expectations,
     )
+    load_expectations(expectations)
     if engine == "spark":
         from conformance.commands.on_spark import run_campaign  # noqa: PLC0415 -- part of an extra
 
         return run_campaign(plan, range(seed or 0, (seed or 0) + (seeds or 1)), report, as_json=as_json, quiet=quiet)
     if seeds is not None:
         raise ToolError("--seeds goes with --engine spark; a run here has one seed")
+    shown = None if as_json else Shown(quiet=quiet, verbose=verbose)
+    return _run_here(plan, report, shown, with_proposal=update_expectations)
+
+
+class Shown(NamedTuple):
+    """How much a person is shown."""
+
+    quiet: bool
+    verbose: bool
+
+
+def _run_here(plan: Plan, report: Path | None, shown: Shown | None, *, with_proposal: bool) -> int:
+    """A run in this process; one JSON document if nothing is shown meanwhile.
+
+    Raises:
+        StaleExpectationError: there is one, once everything has been told.
+    """
+    events, stale = _carried_out(plan, report, shown)
+    proposed = _proposal(plan.expectations, stale, events) if with_proposal else None
+    if shown is None:
+        document = _document(events)
+        typer.echo(json.dumps(document if proposed is None else document | {"proposed_expectations": proposed}))
+    elif proposed is not None:
+        typer.echo(proposed or "no expectation would have to change", nl=not proposed)
+    if stale is not None:
+        raise stale
+    (finished,) = (event for event in events if isinstance(event, RunFinished))
+    return 0 if finished.verdict == "conforms" else 1
+
+
+def _carried_out(
+    plan: Plan, report: Path | None, shown: Shown | None
+) -> tuple[list[Event], StaleExpectationError | None]:
+    """The events of a run, and what it says of stale expectations; they are written and shown as they happen."""
     events: list[Event] = []
     with ExitStack() as stack:
         sinks: list[Sink] = [events.append]
         if report is not None:
             sinks.append(stack.enter_context(NdjsonWriter(report)))
-        if not as_json:
-            sinks.append(stack.enter_context(TerminalWriter(plain_console(), quiet=quiet, verbose=verbose)))
+        if shown is not None:
+            writer = TerminalWriter(plain_console(), quiet=shown.quiet, verbose=shown.verbose)
+            sinks.append(stack.enter_context(writer))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
         def tell(event: Event) -> None:
             for sink in sinks:
                 sink(event)
 
-        conforms = run(plan, tell, progress)
-    if as_json:
-        typer.echo(json.dumps(_document(events)))
-    return 0 if conforms else 1
+        try:
+            run(plan, tell, progress)
+        except StaleExpectationError as error:
+            return events, error
+    return events, None
+
+
+def _proposal(directory: Path | None, stale: StaleExpectationError | None, events: list[Event]) -> str:
+    """What ``--update-expectations`` prints; nothing is written."""
+    divergences = [event for event in events if isinstance(event, Diverged)]
+    return propose(directory, () if stale is None else stale.stale, divergences)
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:

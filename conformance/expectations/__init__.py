@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any, Final
@@ -59,6 +60,15 @@ class Expectation:
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.clause}, {self.machine} machine, {self.implementation} on {self.releases}"
+
+
+class StaleExpectationError(ToolError):
+    """Nothing diverges any more as some expectations say, although their clauses were exercised."""
+
+    def __init__(self, stale: Iterable[Expectation]) -> None:
+        self.stale = tuple(stale)
+        said = "; ".join(map(str, self.stale))
+        super().__init__(f"a stale expectation, which nothing diverges from any more: {said}")
 
 
 class Ledger:
@@ -101,20 +111,32 @@ class Ledger:
         )
 
 
+def expectation_files(directory: Path | None = None) -> list[Traversable]:
+    """The files of a directory that hold expectations, by name; by default those that the package ships.
+
+    Raises:
+        ExpectationError: it is no directory, or cannot be read.
+    """
+    root: Traversable = files(__package__) if directory is None else directory
+    try:
+        return sorted((e for e in root.iterdir() if e.name.endswith(".toml")), key=lambda entry: entry.name)
+    except OSError as error:
+        raise ExpectationError(f"cannot read expectations from {root}: {error}") from None
+
+
 def load_expectations(directory: Path | None = None) -> tuple[Expectation, ...]:
     """All expectations of a directory; by default those that the package ships.
 
     Raises:
         ExpectationError: a file cannot be read or is malformed.
     """
-    root = files(__package__) if directory is None else directory
     found: list[Expectation] = []
-    try:
-        for entry in sorted(root.iterdir(), key=lambda entry: entry.name):
-            if entry.name.endswith(".toml"):
-                found += read_expectations(entry.name, entry.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExpectationError(f"cannot read expectations from {root}: {error}") from None
+    for entry in expectation_files(directory):
+        try:
+            text = entry.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ExpectationError(f"cannot read expectations from {entry}: {error}") from None
+        found += read_expectations(entry.name, text)
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
+from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
 from conformance.report import broker_table
 from conformance.report.divergence import describe
 
@@ -53,6 +53,9 @@ class TerminalWriter:
         match event:
             case RunStarted() if not self.quiet:
                 self._start(event)
+            case Replayed() if not self.quiet:
+                said = f"{len(event.traces)} kept traces performed first, {len(event.diverged)} diverged"
+                self.console.print(f"{event.machine} machine: {said}", highlight=False)
             case Progressed():
                 self._advance(event)
             case Diverged():

@@ -14,9 +14,10 @@ def open_index(kind, path, base_offset, max_index_size, writable, release):
 """
 
 
-def run(typed, text, directory):
+def run(typed, text, directory, *arguments):
     (typed.work / "kidx_twin.py").write_text(text)
-    return typed("run", "-i", PEER, "--machine", "offset", "--max-examples", 30, "--seed", 1, "--report", directory)
+    small = ("--machine", "offset", "--max-examples", 30, "--seed", 1)
+    return typed("run", "-i", PEER, *small, "--report", directory, *arguments)
 
 
 def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
@@ -55,3 +56,44 @@ def test_nothing_is_written_for_what_is_no_report(typed):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "conformance: . holds no events.ndjson; `conformance run --report .` writes one\n"
     assert not (typed.work / "page.html").exists()
+
+
+# -- expectations -----------------------------------------------------------------------------------------------------
+
+STALE = f"""
+[[expectation]]
+clause = "OI-2"
+machine = "offset"
+implementation = "{PEER}"
+releases = ">=2.4.0"
+reason = "starts one too high"
+link = "https://example.org/1"
+"""
+
+
+def test_changes_of_expectations_are_proposed_and_never_made(typed):
+    """What is known excuses; what is no longer so is an error; both are a diff and not a change."""
+    known = typed.work / "known"
+    known.mkdir()
+    (known / "mine.toml").write_text(STALE)
+    wrong = TWIN.replace("Index(path, base", "Index(path, 1 + base")
+    expecting = ("--expectations", "known", "--update-expectations")
+    done = run(typed, TWIN, "sound", *expecting)
+    assert done.returncode == 2
+    assert "a stale expectation" in done.stderr
+    assert '-clause = "OI-2"' in done.stdout
+    assert typed("report", "sound", "--badge", "badge.json").returncode == 1
+    assert (known / "mine.toml").read_text() == STALE
+    (known / "mine.toml").unlink()
+    done = run(typed, wrong, "wrong", *expecting)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "--- /dev/null" in done.stdout
+    assert f'+implementation = "{PEER}"' in done.stdout
+    assert list(known.iterdir()) == []
+
+
+def test_an_expectation_that_cannot_be_read_is_one_line(typed):
+    done = run(typed, TWIN, "sound", "--expectations", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("conformance: cannot read expectations from nowhere: ")
+    assert not (typed.work / "sound").exists()

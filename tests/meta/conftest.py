@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from conformance.campaign import Plan, run
-from conformance.events import Diverged, Result, RunFinished
+from conformance.events import Diverged, Event, Result, RunFinished
 from conformance.machines import IndexMachine
 from conformance.profiles import PROFILES, Profile
 
@@ -33,6 +33,7 @@ class Campaign:
     divergences: list[Diverged] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     verdict: str = ""
+    events: list[Event] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -54,15 +55,25 @@ def campaign(implementations, tmp_path):
     """Runs the machine against implementations given by name."""
 
     def carry_out(
-        machine, *, releases=(RELEASE,), examples=200, seed=1, level="observed", profile=UNSHRUNK, **subjects
+        machine,
+        *,
+        releases=(RELEASE,),
+        examples=200,
+        seed=1,
+        level="observed",
+        profile=UNSHRUNK,
+        kept=False,
+        **subjects,
     ) -> Campaign:
         implementations.update(subjects)
         events = []
-        plan = Plan(releases, tuple(subjects), (machine,), profile, tmp_path / "traces", seed, examples, level=level)
+        names, traces = tuple(subjects), tmp_path / "traces"
+        # Without the kept traces: it is the machines that have to find a defect, not our memory of it.
+        plan = Plan(releases, names, (machine,), profile, traces, seed, examples, level=level, kept=kept)
         conforms = run(plan, events.append)
         divergences = [event for event in events if isinstance(event, Diverged)]
         results = [event for event in events if isinstance(event, Result)]
         assert isinstance(events[-1], RunFinished)
-        return Campaign(conforms, divergences, results, events[-1].verdict)
+        return Campaign(conforms, divergences, results, events[-1].verdict, events)
 
     return carry_out

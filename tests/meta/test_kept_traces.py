@@ -1,0 +1,68 @@
+"""The traces that the package keeps are asked first, and they ask the right questions."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from conformance.events import Replayed
+from conformance.implementations.reference import ReferenceIndex
+from conformance.kafka.releases import RELEASES
+from conformance.kept import kept_traces, replay_kept
+from conformance.machines import MACHINES
+from conformance.replay import replay
+
+KINDS = ("offset", "time", "transaction")
+
+
+@pytest.mark.parametrize("trace", [trace for kind in KINDS for trace in kept_traces(kind)], ids=lambda trace: trace.id)
+def test_the_reference_and_the_model_agree_in_every_dialect(trace):
+    assert replay(trace, RELEASES, []).verdict == "FIXED"
+
+
+def test_every_kept_trace_belongs_to_a_machine_and_is_named_by_its_id():
+    for directory in (files("conformance") / "traces").iterdir():
+        traces = kept_traces(directory.name)
+        names = sorted(file.name for file in directory.iterdir())
+        assert names == sorted(f"{trace.machine}-{trace.id}.json" for trace in traces)
+        assert all(trace.machine == directory.name and trace.title for trace in traces)
+
+
+class OffByOne(ReferenceIndex):
+    def perform(self, operation):
+        seen = super().perform(operation)
+        if operation.name == "lookup" and seen.outcome.value:
+            return seen._replace(outcome=seen.outcome._replace(value=(0, 0)))
+        return seen
+
+
+def test_they_come_before_anything_new(campaign):
+    """A defect that was known once is told at once, with the trace that told it then; the others go on."""
+    found = campaign("offset", kept=True, examples=10, wrong=OffByOne, sound=ReferenceIndex)
+    first = next(event for event in found.events if not isinstance(event, type(found.events[0])))
+    assert first is found.divergences[0]
+    (replayed,) = [event for event in found.events if isinstance(event, Replayed)]
+    assert replayed.traces == tuple(trace.id for trace in kept_traces("offset"))
+    assert len(replayed.diverged) == 1
+    assert replayed.diverged[0] in {trace.id for trace in kept_traces("offset")}
+    assert [divergence.implementation for divergence in found.divergences] == ["wrong"]
+    sound = next(result for result in found.results if result.implementation == "sound")
+    assert sound.divergences == 0
+    assert sound.examples > len(replayed.traces)
+
+
+ONE_OF_EACH = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("machine", sorted(MACHINES))
+def test_kafka_agrees_in_every_dialect(machine, tmp_path):
+    """No kept trace is about a difference between Kafka's own classes and the reference."""
+    releases = ONE_OF_EACH if machine in KINDS else ONE_OF_EACH[-2:]  # whole logs take long to load; CI runs all 26
+    subjects = [MACHINES[machine].subject("jvm", release) for release in releases]
+    lockstep = MACHINES[machine].new_lockstep(subjects, tmp_path, releases=releases)
+    differences = []
+    performed, diverging, _ = replay_kept(machine, lockstep, lambda error: bool(differences.append(error.divergence)))
+    assert (diverging, differences) == ((), [])
+    assert len(performed) == len(kept_traces(machine)) > 0
