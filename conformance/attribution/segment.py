@@ -191,6 +191,8 @@ ROWS: tuple[Row, ...] = (
     # What other chapters say of the parts of a segment.
     Row("TX-15", "update_txn_index", "ok", "a record, or none", lambda s: _changed(s, 3) == bool(s.args[3])),
     Row("TX-15", "recover_segment", "ok", "the records", lambda s: _changed(s, 3)),
+    Row("TX-12b", "check_segment", "corrupt", "the text"),
+    Row("TX-12c", "check_segment", "corrupt", "the text"),
     Row("LZ-1", "append_records", "ok", "an index would be missing, or open before", lambda s: _created(s, 1)),
     Row("LZ-1", "open_segment", "ok", "an index would be open", lambda s: s.now.offset_index is None),
     Row("LZ-3a", "close_segment rename_segment close_handlers", "ok", "an index would be missing",
