@@ -15,13 +15,13 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.broker_cycles import kill_cycles
-from conformance.broker_lockstep import BrokerLockstep
+from conformance.broker_lockstep import BrokerLockstep, Tally
 from conformance.broker_minimize import PATIENCE, minimized
 from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.implementations.broker import RunningBroker
 from conformance.implementations.broker_reference import ReferencePartition
-from conformance.kafka.broker import choose, new_broker
+from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.scratch import scratch_directory
@@ -101,19 +101,24 @@ class Run:
 def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = None) -> list[Result]:
     """One broker of each release after the other; always stopped, whatever happens.
 
+    One that does not start, dies, or does not do what it is asked is a result, which names its log.
+
     Raises:
         NoEngineError: containers are asked for, and no engine answers.
         NoImageError: containers are asked for, and the engine has no image of a release.
-        BrokerError: a broker did not start, died, or did not do what it was asked; the line names its log.
         ToolError: no Java, no jars, no kafka-python.
     """
     results: list[Result] = []
     for number, release in enumerate(releases):
         started = time.monotonic()
         chosen = choose(release, run.choice)
-        with new_broker(release, chosen.backend, progress=progress) as broker:
-            life = _Life(run, broker, chosen.why)
-            life.live()
+        broker = new_broker(release, chosen.backend, progress=progress)
+        life = _Life(run, broker, chosen.why)
+        try:
+            with broker:
+                life.live()
+        except BrokerError as error:
+            life.report_death(error)
         result = life.result(time.monotonic() - started)
         done = [*results, result]
         share = len(done) / len(releases)
@@ -137,23 +142,29 @@ class _Life:
         self.run = run
         self.why = why_not_a_container
         self.broker = broker
-        self.ready_seconds = broker.ready_seconds
+        self.ready_seconds = 0.0
         self.divergences: list[Divergence] = []
-        self.lockstep: BrokerLockstep
+        self.error = ""
+        self.lockstep: BrokerLockstep | None = None
         self.expected: set[str] = set()
 
     def live(self) -> None:
-        """Does what the budget says; the first difference ends it."""
+        """Does what the budget says; the first difference ends it.
+
+        Raises:
+            BrokerError: the broker died or failed.
+        """
+        self.ready_seconds = self.broker.ready_seconds
         with scratch_directory() as scratch, self._connected() as party:
-            self.lockstep = BrokerLockstep(party, scratch, reference=self.run.reference, excuse=self._excused)
+            lockstep = BrokerLockstep(party, scratch, reference=self.run.reference, excuse=self._excused)
+            self.lockstep = lockstep
             try:
-                self._examples()
-                finish(self.lockstep)
+                self._examples(lockstep)
+                finish(lockstep)
             except (DivergenceError, Flaky):
-                failure = self.lockstep.failure
-                if failure is None:
+                if lockstep.failure is None:
                     raise
-                self._report(minimized(self.lockstep, failure, self.run.budget.patience))
+                self._report(minimized(lockstep, lockstep.failure, self.run.budget.patience))
 
     @contextmanager
     def _connected(self) -> Iterator[RunningBroker]:
@@ -163,12 +174,12 @@ class _Life:
         finally:
             party.hang_up()
 
-    def _examples(self) -> None:
+    def _examples(self, lockstep: BrokerLockstep) -> None:
         budget, started = self.run.budget, time.monotonic()
         if budget.cycles:
-            kill_cycles(self.lockstep, budget.cycles, self.run.seed)
+            kill_cycles(lockstep, budget.cycles, self.run.seed)
             return
-        bound = BrokerMachine.bind(self.lockstep, restarts=budget.restarts)
+        bound = BrokerMachine.bind(lockstep, restarts=budget.restarts)
         for done in range(0, budget.examples, HAND):
             if done and budget.seconds is not None and time.monotonic() - started > budget.seconds:
                 break
@@ -212,9 +223,28 @@ class _Life:
             Diverged(MACHINE, difference, requirements, steps, str(path), shlex.join(command), IMPLEMENTATION)
         )
 
+    def report_death(self, error: BrokerError) -> None:
+        """The broker's end as a difference: kidx goes on."""
+        self.error = str(error)
+        operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
+        failure = {
+            "step": len(operations) - 1,
+            "party": f"broker {self.broker.release}",
+            "release": self.broker.release,
+            "against": "kidx",
+            "aspects": ["outcome"],
+            "expected": "a broker that does what it is asked",
+            "actual": f"{error}\n{error.tail}",
+            "clauses": [],
+        }
+        command = ["conformance", "run", "-i", IMPLEMENTATION, "--kafka", self.broker.release]
+        again = shlex.join([*command, "--seed", str(self.run.seed)])
+        steps = tuple(map(str, operations))
+        self.run.sink(Diverged(MACHINE, failure, (), steps, str(error.log), again, IMPLEMENTATION))
+
     def result(self, seconds: float) -> Result:
         """The row of this release."""
-        tally = self.lockstep.tally
+        tally = self.lockstep.tally if self.lockstep is not None else Tally()
         clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
         verdicts: dict[str, Verdict] = {}
         for clause, count in clauses.items():
@@ -224,6 +254,7 @@ class _Life:
                 verdicts[clause] = "expected-divergence"
             else:
                 verdicts[clause] = "conforms" if count else "not-run"
+        unexplained = len(self.divergences) + bool(self.error)
         details: dict[str, Any] = {
             "backend": self.broker.backend,
             "why_not_a_container": self.why or None,
@@ -235,7 +266,8 @@ class _Life:
             "restarts": tally.restarts,
             "kills": tally.kills,
             "expected": tally.expected,
-            "unexplained": len(self.divergences),
+            "unexplained": unexplained,
+            "error": self.error or None,
         }
         return Result(
             MACHINE,
@@ -244,7 +276,7 @@ class _Life:
             tally.topics,
             tally.steps,
             seconds,
-            len(self.divergences),
+            unexplained,
             clauses,
             verdicts,
             details,

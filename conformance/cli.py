@@ -9,6 +9,7 @@ import typer
 from conformance.commands import (
     clustering,
     differing,
+    hands,
     kafka,
     listing,
     recording,
@@ -35,6 +36,7 @@ app.command("list")(listing.list_command)
 app.command("record")(recording.record_command)
 app.command("diff")(differing.diff_command)
 app.command("cluster")(clustering.cluster_command)
+app.command("hands")(hands.hands_command)
 app.add_typer(kafka.app, name="kafka")
 
 

@@ -21,6 +21,7 @@ from conformance.hands.cases import CASES, Case, Shutdown
 from conformance.hands.damages import OFFSET_ENTRY, TIME_ENTRY, entries_of
 from conformance.hands.judging import NOTHING, Cost, Stamp, cost_of, targets_of
 from conformance.implementations.broker import RunningBroker
+from conformance.implementations.broker_client import first_record
 from conformance.implementations.broker_reference import COMPARED, ReferencePartition
 from conformance.kafka.broker import Broker, BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
@@ -60,6 +61,7 @@ class Outcome:
         repair: what the broker had made of the damaged file once it had been asked: left it as it was, written it anew
             from the log, made one without entries, or none at all.
         cost: of its answers, before anything was appended.
+        bad_fetches: how many offsets give a consumer that goes there something else than the record with that offset.
         appends: ``"ok"``, or the name of the error that a producer gets.
         as_predicted: whether kidx has the same answers, files and refusals; ``differences`` says where not.
     """
@@ -69,6 +71,7 @@ class Outcome:
     comes_up: bool
     repair: Repair = "kept"
     cost: Cost = NOTHING
+    bad_fetches: int = 0
     appends: str = "ok"
     differences: tuple[str, ...] = ()
     error: str = ""
@@ -93,25 +96,45 @@ class _Topic:
 
 
 def lay_hands(
-    broker: Broker, cases: Sequence[Case] = CASES, tell: Callable[[str], None] = lambda _: None
+    broker: Broker,
+    cases: Sequence[Case] = CASES,
+    tell: Callable[[str], None] = lambda _: None,
+    reference: type[ReferencePartition] = ReferencePartition,
+    prefix: str = "hands",
 ) -> list[Outcome]:
     """Damages files of a started broker and says what came of each case; it is stopped in the end.
+
+    Args:
+        broker: started.
+        cases: what to try, each in a topic of its own.
+        tell: told what is being done, a line at a time.
+        reference: the class that predicts; a defective one in a test.
+        prefix: of the topics' names, if the broker has been used for this before.
 
     Raises:
         BrokerError: the broker does not do what it is asked, or does not come up at all.
     """
     with scratch_directory() as scratch:
-        return _Experiment(broker, cases, scratch, tell).run()
+        return _Experiment(broker, cases, scratch, tell, reference, prefix).run()
 
 
 class _Experiment:
-    def __init__(self, broker: Broker, cases: Sequence[Case], scratch: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        cases: Sequence[Case],
+        scratch: Path,
+        tell: Callable[[str], None],
+        reference: type[ReferencePartition],
+        prefix: str,
+    ) -> None:
+        self.reference = reference
         self.party = RunningBroker(broker)
         self.release = broker.release
         self.scratch = scratch
         self.tell = tell
         self.settings = _SETTINGS
-        self.topics = [_Topic(f"hands-{number}", case) for number, case in enumerate(cases)]
+        self.topics = [_Topic(f"{prefix}-{number}", case) for number, case in enumerate(cases)]
 
     def run(self) -> list[Outcome]:
         try:
@@ -139,6 +162,8 @@ class _Experiment:
 
     def _round(self, shutdown: Shutdown) -> None:
         """A stop of this kind, the damage, a start, and what can be seen then."""
+        if not self._of(shutdown):
+            return
         self.party.stop(clean=shutdown == "clean")
         for topic in self.topics:
             if topic.case.shutdown == shutdown:
@@ -177,7 +202,7 @@ class _Experiment:
         shutil.copytree(directory, copy)  # with the times of the files, which an answer may depend on (SEG-53)
         try:
             checkpoints = self.party.checkpoints(topic.name)
-            topic.reference = ReferencePartition(self.release, copy, self.settings, topic.epoch, checkpoints)
+            topic.reference = self.reference(self.release, copy, self.settings, topic.epoch, checkpoints)
         except (KidxError, OSError) as error:
             topic.refusal = f"{error!r}"
 
@@ -198,6 +223,7 @@ class _Experiment:
             "comes_up": True,
             "repair": _repair(topic.damaged, path.read_bytes() if path.exists() else None, topic.case.suffix),
             "cost": cost_of(topic.records, answers),
+            "bad_fetches": self._fetch(topic),
             "appends": self._append(topic),
         }
 
@@ -212,6 +238,18 @@ class _Experiment:
                 self._note(topic, f"target {its.target}", mine.to_json()[1:], its.to_json()[1:])
                 break
         self._compare_files(topic, "after the start")
+
+    def _fetch(self, topic: _Topic) -> int:
+        """Goes to every offset, as a consumer does that was told it."""
+        offsets = [record.offset for record in topic.records]
+        found = self.party.client.fetched(topic.name, offsets)
+        for offset, fetched in zip(offsets, found, strict=True):
+            if topic.reference is not None:
+                expected = _predicted_fetch(topic.reference, offset)
+                if fetched.offset != expected:
+                    self._note(topic, f"fetch from {offset}", expected, f"{fetched.offset} ({fetched.error})")
+                    break
+        return sum(fetched.offset != offset for offset, fetched in zip(offsets, found, strict=True))
 
     def _append(self, topic: _Topic) -> str:
         """A few batches, so that an index entry is due."""
@@ -229,7 +267,7 @@ class _Experiment:
     # -- comparing -------------------------------------------------------------------------------------------------
 
     def _compare_what_is_left(self) -> None:
-        for topic in self._of("killed"):
+        for topic in self.topics:
             if topic.reference is not None:
                 topic.reference.stop(clean=True)
                 self._compare_files(topic, "after the stop")
@@ -244,6 +282,15 @@ class _Experiment:
     def _note(self, topic: _Topic, what: str, expected: Any, actual: Any) -> None:
         if expected != actual:
             topic.differences.append(f"{what}: kidx {expected}, the broker {actual}")
+
+
+def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
+    """The offset of the first record that a fetch gives; None if it fails or gives none."""
+    try:
+        found = reference.fetch(offset)
+    except (KidxError, OSError):
+        return None
+    return None if found is None else first_record(found[1], offset).offset
 
 
 def _repair(damaged: bytes | None, after: bytes | None, suffix: str) -> Repair:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.kafka.broker.polling import Deadline
 from conformance.recording.client import LIMIT, Client
 from conformance.recording.corpus import Answer
+from kidx.errors import KidxError
+from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
     from conformance.recording.corpus import Isolation
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 _LIMIT_MS: Final = int(LIMIT * 1000)
 _PRODUCE: Final = 7
 _DELETE_RECORDS: Final = 1
+_FETCH: Final = 4
 _ALL_REPLICAS: Final = -1
 _ISOLATION: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_committed": 1}
 _PASSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"})
@@ -30,6 +33,16 @@ class Appended(NamedTuple):
 
     offset: int
     log_append_time: int
+    error: str | None = None
+
+
+class Fetched(NamedTuple):
+    """The first record at or behind an offset that a fetch from there gives; None and the error's name if none is.
+
+    A batch that cannot be read is the error ``"unreadable"``, an answer without a record ``"nothing"``.
+    """
+
+    offset: int | None
     error: str | None = None
 
 
@@ -69,6 +82,16 @@ class PartitionClient(Client):
             for target in some:
                 self._send(self._list_request(topic, target, isolation, version))
             found += [self._answer(target, self._take()) for target in some]
+        return found
+
+    def fetched(self, topic: str, offsets: Sequence[int]) -> list[Fetched]:
+        """What a consumer that goes to each offset gets first, in order."""
+        found: list[Fetched] = []
+        for start in range(0, len(offsets), _AT_ONCE):
+            some = offsets[start : start + _AT_ONCE]
+            for offset in some:
+                self._send(self._fetch_request(topic, offset))
+            found += [self._fetched(offset, self._take()) for offset in some]
         return found
 
     def await_leader(self, topic: str) -> int:
@@ -125,3 +148,37 @@ class PartitionClient(Client):
             return Answer(target)
         epoch = int(found.leader_epoch)
         return Answer(target, int(found.offset), int(found.timestamp), epoch if epoch >= 0 else None)
+
+    def _fetch_request(self, topic: str, offset: int) -> Any:
+        request = self._protocol.FetchRequest
+        entry = request.FetchTopic
+        part = entry.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
+        # One byte at most: a broker sends the first batch all the same, and no other.
+        return request(
+            version=_FETCH,
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1,
+            isolation_level=0,
+            topics=[entry(topic=topic, partitions=[part])],
+        )
+
+    def _fetched(self, offset: int, response: Any) -> Fetched:
+        part = response.responses[0].partitions[0]
+        if part.error_code:
+            return Fetched(None, self._name_of(part.error_code))
+        return first_record(bytes(part.records or b""), offset)
+
+
+def first_record(data: bytes, offset: int) -> Fetched:
+    """What a consumer that wants an offset makes of the bytes of a fetch."""
+    try:
+        for batch in iter_memory_batches(data):
+            batch.ensure_valid()
+            for record in batch:
+                if record.offset >= offset:
+                    return Fetched(record.offset)
+    except KidxError:
+        return Fetched(None, "unreadable")
+    return Fetched(None, "nothing")

@@ -172,6 +172,19 @@ class ReferencePartition:
             return Answer(target)
         return Answer(target, found.offset, found.timestamp, found.leader_epoch)
 
+    def fetch(self, offset: int) -> tuple[int, bytes] | None:
+        """Where in its file a fetch from an offset begins, and what it gets; None if there is nothing.
+
+        Raises:
+            KidxError, OSError: the fetch fails.
+        """
+        for segment in self.log.segments.values_from(offset):
+            found = segment.read(offset, 1, min_one_message=True)
+            if found is not None:
+                data = segment.log.path.read_bytes()
+                return found.position, data[found.position : found.position + found.size]
+        return None
+
     def files(self) -> Files:
         """Name and content of every file that is compared."""
         return files_of(self.directory)

@@ -1,0 +1,127 @@
+"""``conformance hands``: damage index files of a stopped broker, and see what it makes of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformance.commands.options import (
+    BrokerChoice,
+    BrokerOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    chosen_releases,
+)
+from conformance.errors import ToolError
+from conformance.events import Diverged, Result, RunFinished, RunStarted
+from conformance.kafka.progress import show_progress
+from conformance.report.ndjson import NdjsonWriter
+
+if TYPE_CHECKING:
+    from conformance.events import Event, Sink
+    from conformance.hands import Outcome
+
+MACHINE = "hands"
+CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
+"""What loading believes of the files, what it writes anew, and what the look-ups make of that."""
+
+
+def hands_command(
+    kafka: ReleaseOption = None,
+    broker: BrokerOption = BrokerChoice.auto,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write hands.md, hands.json and events.ndjson here.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Delete, rename, cut, overwrite or falsify index files of a stopped broker, start it, and ask.
+
+    Every case says what the broker made of the file, how many records a consumer would miss or read again after
+    `offsetsForTimes`, and whether kidx had predicted it. Exit code 0: all as predicted, 1: not.
+
+    Example: `conformance hands --kafka 2.4.1 --kafka 4.4.0 --report out/hands`
+    """
+    from conformance.hands import lay_hands  # noqa: PLC0415 -- part of an extra
+    from conformance.hands.table import markdown, to_json  # noqa: PLC0415
+    from conformance.kafka.broker import new_broker  # noqa: PLC0415
+
+    releases = chosen_releases(kafka)
+    outcomes: list[Outcome] = []
+    started = time.monotonic()
+    with ExitStack() as stack:
+        sinks: list[Sink] = [] if report is None else [stack.enter_context(NdjsonWriter(report))]
+
+        def tell(event: Event) -> None:
+            for sink in sinks:
+                sink(event)
+
+        def say(line: str) -> None:
+            if not (quiet or as_json):
+                typer.echo(line)
+
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        tell(RunStarted(releases, ("broker",), (MACHINE,), "", "observed", 0, {"kidx": version("kidx")}, now))
+        for release in releases:
+            begun = time.monotonic()
+            with new_broker(release, broker.value, progress=progress) as running:
+                found = lay_hands(running, tell=say)
+            for event in _events(release, found, time.monotonic() - begun):
+                tell(event)
+            outcomes += found
+        predicted = all(outcome.as_predicted for outcome in outcomes)
+        steps = sum(outcome.cost.asked for outcome in outcomes)
+        tell(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
+    if report is not None:
+        _write(report / "hands.md", markdown(outcomes))
+        _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
+    if as_json:
+        typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
+    else:
+        typer.echo(markdown(outcomes), nl=False)
+    return 0 if predicted else 1
+
+
+def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event]:
+    """What a release came to: a row, and before it a difference for each case that kidx had not predicted."""
+    events: list[Event] = []
+    for outcome in outcomes:
+        if not outcome.as_predicted:
+            failure = {
+                "step": 0,
+                "party": f"broker {release}",
+                "release": release,
+                "against": "kidx",
+                "aspects": ["outcome"],
+                "expected": "as kidx predicts",
+                "actual": "; ".join(outcome.differences),
+                "clauses": list(CLAUSES),
+            }
+            again = f"conformance hands --kafka {release}"
+            events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", again, "broker"))
+    details = {
+        "cases": len(outcomes),
+        "wrong": sum(outcome.cost.wrong > 0 for outcome in outcomes),
+        "missed": max(outcome.cost.missed for outcome in outcomes),
+        "reread": max(outcome.cost.reread for outcome in outcomes),
+    }
+    asked = sum(outcome.cost.asked for outcome in outcomes)
+    differing = len(events)
+    events.append(Result(MACHINE, "broker", release, len(outcomes), asked, seconds, differing, {}, {}, details))
+    return events
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ToolError(f"the report {path} cannot be written: {error.strerror or error}") from error

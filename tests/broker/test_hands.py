@@ -1,0 +1,142 @@
+"""Hands on the files: what a broker makes of damaged indexes, and that kidx had said so; what it costs a consumer."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+
+import pytest
+
+from conformance import cli
+from conformance.hands import CASES, Case, Outcome, lay_hands
+from conformance.hands.damages import entries_of
+from conformance.hands.judging import Stamp, cost_of, right_offset, targets_of
+from conformance.hands.table import in_words, markdown, to_json
+from conformance.implementations.broker_client import Fetched, first_record
+from conformance.implementations.broker_reference import ReferencePartition
+from conformance.kafka.broker import LocalBroker
+from conformance.recording.corpus import Answer
+from kidx.log import UnifiedLog
+from kidx.records import build_batch
+
+KRAFT = "4.3.1"
+DELETED_INDEX = Case("clean", "sealed", ".index", "deleted")
+DELETED_TIMES = Case("clean", "sealed", ".timeindex", "deleted")
+STALE = Case("clean", "active", ".timeindex", "stale timestamps")
+
+
+class _LogOfAnotherRule(UnifiedLog):
+    """LO-6 with > in place of >=."""
+
+    def fetch_offset_by_timestamp(self, target):
+        return super().fetch_offset_by_timestamp(target if target < 0 else target + 1)
+
+
+class _Wrong(ReferencePartition):
+    unified_log = _LogOfAnotherRule
+
+
+@pytest.mark.broker
+def test_a_broker_makes_of_damaged_files_what_kidx_predicts_and_a_wrong_rule_does_not_pass(tmp_path):
+    said = []
+    with LocalBroker(KRAFT, base=tmp_path) as broker:
+        outcomes = lay_hands(broker, (DELETED_INDEX, DELETED_TIMES, STALE), tell=said.append)
+        broker.start()
+        (wrong,) = lay_hands(broker, (DELETED_INDEX,), reference=_Wrong, prefix="wrong")
+    assert [outcome.differences for outcome in outcomes] == [(), (), ()]
+    by_case = {outcome.case: outcome for outcome in outcomes}
+    assert by_case[DELETED_INDEX].repair == "rebuilt"
+    assert by_case[DELETED_INDEX].cost.wrong == by_case[DELETED_INDEX].bad_fetches == 0
+    assert by_case[DELETED_TIMES].repair == "emptied"
+    assert by_case[DELETED_TIMES].cost.missed == 24  # all of the segment
+    assert by_case[STALE].repair == "kept"
+    assert by_case[STALE].cost.missed > 0
+    assert {outcome.appends for outcome in outcomes} == {"ok"}
+    assert said[-1] == f"{KRAFT}: clean: 2 of 3 cases give wrong answers"
+    assert not wrong.as_predicted
+    assert "target" in wrong.differences[0]
+    table = markdown([*outcomes, wrong])
+    assert "emptied, misses 24" in table
+    assert json.loads(json.dumps(to_json(outcomes)))[1]["missed"] == 24
+
+
+# -- without a broker ------------------------------------------------------------------------------------------------
+
+RECORDS = [Stamp(10, 100), Stamp(11, 300), Stamp(12, 200), Stamp(13, 400)]
+
+
+def test_the_right_place_is_the_first_record_in_the_log_that_is_late_enough():
+    assert [right_offset(RECORDS, target) for target in (0, 100, 101, 300, 301, 400, 401)] == [
+        10,
+        10,
+        11,
+        11,
+        13,
+        13,
+        None,
+    ]
+    assert {99, 100, 101, 401} <= set(targets_of(RECORDS))
+
+
+@pytest.mark.parametrize(
+    ("answer", "missed", "reread", "wrong"),
+    [
+        (Answer(150, 11, 300, 0), 0, 0, 0),
+        (Answer(150, 13, 400, 0), 2, 0, 1),
+        (Answer(150, 10, 100, 0), 0, 1, 1),
+        (Answer(150), 3, 0, 1),
+        (Answer(150, error="UNKNOWN_SERVER_ERROR"), 3, 0, 1),
+        (Answer(500), 0, 0, 0),
+        (Answer(500, 12, 200, 0), 0, 2, 1),
+    ],
+)
+def test_a_wrong_answer_costs_what_lies_between(answer, missed, reread, wrong):
+    assert cost_of(RECORDS, [answer]) == (1, wrong, missed, reread)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_damage_changes_its_file_and_no_other(case, tmp_path):
+    entry, size = (struct.Struct(">ii"), 8) if case.suffix == ".index" else (struct.Struct(">qi"), 12)
+    files = {}
+    for base in (0, 100):
+        content = b"".join(entry.pack(1000 + n, n) for n in range(1, 7)) + bytes(4 * size)
+        for suffix in (".log", ".index", ".timeindex"):
+            files[tmp_path / f"{base:020d}{suffix}"] = content
+    for path, content in files.items():
+        path.write_bytes(content)
+    hit = case.file(tmp_path)
+    case.do(tmp_path)
+    assert hit.stem == f"{100 if case.place == 'active' else 0:020d}"
+    for path, content in files.items():
+        assert (not path.exists() or path.read_bytes() != content) == (path == hit), path
+
+
+def test_room_behind_the_entries_is_not_counted():
+    assert entries_of(bytes(24), 8) == 0
+    assert entries_of(bytes(7) + b"\1" + bytes(16), 8) == 1
+    assert entries_of(b"\1" * 15, 8) == 1
+
+
+def test_a_consumer_takes_the_first_record_that_it_wants_and_no_batch_that_is_damaged():
+    data = build_batch([(1, None, b"a"), (2, None, b"b")], base_offset=5)
+    assert first_record(data, 6) == Fetched(6)
+    assert first_record(data, 5) == Fetched(5)
+    assert first_record(data, 7) == Fetched(None, "nothing")
+    assert first_record(b"", 7) == Fetched(None, "nothing")
+    assert first_record(data[:-1] + b"x", 5) == Fetched(None, "unreadable")
+
+
+def test_a_partition_that_does_not_come_up_is_said_to():
+    assert in_words(Outcome(KRAFT, STALE, comes_up=False)) == "does not come up"
+    assert in_words(Outcome(KRAFT, STALE, comes_up=True, appends="UNKNOWN")) == "kept, appends: UNKNOWN"
+
+
+def test_bad_arguments_are_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    for arguments in (("--kafka", "1.0.0"), ("--broker", "podman"), ("--report", str(tmp_path / "file" / "below"))):
+        monkeypatch.setattr(sys, "argv", ["conformance", "hands", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.count("\n") == 1
