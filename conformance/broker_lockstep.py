@@ -52,6 +52,8 @@ class Tally:
     """Segments whose every file was compared while the broker was down, once for each stop."""
     restarts: int = 0
     kills: int = 0
+    acknowledged: int = 0
+    """Batches that all replicas have acknowledged, and that every later stop has to leave where they are."""
     expected: int = 0
     clauses: Counter[str] = field(default_factory=Counter)
 
@@ -178,6 +180,7 @@ class BrokerLockstep:
         seen = [reply for _, reply in zip(range(acknowledged), replies, strict=False)]
         self.broker.stop(clean=False)
         self.tally.kills += 1
+        self.tally.acknowledged += len(seen)
         self._take_over_beginning(topic, end, records, seen)
         for each in self._active():
             each.reference.stop(clean=False)
@@ -248,6 +251,7 @@ class BrokerLockstep:
             ours = topic.reference.append(data, stamp=appended.log_append_time)
         self._hold(topic, "outcome", ours, theirs, clauses_of_operation("append", self.release))
         if appended.error is None:
+            self.tally.acknowledged += 1
             stamped = appended.log_append_time
             topic.timestamps += [record.timestamp if stamped < 0 else stamped for record in records]
 

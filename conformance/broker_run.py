@@ -265,6 +265,7 @@ class _Life:
             "segments": tally.segments,
             "restarts": tally.restarts,
             "kills": tally.kills,
+            "acknowledged": tally.acknowledged,
             "expected": tally.expected,
             "unexplained": unexplained,
             "error": self.error or None,

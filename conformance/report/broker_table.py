@@ -16,12 +16,14 @@ HEADINGS: Final = (
     "steps",
     "stops",
     "kills",
+    "acknowledged",
     "answers compared",
     "segments compared",
     "expected",
     "unexplained",
 )
-"""Answers and segments are those that were held to the reference's; a segment is all its files, byte for byte."""
+"""Acknowledged are batches, which every later stop has left where they were; answers and segments are those that were
+held to the reference's, a segment by all its files, byte for byte."""
 
 
 def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
@@ -35,6 +37,7 @@ def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
             str(result.steps),
             str(details["restarts"]),
             str(details["kills"]),
+            str(details["acknowledged"]),
             str(details["answers"]),
             str(details["segments"]),
             str(details["expected"]),

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as budget
 
 from conformance import cli
-from conformance.broker_lockstep import BrokerLockstep
 from conformance.broker_run import Budget, Run, run_brokers
 from conformance.broker_strategies import settings
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
-from conformance.implementations.broker import RunningBroker
 from conformance.implementations.broker_reference import ReferencePartition
-from conformance.kafka.broker import LocalBroker
-from conformance.lockstep import DivergenceError
 from conformance.operations import Operation
 from conformance.trace import Trace, TraceError
-from kidx.log import UnifiedLog
 
 KRAFT = "4.4.0"
 ZOOKEEPER = "2.4.1"
@@ -45,17 +42,6 @@ def test_a_broker_conforms_step_by_step_and_in_what_it_leaves(release, tmp_path)
     assert result.clauses["LO-6"] > 100
 
 
-class _LogOfAnotherRule(UnifiedLog):
-    """LO-6 with > in place of >=."""
-
-    def fetch_offset_by_timestamp(self, target):
-        return super().fetch_offset_by_timestamp(target if target < 0 else target + 1)
-
-
-class _Later(ReferencePartition):
-    unified_log = _LogOfAnotherRule
-
-
 class _Wider(ReferencePartition):
     """A batch more between two entries of an index."""
 
@@ -64,37 +50,43 @@ class _Wider(ReferencePartition):
         super().__init__(release, directory, settings | {"index.interval.bytes": interval}, leader_epoch)
 
 
-def perform_all(lockstep):
-    for operation in (Operation("create_topic", (TOPIC,)), *BATCHES):
-        lockstep.perform(operation)
-
-
 @pytest.mark.broker
-def test_a_reference_with_a_wrong_rule_does_not_pass_and_its_trace_replays(tmp_path, monkeypatch, capsys):
-    with LocalBroker(KRAFT, base=tmp_path) as broker:
-        party = RunningBroker(broker)
-        found = {}
-        for reference in (_Later, _Wider):
-            lockstep = BrokerLockstep(party, tmp_path, reference=reference, prefix=reference.__name__)
-            with pytest.raises(DivergenceError) as caught:
-                perform_all(lockstep)
-            found[reference] = caught.value
-        party.hang_up()
-    assert found[_Later].divergence.aspects == ("outcome",)
-    assert "LO-6" in found[_Later].divergence.clauses
-    assert found[_Wider].divergence.aspects == ("bytes",)
-    assert [name for name, _ in found[_Wider].divergence.actual] == [
-        "00000000000000000000.index",
-        "00000000000000000000.timeindex",
-    ]
-    trace = Trace("broker", KRAFT, found[_Wider].operations).save(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["conformance", "replay", str(trace), "--json"])
+def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, monkeypatch, capsys):
+    events = []
+    budget = Budget(1, 4, restarts=0, patience=5)
+    run = Run(3, budget, tmp_path / "traces", events.append, Ledger(load_expectations()), "local", _Wider)
+    (result,) = run_brokers([KRAFT], run)
+    assert result.divergences == 1
+    assert result.details["unexplained"] == 1
+    assert "diverges" in result.verdicts.values()
+    (diverged,) = [event for event in events if isinstance(event, Diverged)]
+    assert diverged.failure["aspects"] == ["bytes"]
+    assert {Path(name).suffix for name, _ in diverged.failure["actual"]} == {".index", ".timeindex"}
+    assert "SEG-25" in diverged.failure["clauses"]
+    operations = Trace.load(diverged.trace).operations
+    assert operations[0].name == "create_topic"
+    assert len(operations) <= 6  # three batches of the first example would do
+    assert diverged.replay == f"conformance replay {diverged.trace} --kafka {KRAFT} -i broker"
+    monkeypatch.setattr(sys, "argv", [*diverged.replay.split(), "--json"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     document = json.loads(capsys.readouterr().out)
     assert ended.value.code == 0
     assert document["verdict"] == "FIXED"
-    assert len(document["steps"]) == len(found[_Wider].operations)
+    assert len(document["steps"]) == len(operations)
+
+
+@pytest.mark.broker
+def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_goes_on(tmp_path, monkeypatch):
+    events = []
+    monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a broker that fails leaves its directory
+    run = Run(1, Budget(1, 1, restarts=0), tmp_path, events.append, Ledger(()), "local")
+    results = run_brokers(["3.9.2", KRAFT], run)
+    assert [result.release for result in results] == ["3.9.2", KRAFT]
+    assert [result.divergences for result in results] == [1, 1]
+    assert "was not ready within 0.2 s" in results[1].details["error"]
+    assert len([event for event in events if isinstance(event, Diverged)]) == 2
 
 
 # -- without a broker ------------------------------------------------------------------------------------------------
