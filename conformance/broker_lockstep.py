@@ -384,8 +384,9 @@ class BrokerLockstep:
         dialect = dialect_of(self.release)
         for mine, its in zip(ours, theirs, strict=True):
             clauses = clause_of_answer(its.target, its, dialect)
-            self.tally.clauses.update(clauses)
-            if mine != its and topic.active:
+            if mine == its:
+                self.tally.clauses.update(clauses)
+            elif topic.active:
                 question = f"{isolation}, target {mine.target}: "
                 self._hold(
                     topic, "outcome", question + str(mine.to_json()[1:]), question + str(its.to_json()[1:]), clauses
@@ -397,7 +398,6 @@ class BrokerLockstep:
             ours.pop(EPOCHS, None)
             theirs.pop(EPOCHS, None)
         clauses = clauses_of_files(moment, self.release)
-        self.tally.clauses.update(clauses)
         self.tally.files += len(theirs)
         self._hold(topic, "bytes", _only_different(ours, theirs), _only_different(theirs, ours), clauses)
 
@@ -409,6 +409,7 @@ class BrokerLockstep:
         return False
 
     def _hold(self, topic: Topic, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
+        self.tally.clauses.update(clauses)
         if ours == theirs or not topic.active:
             return
         step = len(topic.operations) - 1

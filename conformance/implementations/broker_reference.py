@@ -98,7 +98,7 @@ class ReferencePartition:
             from_client: not a marker of the transaction coordinator.
         """
         offset = self.log.end_offset
-        if from_client and self._wants_keys and any(r.key is None for b in iter_memory_batches(data) for r in b):
+        if from_client and self._wants_keys and _lacks_keys(data):
             return -1, "INVALID_RECORD"
         self._stamp = stamp if stamp >= 0 else None
         try:
@@ -188,6 +188,12 @@ class ReferencePartition:
     def files(self) -> Files:
         """Name and content of every file that is compared."""
         return files_of(self.directory)
+
+
+def _lacks_keys(data: bytes) -> bool:
+    """Whether a record has no key; what is damaged is refused as that."""
+    batches = [batch for batch in iter_memory_batches(data) if batch.is_valid]
+    return any(record.key is None for batch in batches for record in batch)
 
 
 def files_of(directory: Path) -> Files:
