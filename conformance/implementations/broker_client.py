@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.kafka.broker.polling import Deadline
 from conformance.recording.client import LIMIT, Client
-from conformance.recording.corpus import Answer
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
-    from conformance.recording.corpus import Isolation
+    from conformance.recording.corpus import Answer, Isolation
 
 _LIMIT_MS: Final = int(LIMIT * 1000)
-_PRODUCE: Final = 7
 _DELETE_RECORDS: Final = 1
 _FETCH: Final = 4
-_ALL_REPLICAS: Final = -1
-_ISOLATION: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_committed": 1}
 _PASSING: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"})
 _AT_ONCE: Final = 64
 """Questions on their way at a time: the answers to these fit into the buffers of a connection."""
@@ -51,7 +47,7 @@ class PartitionClient(Client):
 
     def append(self, topic: str, data: bytes, *, transactional_id: str | None = None) -> Appended:
         """Sends one batch of the current format, and waits until it is in the log or refused."""
-        self._send(self._append_request(topic, data, transactional_id))
+        self._send(self._produce_request(topic, data, transactional_id=transactional_id))
         return self._appended(self._take())
 
     def append_in_flight(self, topic: str, batches: Sequence[bytes]) -> Iterator[Appended]:
@@ -61,7 +57,7 @@ class PartitionClient(Client):
             OSError: the broker is gone; how many batches it has appended, nobody knows.
         """
         for data in batches:
-            self._send(self._append_request(topic, data, None))
+            self._send(self._produce_request(topic, data))
         for _ in batches:
             yield self._appended(self._take())
 
@@ -109,45 +105,10 @@ class PartitionClient(Client):
 
     # -- requests and replies --------------------------------------------------------------------------------------
 
-    def _append_request(self, topic: str, data: bytes, transactional_id: str | None) -> Any:
-        request = self._protocol.ProduceRequest
-        entry = request.TopicProduceData
-        parts = [entry(name=topic, partition_data=[entry.PartitionProduceData(index=0, records=data)])]
-        return request(
-            version=_PRODUCE,
-            transactional_id=transactional_id,
-            acks=_ALL_REPLICAS,
-            timeout_ms=_LIMIT_MS,
-            topic_data=parts,
-        )
-
     def _appended(self, response: Any) -> Appended:
         part = response.responses[0].partition_responses[0]
         error = self._name_of(part.error_code) if part.error_code else None
         return Appended(int(part.base_offset), int(part.log_append_time_ms), error)
-
-    def _list_request(self, topic: str, target: int, isolation: Isolation, version: int) -> Any:
-        request = self._protocol.ListOffsetsRequest
-        entry = request.ListOffsetsTopic
-        part = entry.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=target)
-        asked = request(
-            version=version,
-            replica_id=-1,
-            isolation_level=_ISOLATION[isolation],
-            topics=[entry(name=topic, partitions=[part])],
-        )
-        if version >= 10:
-            asked.timeout_ms = _LIMIT_MS
-        return asked
-
-    def _answer(self, target: int, response: Any) -> Answer:
-        found = response.topics[0].partitions[0]
-        if found.error_code:
-            return Answer(target, error=self._name_of(found.error_code))
-        if found.offset < 0:
-            return Answer(target)
-        epoch = int(found.leader_epoch)
-        return Answer(target, int(found.offset), int(found.timestamp), epoch if epoch >= 0 else None)
 
     def _fetch_request(self, topic: str, offset: int) -> Any:
         request = self._protocol.FetchRequest

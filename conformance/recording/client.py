@@ -116,17 +116,21 @@ class Client:
 
     def produce(self, topic: str, data: bytes, *, magic: int, transactional_id: str | None = None) -> None:
         """Send batches as they are, and wait until they are in the log."""
+        asked = self._produce_request(topic, data, magic=magic, transactional_id=transactional_id)
+        self._until_done(
+            f"append to {topic}",
+            lambda: self._ask(asked),
+            lambda response: int(response.responses[0].partition_responses[0].error_code),
+        )
+
+    def _produce_request(self, topic: str, data: bytes, *, magic: int = 2, transactional_id: str | None = None) -> Any:
         request = self._protocol.ProduceRequest
         entry = request.TopicProduceData
         parts = [entry(name=topic, partition_data=[entry.PartitionProduceData(index=0, records=data)])]
         asked = request(version=_PRODUCE[magic], acks=_ALL_REPLICAS, timeout_ms=_LIMIT_MS, topic_data=parts)
         if magic == 2:
             asked.transactional_id = transactional_id
-        self._until_done(
-            f"append to {topic}",
-            lambda: self._ask(asked),
-            lambda response: int(response.responses[0].partition_responses[0].error_code),
-        )
+        return asked
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -191,6 +195,9 @@ class Client:
 
     def list_offset(self, topic: str, target: int, isolation: Isolation, *, version: int) -> Answer:
         """Ask for a timestamp, or one of the special ones; an error is an answer too."""
+        return self._answer(target, self._ask(self._list_request(topic, target, isolation, version)))
+
+    def _list_request(self, topic: str, target: int, isolation: Isolation, version: int) -> Any:
         request = self._protocol.ListOffsetsRequest
         entry = request.ListOffsetsTopic
         part = entry.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=target)
@@ -202,7 +209,10 @@ class Client:
         )
         if version >= 10:
             asked.timeout_ms = _LIMIT_MS
-        found = self._ask(asked).topics[0].partitions[0]
+        return asked
+
+    def _answer(self, target: int, response: Any) -> Answer:
+        found = response.topics[0].partitions[0]
         if found.error_code:
             return Answer(target, error=self._name_of(found.error_code))
         if found.offset < 0:
