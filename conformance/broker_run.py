@@ -24,6 +24,7 @@ from conformance.implementations.broker_reference import ReferencePartition
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
+from conformance.report.broker_table import measured
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, failure_json
 
@@ -124,6 +125,7 @@ def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = N
         share = len(done) / len(releases)
         run.sink(Progressed(MACHINE, sum(r.examples for r in done), sum(r.steps for r in done), share))
         run.sink(result)
+        run.sink(measured(result))
         results.append(result)
         if number + 1 < len(releases) and run.budget.seconds is not None:
             run = _with_less_time(run, time.monotonic() - started)

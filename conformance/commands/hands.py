@@ -21,7 +21,7 @@ from conformance.commands.options import (
     chosen_releases,
 )
 from conformance.errors import ToolError
-from conformance.events import Diverged, Result, RunFinished, RunStarted
+from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
 from conformance.report.ndjson import NdjsonWriter
 
@@ -82,7 +82,9 @@ def hands_command(
         steps = sum(outcome.cost.asked for outcome in outcomes)
         tell(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
     if report is not None:
-        _write(report / "hands.md", markdown(outcomes))
+        chosen = " ".join(f"--kafka {release}" for release in releases)
+        made_by = f"Made by `conformance hands {chosen}` with kidx {version('kidx')}."
+        _write(report / "hands.md", f"# Hands on the files\n\n{made_by}\n\n{markdown(outcomes)}")
         _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
@@ -108,14 +110,15 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
             }
             again = f"conformance hands --kafka {release}"
             events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", again, "broker"))
+    differing = len(events)
     details = {
         "cases": len(outcomes),
-        "wrong": sum(outcome.cost.wrong > 0 for outcome in outcomes),
+        "wrong": sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in outcomes),
         "missed": max(outcome.cost.missed for outcome in outcomes),
         "reread": max(outcome.cost.reread for outcome in outcomes),
     }
+    events.append(Measured("hands on the files", release, not differing, details))
     asked = sum(outcome.cost.asked for outcome in outcomes)
-    differing = len(events)
     events.append(Result(MACHINE, "broker", release, len(outcomes), asked, seconds, differing, {}, {}, details))
     return events
 

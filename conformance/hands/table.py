@@ -60,9 +60,12 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     for outcome in outcomes:
         cases.setdefault(outcome.case, {})[outcome.release] = outcome
     lines = [_LEGEND, *_summary(outcomes, releases), ""]
-    lines += [_row((*_HEADINGS, *releases)), _row("---" for _ in (*_HEADINGS, *releases))]
-    for case, by_release in cases.items():
-        cells = [_cell(by_release.get(release)) for release in releases]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for release in releases:
+        columns.setdefault(tuple(_cell(by_release.get(release)) for by_release in cases.values()), []).append(release)
+    headings = (*_HEADINGS, *(", ".join(agreeing) for agreeing in columns.values()))
+    lines += [_row(headings), _row("---" for _ in headings)]
+    for case, cells in zip(cases, zip(*columns, strict=True), strict=True):
         lines.append(_row((case.shutdown, case.place, f"`{case.suffix}`", case.damage, *cells)))
     return "\n".join(lines) + "\n"
 

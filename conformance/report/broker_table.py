@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from conformance.events import Measured
+
 if TYPE_CHECKING:
     from conformance.events import Result
 
@@ -48,7 +50,11 @@ def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
     ]
 
 
-def markdown(results: Iterable[Result]) -> str:
-    """The table as Markdown."""
-    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *rows(results)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def measured(result: Result) -> Measured:
+    """A broker's row for the reports; it holds if nothing is left unexplained.
+
+    Raises:
+        ValueError: the result is not a broker's.
+    """
+    (row,) = rows([result])
+    return Measured("brokers", result.release, not result.divergences, dict(zip(HEADINGS[1:], row[1:], strict=True)))
