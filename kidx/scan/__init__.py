@@ -12,15 +12,20 @@ from kidx.scan.blocks import LogBlocks, LogTail, scan_log
 from kidx.scan.compiled import COMPILED
 from kidx.scan.entries import IndexContent, parse_index, read_index
 from kidx.scan.expected import ExpectedIndexes, expected_indexes
+from kidx.scan.lookup import BulkLookup
+from kidx.scan.records import RecordColumns, decode_records
 from kidx.scan.walk import BATCH
 
 __all__ = [
     "BATCH",
     "COMPILED",
+    "BulkLookup",
     "ExpectedIndexes",
     "IndexContent",
     "LogBlocks",
     "LogTail",
+    "RecordColumns",
+    "decode_records",
     "expected_indexes",
     "parse_index",
     "read_index",

@@ -298,3 +298,135 @@ def entry_slots(positions: Array, interval: int) -> Array:
     """Numbers of the batches that get an index entry (SEG-4): int64, ascending."""
     found = np.empty(len(positions), np.int64)
     return found[: _entry_slots(positions, interval, found)]
+
+
+@kernel
+def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
+    """The last key not above each target, among increasing keys: a guess, then steps that double, then halves."""
+    count = len(keys)
+    first, last = keys[0], keys[count - 1]
+    scale = (count - 1) / max(1.0, np.float64(last) - np.float64(first))
+    for number in range(len(targets)):
+        target = targets[number]
+        if target < first:
+            slots[number] = -1
+            continue
+        if target >= last:
+            slots[number] = count - 1
+            continue
+        low: Any = min(count - 2, np.int64((np.float64(target) - np.float64(first)) * scale))
+        step = 1
+        if keys[low] <= target:
+            high = low + 1
+            while high < count and keys[high] <= target:
+                low, step = high, 2 * step
+                high = min(count, low + step)
+        else:
+            high, low = low, low - 1
+            while keys[low] > target:
+                high, step = low, 2 * step
+                low = max(0, high - step)
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if keys[middle] <= target:
+                low = middle
+            else:
+                high = middle
+        slots[number] = low
+
+
+@kernel
+def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
+    """What :func:`kidx.search.warm_search` finds as lower bound, also where keys do not increase."""
+    count = len(keys)
+    for number in range(len(targets)):
+        target = targets[number]
+        low, high = max(0, count - 1 - warm), count - 1
+        if keys[low] >= target:
+            if keys[0] > target:
+                slots[number] = -1
+                continue
+            low, high = 0, low
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if keys[middle] > target:
+                high = middle - 1
+            elif keys[middle] < target:
+                low = middle
+            else:
+                low = high = middle
+        slots[number] = low
+
+
+def lookup_slots(keys: Array, targets: Array, warm: int, *, ordered: bool) -> Array:
+    """Slots that answer some targets, -1 for none: int64; ``warm`` entries make the warm section."""
+    slots = np.full(len(targets), -1, np.int64)
+    if len(keys) and ordered:
+        _guess_slots(keys, targets, slots)
+    elif len(keys):
+        _search_slots(keys, targets, warm, slots)
+    return slots
+
+
+@kernel
+def _varint(buffer: Any, at: int, end: int) -> tuple[Any, int]:
+    """A zigzag varint of up to 64 bits, and the position behind it: -1 if there is none, or ``at`` is."""
+    value, shift = np.int64(0), 0
+    while 0 <= at < end and shift < 70:
+        byte = np.int64(buffer[at])
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 128:
+            return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
+        shift += 7
+    return value, -1
+
+
+@kernel
+def _decode(buffer: Any, at: int, end: int, base_offset: int, base_timestamp: int, fixed: bool, rows: Any) -> int:
+    """See :func:`decode`."""
+    for number in range(len(rows)):
+        length, at = _varint(buffer, at, end)
+        if at < 0 or length < 0 or at + length > end:
+            return number
+        stop = at + length
+        stamp, at = _varint(buffer, at + 1, stop)
+        delta, at = _varint(buffer, at, stop)
+        key_size, key_at = _varint(buffer, at, stop)
+        if key_at < 0 or key_at + max(np.int64(0), key_size) > stop:
+            return number
+        value_size, value_at = _varint(buffer, key_at + max(np.int64(0), key_size), stop)
+        if value_at < 0 or value_at + max(np.int64(0), value_size) > stop:
+            return number
+        headers, headers_at = _varint(buffer, value_at + max(np.int64(0), value_size), stop)
+        if headers_at < 0 or headers < 0:
+            return number
+        row = rows[number]
+        row["offset"] = base_offset + delta
+        row["timestamp"] = base_timestamp if fixed else base_timestamp + stamp
+        row["key_position"] = key_at
+        row["key_size"] = key_size
+        row["value_position"] = value_at
+        row["value_size"] = value_size
+        row["headers_position"] = headers_at
+        row["headers"] = headers
+        at = stop
+    return len(rows)
+
+
+def decode(buffer: Array, at: int, end: int, *, base_offset: int, base_timestamp: int, fixed: bool, rows: Array) -> int:
+    """Reads v2 records from decompressed bytes.
+
+    Args:
+        buffer: uint8.
+        at: where the first record begins.
+        end: behind the last one.
+        base_offset: of the batch.
+        base_timestamp: of the batch; the timestamp of every record if ``fixed`` (LogAppendTime).
+        fixed: see there.
+        rows: of :data:`kidx.scan.records.RECORD`, one for each record there should be.
+
+    Returns:
+        How many could be read: fewer than rows if the bytes are damaged.
+    """
+    return _decode(buffer, at, end, base_offset, base_timestamp, fixed, rows)

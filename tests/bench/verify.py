@@ -1,0 +1,321 @@
+"""How fast kidx verifies, looks up and decodes, against Kafka and the machine: ``python -m tests.bench.verify``.
+
+Every row compares two ways of doing the same work on the same file in one run, and says how far both are from reading
+the bytes once and computing their CRC-32C with google-crc32c on one core. ``--small`` takes a tenth of the data.
+
+The input is made by :mod:`tests.bench.segments`, whose bytes a test holds to those of a real client. Files are read
+once before anything is measured: it is the work that is compared, not the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from conformance.scratch import scratch_directory
+from kidx import OffsetIndex
+from kidx.java import find_java
+from kidx.scan import BulkLookup, decode_records, read_index
+from kidx.verify import verify_segment
+from tests.bench.segments import template, write_segment
+
+DUMP_RELEASE = "4.3.1"
+"""The newest release whose kafka-dump-log is published."""
+
+RELEASE = "4.4.0"
+LOOKUPS = 1_000_000
+ENTRIES = 1_310_720
+
+
+class Row(list):
+    """What, against what, ours and theirs (seconds or nanoseconds), how many times faster, the reach, the limit."""
+
+
+def timed(work: Callable[[], object], rounds: int) -> float:
+    """The median of some runs, seconds of wall clock."""
+    seconds = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def busy(work: Callable[[], object], rounds: int) -> float:
+    """The same in seconds of processor, which other programs on the machine do not disturb."""
+    seconds = []
+    for _ in range(rounds):
+        started = time.process_time()
+        work()
+        seconds.append(time.process_time() - started)
+    return statistics.median(seconds)
+
+
+def limit(paths: list[Path]) -> None:
+    """Reads files once and computes their CRC-32C: nothing can be verified faster on one core."""
+    crc = 0
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        while data := os.read(descriptor, 1 << 20):
+            crc = google_crc32c.extend(crc, data)
+        os.close(descriptor)
+
+
+class Kafka:
+    """Kafka's own classes, in a JVM of this process; its start is not measured, nor is its warming up."""
+
+    def __init__(self) -> None:
+        import jpype
+
+        self.jpype = jpype
+        jpype.startJVM(
+            str(find_java().libjvm), "-Xmx2g", "-XX:+UseSerialGC", "-Xrs", "-Dslf4j.internal.verbosity=ERROR",
+            convertStrings=False, interrupt=False,
+        )  # fmt: skip
+        from conformance.implementations.jvm.virtual_machine import class_loader, release_loader
+
+        self.class_loader, self.release_loader = class_loader, release_loader
+        stream, null = jpype.JClass("java.io.PrintStream"), jpype.JClass("java.io.OutputStream").nullOutputStream()
+        for name in ("setOut", "setErr"):
+            getattr(jpype.JClass("java.lang.System"), name)(stream(null))
+
+    def dump(self, log: Path) -> None:
+        """``kafka-dump-log`` of the three files; what it prints goes nowhere."""
+        loader = self.release_loader(DUMP_RELEASE, "log")
+        self.jpype.JClass("java.lang.Thread").currentThread().setContextClassLoader(loader)
+        files = ",".join(str(log.with_suffix(suffix)) for suffix in (".log", ".index", ".timeindex"))
+        self.jpype.JClass("org.apache.kafka.tools.DumpLogSegments", loader=loader).main(["--files", files])
+
+    def recover(self, log: Path, scratch: Path) -> None:
+        """``LogSegment.recover``, which writes the indexes anew, beside a second name of the log."""
+        from conformance.implementations.jvm.segment import JvmSegment
+        from conformance.operations import Operation
+
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        os.link(log, scratch / log.name)
+        segment = JvmSegment(RELEASE)
+        segment.begin(scratch)
+        opened = segment.perform(Operation("open_segment", (0, 4096, 10 << 20, 0, True, 0, False, "", 0)))
+        done = segment.perform(Operation("recover_segment"))
+        segment.end()
+        assert not opened.outcome.error, opened
+        assert not done.outcome.error, done
+
+    def looper(self, scratch: Path) -> Callable[[Path, np.ndarray], float]:
+        """Looks up many offsets without leaving the JVM: nanoseconds of one."""
+        from conformance.kafka.fetch import tool_jar
+
+        compiler = self.jpype.JClass(
+            "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=self.class_loader([tool_jar("ecj")])
+        )
+        messages = self.jpype.JClass("java.io.StringWriter")()
+        printer = self.jpype.JClass("java.io.PrintWriter")(messages)
+        source = Path(__file__).with_name("LookupLoop.java")
+        strings = self.jpype.JArray(self.jpype.JClass("java.lang.String"))
+        assert compiler.compile(strings(["-17", "-nowarn", "-d", str(scratch), str(source)]), printer, printer, None), (
+            str(messages)
+        )
+        loop = self.jpype.JClass("bench.LookupLoop", loader=self.class_loader([scratch]))
+        index_class = self.jpype.JClass(
+            "org.apache.kafka.storage.internals.log.OffsetIndex", loader=self.release_loader(RELEASE, "index")
+        )
+
+        def run(path: Path, targets: np.ndarray) -> float:
+            file = self.jpype.JClass("java.io.File")(str(path))
+            index = index_class(file, 0, path.stat().st_size, False)
+            try:
+                return loop.run(index, self.jpype.JArray(self.jpype.JLong)(targets)) / len(targets)
+            finally:
+                index.close()
+
+        return run
+
+
+def verify_rows(console: Console, kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple]) -> list[Row]:
+    """Verifying a log and its indexes."""
+    rows = []
+    for name, (size, records, value_size, reach) in sizes.items():
+        console.print(f"making {size / 1e9:.2f} GB of {name}", highlight=False)
+        log = write_segment(scratch / f"{len(rows)}-0", size, records=records, value_size=value_size)
+        paths = [log.with_suffix(suffix) for suffix in (".log", ".index", ".timeindex")]
+        verify_segment(log)
+        ours, spent = (
+            timed(lambda log=log: verify_segment(log), rounds),
+            busy(lambda log=log: verify_segment(log), rounds),
+        )
+        floor = busy(lambda paths=paths: limit(paths), rounds)
+        total = sum(path.stat().st_size for path in paths)
+        speed = f"{total / spent / 1e9:.1f} of {total / floor / 1e9:.1f} GB/s"
+        small = log.parent.with_name("warm-0")
+        warm = write_segment(small, min(size, 20 << 20), records=records, value_size=value_size)
+        for _ in range(3):
+            kafka.dump(warm)
+            kafka.recover(warm, scratch / "recovered")
+        console.print(f"measuring {name}", highlight=False)
+        dumped = timed(lambda log=log: kafka.dump(log), rounds)
+        recovered = timed(lambda log=log: kafka.recover(log, scratch / "recovered"), rounds)
+        rows.append(
+            Row([f"verify {name}", f"kafka-dump-log {DUMP_RELEASE}", ours, dumped, dumped / ours, reach, speed])
+        )
+        rows.append(
+            Row([f"verify {name}", f"LogSegment.recover {RELEASE}", ours, recovered, recovered / ours, 2, speed])
+        )
+        rows.append(
+            Row([f"verify {name}, one core", "read + CRC-32C, one core", spent, floor, floor / spent, 0.5, speed])
+        )
+    return rows
+
+
+def lookup_rows(kafka: Kafka, scratch: Path, rounds: int) -> list[Row]:
+    """A million look-ups in an index of 10 MiB, and one at a time."""
+    random = np.random.default_rng(1)
+    keys = np.cumsum(random.integers(1, 50, ENTRIES))
+    path = scratch / f"{0:020d}.index"
+    np.stack([keys, np.arange(1, ENTRIES + 1) * 1500], axis=1).astype(">i4").tofile(path)
+    targets = random.integers(0, keys[-1], LOOKUPS)
+    bulk, run = BulkLookup(read_index(path, 0), 0), kafka.looper(scratch)
+    rows = []
+    for name, reach, wanted in (("sorted", 3, np.sort(targets)), ("random", 1, targets)):
+        bulk.lookup(wanted)
+        for _ in range(3):
+            run(path, wanted)
+        ours = timed(lambda wanted=wanted: bulk.lookup(wanted), rounds) / LOOKUPS * 1e9
+        theirs = statistics.median(run(path, wanted) for _ in range(rounds))
+        rows.append(
+            Row(
+                [
+                    f"a million {name} look-ups",
+                    f"OffsetIndex.lookup {RELEASE}",
+                    ours,
+                    theirs,
+                    theirs / ours,
+                    reach,
+                    "ns each",
+                ]
+            )
+        )
+    rows.append(one_lookup(path, targets[:20_000].tolist(), rounds))
+    return rows
+
+
+def one_lookup(path: Path, targets: list[int], rounds: int) -> Row:
+    """One look-up, by the readable index, and by the plain search with ``struct`` that it cannot be faster than."""
+    import struct
+
+    data = path.read_bytes()
+    unpack, entries = struct.Struct(">i").unpack_from, len(data) // 8
+
+    def plain() -> None:
+        for target in targets:
+            low, high = 0, entries - 1
+            first = max(0, high - 1024)
+            if unpack(data, first * 8)[0] < target:
+                low = first
+            else:
+                high = first
+            while low < high:
+                middle = (low + high + 1) >> 1
+                key = unpack(data, middle * 8)[0]
+                if key > target:
+                    high = middle - 1
+                elif key < target:
+                    low = middle
+                else:
+                    break
+
+    with OffsetIndex(path, 0, writable=False) as index:
+
+        def ours() -> None:
+            for target in targets:
+                index.lookup(target)
+
+        spent = busy(ours, rounds) / len(targets) * 1e9
+        floor = busy(plain, rounds) / len(targets) * 1e9
+    row = Row(
+        ["one look-up, no numpy", "the plain struct search", spent, floor, floor / spent, 0.0, "ns; at most 3000"]
+    )
+    row[5] = "<= 3 µs"
+    return row
+
+
+def decode_row(rounds: int) -> Row:
+    """Offset, timestamp, key and value of every record, as Python objects."""
+    from aiokafka.record import MemoryRecords
+    from aiokafka.record._crecords import MemoryRecords as Compiled
+
+    assert MemoryRecords is Compiled, "aiokafka's parser is not the compiled one"
+    data = template(100, 100) * 500
+
+    def theirs() -> int:
+        records, count = Compiled(data), 0
+        while (batch := records.next_batch()) is not None:
+            for record in batch:
+                _ = record.offset, record.timestamp, record.key, record.value
+                count += 1
+        return count
+
+    def ours() -> int:
+        return sum(1 for columns in decode_records(data) for _ in columns.tuples())
+
+    assert ours() == theirs() == 50_000
+    spent, other = busy(ours, rounds) / 50_000 * 1e9, busy(theirs, rounds) / 50_000 * 1e9
+    return Row(["records decoded", f"aiokafka {version('aiokafka')}", spent, other, other / spent, 1, "ns each"])
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="a tenth of the data")
+    parser.add_argument("--rounds", type=int, default=5, help="the median of so many runs is shown")
+    arguments = parser.parse_args()
+    console = Console(width=140)
+    processor = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.processor(),
+    )
+    console.print(
+        f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; Python {platform.python_version()}, "
+        f"numpy {version('numpy')}, numba {version('numba')}, google-crc32c {version('google-crc32c')}, "
+        f"Java {find_java().version}; medians of {arguments.rounds} runs",
+        highlight=False,
+    )
+    share = 10 if arguments.small else 1
+    sizes = {
+        "16 KB batches": (1_000_000_000 // share, 16, 996, 10),
+        "one-record batches": (300_000_000 // share, 1, 78, 20),
+    }
+    kafka = Kafka()
+    with scratch_directory() as scratch:
+        rows = verify_rows(console, kafka, scratch, arguments.rounds, sizes)
+        rows += lookup_rows(kafka, scratch, arguments.rounds)
+    rows.append(decode_row(arguments.rounds))
+    table = Table("work", "against", "ours", "theirs", "times", "reach", "limit", box=None, pad_edge=False)
+    for what, against, ours, theirs, times, reach, note in rows:
+        values = [f"{value:.3f} s" if isinstance(value, float) and value < 60 and "ns" not in note else f"{value:.0f}"
+                  for value in (ours, theirs)]  # fmt: skip
+        table.add_row(what, against, *values, f"{times:.2f}", str(reach), note)
+    console.print(table)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    console.print(f"peak memory of this process, the JVM's heap included: {peak:.0f} MiB", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
