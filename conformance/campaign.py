@@ -29,6 +29,7 @@ from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.minimize import minimized
 from conformance.profiles import round_of
+from conformance.repeatable import without_local_constants
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, failure_json
 
@@ -130,7 +131,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         if plan.max_time is not None:
             left = plan.max_time - (time.monotonic() - started)
             remaining = max(left, 0.0) / (len(machines) - number)
-        with scratch_directory() as scratch:
+        with scratch_directory() as scratch, without_local_constants():
             machine_run = _MachineRun(plan, machine, seed, sink, scratch, ledger, progress)
             results += machine_run.run(remaining)
             conforms = conforms and not machine_run.divergences

@@ -34,7 +34,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     """
     try:
         from conformance.spark_campaign import document, run_on_spark  # noqa: PLC0415 -- part of an extra
-        from kidx.spark.session import start_session  # noqa: PLC0415
+        from kidx.spark.session import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error
     from conformance.report.markdown import markdown  # noqa: PLC0415 -- jinja2, which only this needs
@@ -49,11 +49,8 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
             said = done
             console.print(f"{done} of {total} cells", highlight=False)
 
-    spark = start_session(app_name="conformance run")
-    try:
+    with session_for("conformance run") as spark:
         campaign = run_on_spark(spark, plan, seeds, directory, progress=tell)
-    finally:
-        spark.stop()
     if as_json:
         typer.echo(json.dumps(document(campaign)))
     elif campaign.done:

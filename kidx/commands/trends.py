@@ -29,14 +29,11 @@ def trends_command(
     """
     try:
         from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
-        from kidx.spark.session import start_session  # noqa: PLC0415
+        from kidx.spark.session import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("trends need pyspark: pip install 'kidx[spark]'") from error
-    spark = start_session(app_name="kidx trends")
-    try:
+    with session_for("kidx trends") as spark:
         trend = compare(*read_tables(spark, earlier, later))
-    finally:
-        spark.stop()
     if as_json:
         typer.echo(json.dumps(trend.to_json(), ensure_ascii=False))
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.records import ControlRecordType
 from kidx.spark.indexes import Counter, read_transaction_index
+from kidx.spark.snapshots import open_transactions
 from kidx.spark.walking import BatchWalk
 
 if TYPE_CHECKING:
@@ -25,13 +26,19 @@ class Aborted(NamedTuple):
 def last_stable_offset(log: PartitionLog, counter: Counter) -> int | None:
     """The first offset of the oldest transaction that has no end; None if all have one.
 
-    Nothing on disk but the batches says it, so the header of every batch is read.
+    The headers of batches are read, from the last segment on for which the broker has left a snapshot, if it has.
 
     Raises:
         KidxError, OSError: a segment cannot be read.
     """
     open_since: dict[int, int] = {}
-    for segment in log.segments:
+    first = 0
+    for number in range(len(log.segments) - 1, 0, -1):
+        known = open_transactions(log.segments[number], counter)
+        if known is not None:
+            open_since, first = known, number
+            break
+    for segment in log.segments[first:]:
         with segment.store.open(segment.file("log")) as reader:
             for _, batch, _ in BatchWalk(reader, 0, segment.size, source=segment.name, wanted=_is_marker):
                 if batch.magic < 2 or not batch.is_transactional:

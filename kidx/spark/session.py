@@ -79,6 +79,22 @@ def start_session(master: str | None = None, *, app_name: str = "kidx", **settin
 
 
 @contextmanager
+def session_for(app_name: str) -> Iterator[SparkSession]:
+    """The running session, which goes on, or one of our own, which is stopped.
+
+    Raises:
+        ToolError: as :func:`start_session`.
+    """
+    running = SparkSession.getActiveSession()
+    spark = start_session(app_name=app_name)
+    try:
+        yield spark
+    finally:
+        if running is None:
+            spark.stop()
+
+
+@contextmanager
 def _environment(*, local: bool) -> Iterator[None]:
     """What Spark's start script and its workers look at: the Java, and this very Python."""
     wanted = {"JAVA_HOME": str(spark_java_home(find_java()))}

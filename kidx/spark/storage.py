@@ -185,11 +185,22 @@ class LocalReader(RangeReader):
 
 
 class RemoteReader(RangeReader):
-    """An object behind fsspec: one request a range."""
+    """An object behind fsspec: one request a range, and nothing read ahead."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
         self._filesystem, self._path = filesystem, path
         self.size = int(filesystem.info(path)["size"])
+        # Where fsspec has no ranges of its own they are read from an open file, whose cache would read megabytes more;
+        # some file systems do not let it be chosen, but only made small.
+        self._file = None if filesystem.async_impl else filesystem.open(path, "rb", block_size=1, cache_type="none")
 
     def _read(self, start: int, end: int) -> bytes:
-        return bytes(self._filesystem.cat_file(self._path, start=start, end=end))
+        if self._file is None:
+            return bytes(self._filesystem.cat_file(self._path, start=start, end=end))
+        self._file.seek(start)
+        return bytes(self._file.read(end - start))
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WINDOW: Final = 1 << 20
 """Bytes read at once; a batch that is larger is read as a whole."""
-BEYOND: Final = 1 << 14
+BEYOND: Final = 1 << 13
 """Bytes read at once behind the end that was planned."""
 
 

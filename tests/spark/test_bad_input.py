@@ -9,30 +9,6 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"content": "recrods"}, "content is 'recrods'; there are records, batches, offset_index, time_index"),
-        ({"startingOfsets": "earliest"}, "has no option 'startingOfsets'; there are assign, checkCrcs, content"),
-        ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not go with content=segments"),
-        ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
-        ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
-        ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday', not a time in milliseconds"),
-        ({"assign": "a-0"}, "assign is not JSON such as"),
-        ({"isolationLevel": "serializable"}, "there are read_uncommitted, read_committed"),
-        ({"minPartitions": "0"}, "minPartitions is '0', not an integer of at least 1"),
-    ],
-    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
-)
-def test_options_that_are_wrong(options, said):
-    from kidx.command_line import ToolError
-    from kidx.spark.options import read_options
-
-    with pytest.raises(ToolError) as error:
-        read_options({"path": "/nowhere"} | options)
-    assert said in str(error.value)
-
-
 def test_spark_shows_the_line(segments, tmp_path, spark, long_log):
     from pyspark.errors import AnalysisException
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker]
 RELEASE = "3.9.2"
 START = 1_700_000_000_000
 LIMIT_MS = 20_000
-RECORDS = 6000
+RECORDS = 12_000
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +29,18 @@ def produce(kafka, bootstrap):
     """Two partitions of a topic by the producer's clock, one by the broker's, and one with transactions."""
     admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
     small = {"segment.bytes": "200000", "index.interval.bytes": "2000"}
+    tiny = small | {"segment.bytes": "2000"}
     stamped = small | {"message.timestamp.type": "LogAppendTime"}
-    for topic, partitions, config in (("events", 2, small), ("stamped", 1, stamped), ("ledger", 1, small)):
+    for topic, partitions, config in (("events", 2, small), ("stamped", 1, stamped), ("ledger", 1, tiny)):
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
         admin.create_topics({topic: options}, timeout_ms=LIMIT_MS, wait_for_metadata=True)
     admin.close()
     draw = random.Random(8)  # noqa: S311
     common = {"bootstrap_servers": bootstrap, "request_timeout_ms": LIMIT_MS, "acks": "all"}
-    producer = kafka.KafkaProducer(**common, compression_type="gzip", linger_ms=5)
+    producer = kafka.KafkaProducer(**common, compression_type="gzip", linger_ms=5, batch_size=4000)
     for n in range(RECORDS):
         key = None if n % 7 == 0 else b"k%d" % (n % 50)
-        value = None if n % 11 == 0 else draw.randbytes(100)
+        value = None if key and n % 11 == 0 else draw.randbytes(100)
         headers = [("trace", b"%d" % n), ("trace", b""), ("söme", b"\x00\xff")] if n % 3 == 0 else []
         time = START + 1000 * n - draw.randrange(400)
         producer.send("events", value, key, headers, partition=n % 2, timestamp_ms=time)
@@ -58,6 +59,15 @@ def produce(kafka, bootstrap):
         else:
             writer.commit_transaction()
     writer.close()
+    late = kafka.KafkaProducer(**common, transactional_id="late")
+    late.init_transactions()
+    late.begin_transaction()
+    for name in ("open", "open too"):
+        late.send("ledger", name.encode(), partition=0).get(timeout=20)
+    producer = kafka.KafkaProducer(**common)
+    producer.send("ledger", b"behind", partition=0).get(timeout=20)
+    producer.close()
+    return late
 
 
 def consumed(kafka, bootstrap, topic, partitions, *, times=None, isolation="read_uncommitted"):
@@ -103,7 +113,7 @@ def by_place(rows):
 def test_spark_sees_what_a_consumer_got(broker, segments, tmp_path):
     running, kafka = broker
     bootstrap = running.bootstrap
-    produce(kafka, bootstrap)
+    undecided = produce(kafka, bootstrap)
 
     def ask(name, topic, **options):
         frame = segments(running.log_dir, subscribe=topic, includeHeaders=True, metrics=tmp_path / name, **options)
@@ -123,10 +133,16 @@ def test_spark_sees_what_a_consumer_got(broker, segments, tmp_path):
     assert some.bytes_read * 5 < full.bytes_read
 
     assert ask("stamped", "stamped")[0] == consumed(kafka, bootstrap, "stamped", 1)
-    for isolation, count in (("read_uncommitted", 120), ("read_committed", 60)):
+    for isolation, count in (("read_uncommitted", 123), ("read_committed", 60)):
         rows, _ = ask(isolation, "ledger", isolationLevel=isolation)
         assert rows == consumed(kafka, bootstrap, "ledger", 1, isolation=isolation)
         assert len(rows) == count
+    assert list((running.log_dir / "ledger-0").glob("*.snapshot"))
+    undecided.abort_transaction()
+    undecided.close()
+    rows, _ = ask("decided", "ledger", isolationLevel="read_committed")
+    assert rows == consumed(kafka, bootstrap, "ledger", 1, isolation="read_committed")
+    assert len(rows) == 61
 
 
 def as_plain(row):

@@ -67,7 +67,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     assert told[-1] == (len(cells), len(cells))
     assert {path.name for path in directory.glob("*/events.ndjson")} == {"events.ndjson"}
 
-    # The cell whose worker was killed did what the same run does here.
+    # The cell whose worker was killed did what the same run does here: the seed decides, not what else is loaded.
     name = killed[0][1].split("-", 2)[2]
     cell = next(cell for cell in cells if cell.name == name)
     with NdjsonWriter(tmp_path / "here") as writer:

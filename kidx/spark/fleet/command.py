@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kidx.discovery import Problem
 from kidx.spark.fleet.run import FleetVerification, verify
-from kidx.spark.session import start_session
+from kidx.spark.session import session_for
 from kidx.verify import FileVerdict, Interval, Verification
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def verify_paths(
         ToolError: as :func:`kidx.spark.fleet.verify`, or Spark does not start.
     """
     console = Console(stderr=True, quiet=not shown)
-    spark = start_session(app_name="kidx verify")
-    try:
+    with session_for("kidx verify") as spark:
         result = verify(
             spark,
             paths,
@@ -56,8 +55,6 @@ def verify_paths(
             progress=_lines(console),
         )
         verification = _as_plain(result)
-    finally:
-        spark.stop()
     console.print(f"run {result.run_id}: {result.report}", highlight=False, soft_wrap=True)
     if result.summary.differing_replicas:
         for message in result.summary.differences:

@@ -74,56 +74,71 @@ def compare_replicas(replicas: Sequence[Partition]) -> Iterator[Difference]:
 
 
 def _first_difference(one: Partition, two: Partition) -> Difference | None:
-    def difference(offset: int, expected: object, actual: object, message: str) -> Difference:
-        return Difference(
-            two.topic or "", two.partition or 0, str(two.directory), str(one.directory), offset,
-            str(expected), str(actual), f"{two.directory}: {message}",
-        )  # fmt: skip
-
     start = max(_start(one), _start(two))
-    left, right = _from(one, start), _from(two, start)
-    before = -1
     try:
-        mine, yours = next(left, None), next(right, None)
-        while mine is not None and yours is not None:
-            if mine.base_offset == yours.base_offset:
-                cleaned = (mine.last_offset, mine.size, mine.records) != (yours.last_offset, yours.size, yours.records)
-                if not cleaned and mine.crc != yours.crc:
-                    return difference(
-                        mine.base_offset, mine, yours, f"the batch at offset {mine.base_offset} has other bytes"
-                    )
-                before = mine.last_offset
-                mine, yours = next(left, None), next(right, None)
-                continue
-            ahead, behind = (mine, yours) if mine.base_offset > yours.base_offset else (yours, mine)
-            # A gap is a cleaner's work; a batch that begins within another one is nobody's.
-            if ahead.base_offset <= behind.last_offset:
-                return difference(behind.base_offset, mine, yours, f"batches overlap at offset {ahead.base_offset}")
-            if not _is_cleaned(one, two):
-                return difference(
-                    behind.base_offset,
-                    mine,
-                    yours,
-                    f"one replica has no offsets from {before + 1} to {ahead.base_offset - 1}",
-                )
-            if behind is mine:
-                mine = next(left, None)
-            else:
-                yours = next(right, None)
+        found = _first_fault(one, two, start)
     except (KidxError, OSError) as error:
-        return difference(-1, "", "", f"cannot be compared: {error}")
+        found = _Fault(-1, "", "", f"cannot be compared: {error}")
+    if found is None:
+        return None
+    return Difference(
+        two.topic or "",
+        two.partition or 0,
+        str(two.directory),
+        str(one.directory),
+        found.offset,
+        str(found.expected),
+        str(found.actual),
+        f"{two.directory}: {found.message}",
+    )
+
+
+class _Fault(NamedTuple):
+    offset: int
+    expected: object
+    actual: object
+    message: str
+
+
+def _first_fault(one: Partition, two: Partition, start: int) -> _Fault | None:
+    left, right = _from(one, start), _from(two, start)
+    mine, yours = next(left, None), next(right, None)
+    cleaned: bool | None = None
+    while mine is not None and yours is not None:
+        if mine.base_offset == yours.base_offset:
+            offset = mine.base_offset
+            if mine.last_offset != yours.last_offset:  # which a cleaner keeps (RB-2)
+                return _Fault(offset, mine, yours, f"the batch at offset {offset} ends elsewhere")
+            if (mine.size, mine.records) == (yours.size, yours.records) and mine.crc != yours.crc:
+                return _Fault(offset, mine, yours, f"the batch at offset {offset} has other bytes")
+            mine, yours = next(left, None), next(right, None)
+            continue
+        behind, ahead = sorted((mine, yours))
+        if ahead.base_offset <= behind.last_offset:
+            return _Fault(behind.base_offset, mine, yours, f"batches overlap at offset {ahead.base_offset}")
+        cleaned = _are_cleaned(one, two) if cleaned is None else cleaned
+        if not cleaned:
+            lacks = one.directory if behind is yours else two.directory
+            return _Fault(behind.base_offset, mine, yours, f"{lacks} lacks the batch at offset {behind.base_offset}")
+        if behind is mine:
+            mine = next(left, None)
+        else:
+            yours = next(right, None)
     return None
 
 
-def _is_cleaned(*replicas: Partition) -> bool:
-    """Whether a log has gaps of its own, as after compaction."""
-    for replica in replicas:
-        following = None
+def _are_cleaned(one: Partition, two: Partition) -> bool:
+    """Whether a cleaner has been at work: it leaves batches with fewer records than offsets, or gaps everywhere."""
+    gaps = []
+    for replica in (one, two):
+        following, gap = None, False
         for batch in _from(replica, _start(replica)):
-            if following is not None and batch.base_offset > following:
+            if batch.records is not None and batch.records <= batch.last_offset - batch.base_offset:
                 return True
+            gap = gap or (following is not None and batch.base_offset > following)
             following = batch.last_offset + 1
-    return False
+        gaps.append(gap)
+    return all(gaps)
 
 
 def _start(replica: Partition) -> int:

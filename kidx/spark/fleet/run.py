@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class FleetVerification:
         report: the HTML page.
         resumed: portions that an earlier attempt had done.
         problems: paths that could not be looked at, and why.
+        seconds: that each step took, in order.
     """
 
     spark: SparkSession
@@ -62,6 +64,7 @@ class FleetVerification:
     report: Path
     resumed: int
     problems: tuple[tuple[str, str], ...]
+    seconds: dict[str, float]
 
     @property
     def verdict(self) -> Verdict:
@@ -115,10 +118,12 @@ def verify(
         raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
     dialect = None if release is None else dialect_of(release)
     wanted = [os.fspath(path) for path in paths]
+    clock = _Clock()
     found = discover(wanted)
     if not found.partitions:
         why = "; ".join(f"{problem.path}: {problem.message}" for problem in found.problems)
         raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
+    clock("discover")
     root = Path(out)
     run = root / "runs" / run_id
     asked = {
@@ -127,19 +132,36 @@ def verify(
         "index_interval_bytes": index_interval_bytes,
         "kidx": __version__,
     }
+    problems = tuple((str(problem.path), problem.message) for problem in found.problems)
+    kept = Kept(run / "work")
     try:
         _check_same(run / "run.json", asked)
-        names, resumed = _perform(spark, found, Kept(run / "work"), dialect, index_interval_bytes, progress)
-        replicas = _compare(spark, found, Kept(run / "work"))
-        problems = tuple((str(problem.path), problem.message) for problem in found.problems)
-        _write_tables(
-            spark, root, run_id, names, replicas, Rows(Kept(run / "work"), dialect, index_interval_bytes, problems)
-        )
+        names, resumed = _perform(spark, found, kept, dialect, index_interval_bytes, progress)
+        clock("verify")
+        replicas = _compare(spark, found, kept)
+        clock("compare replicas")
+        _write_tables(spark, root, run_id, names, replicas, Rows(kept, dialect, index_interval_bytes, problems))
+        clock("write tables")
     except OSError as error:
         raise ToolError(f"{root} cannot be written: {error.strerror or error}") from error
     summary = summarize(spark, root, run_id)
     report = write_report(run / "report.html", summary, asked | {"run_id": run_id}, problems)
-    return FleetVerification(spark, root, run_id, summary, report, resumed, problems)
+    clock("summarize")
+    return FleetVerification(spark, root, run_id, summary, report, resumed, problems, clock.seconds)
+
+
+class _Clock:
+    """What each step took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def __call__(self, step: str) -> None:
+        """Says that a step has ended here."""
+        now = time.monotonic()
+        self.seconds[step] = now - self._last
+        self._last = now
 
 
 def _check_same(path: Path, asked: dict[str, Any]) -> None:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 SEGMENT_COST: Final = 256 << 10
 """What looking at a segment costs besides its bytes, in bytes."""
-LARGEST: Final = 512 << 20
+LARGEST: Final = 2 << 30
 """Bytes of a portion, about: what a task loses when it dies."""
+MOST: Final = 100_000
+"""Portions at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def portions(
         (partition, broker, [_cost(segment) for segment in partition.segments]) for partition, broker in partitions
     ]
     total = sum(sum(each) for _, _, each in costs)
-    target = min(LARGEST, max(total // max(tasks, 1), SEGMENT_COST))
+    target = max(min(LARGEST, total // max(tasks, 1)), total // MOST, SEGMENT_COST)
     found: list[list[Share]] = []
     room = 0
     for partition, broker, each in costs:
@@ -135,7 +137,7 @@ def _cost(segment: Segment) -> int:
 
 def _shares(partition: Partition, broker: str, costs: list[int], target: int) -> Iterator[tuple[Share, int]]:
     if sum(costs) <= 2 * target or len(costs) == 1:
-        yield Share(partition, broker), sum(costs) + SEGMENT_COST
+        yield Share(partition, broker), sum(costs)
         return
     start, cost = 0, 0
     for number, each in enumerate(costs):

@@ -1,0 +1,83 @@
+"""The command lines with ``--engine spark``; they use the session that runs, as they start one where none does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import conformance.cli
+import kidx.cli
+
+pytestmark = pytest.mark.spark
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture
+def run(spark, capsys, monkeypatch):
+    """Runs a command line in this process: exit code, standard output and error."""
+
+    def run_line(main, *arguments):
+        monkeypatch.setattr(sys, "argv", [main.__module__, *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
+
+    assert spark.sparkContext is not None
+    return run_line
+
+
+def test_verify_says_the_same_on_spark(run, tmp_path):
+    data = tmp_path / "data"
+    shutil.copytree(GOLDEN / "3.9.2", data, ignore=shutil.ignore_patterns("running", "*.json"))
+    plain = run(kidx.cli.main, "verify", data, "--json")
+    arguments = ("verify", data, "--engine", "spark", "--out", tmp_path / "out", "--run-id", "one")
+    code, out, err = run(kidx.cli.main, *arguments, "--json")
+    assert (code, json.loads(out)) == (plain[0], json.loads(plain[1]))
+    assert f"run one: {tmp_path / 'out' / 'runs' / 'one' / 'report.html'}" in err
+    next((data / "create-time-0").glob("*.timeindex")).unlink()
+    arguments = (*arguments[:-1], "two", "--findings", tmp_path / "findings.ndjson")
+    code, out, _ = run(kidx.cli.main, *arguments)
+    assert code == 1
+    assert ".timeindex" in (tmp_path / "findings.ndjson").read_text("utf-8")
+    tables = [tmp_path / "out" / "findings" / f"run_id={name}" for name in ("one", "two")]
+    code, out, _ = run(kidx.cli.main, "trends", *tables)
+    assert code == 1
+    assert "missing" in out.splitlines()[0]
+    assert run(kidx.cli.main, "trends", *reversed(tables), "--json")[0] == 0
+
+
+def test_what_cannot_be_done_is_one_line(run, tmp_path):
+    for arguments, said in (
+        (("verify", tmp_path, "--run-id", "x"), "kidx: --out and --run-id go with --engine spark\n"),
+        (
+            ("verify", tmp_path / "no", "--engine", "spark", "--out", tmp_path / "o"),
+            "kidx: there is nothing to verify: ",
+        ),
+        (("trends", tmp_path / "a", tmp_path / "b"), f"kidx: {tmp_path / 'a'} is no Parquet table: "),
+    ):
+        code, out, err = run(kidx.cli.main, *arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith(said)
+        assert err.count("\n") == 1
+    code, _, err = run(conformance.cli.main, "run", "--seeds", "3")
+    assert (code, err) == (2, "conformance: --seeds goes with --engine spark; a run here has one seed\n")
+
+
+@pytest.mark.jvm
+def test_a_campaign_is_a_report_of_shards(run, tmp_path):
+    line = ("run", "--engine", "spark", "--kafka", "4.4.0", "--machine", "time", "--max-examples", "5")
+    code, out, err = run(
+        conformance.cli.main, *line, "--seeds", "2", "--seed", "5", "--report", tmp_path / "c", "--json"
+    )
+    document = json.loads(out)
+    assert (code, document["verdict"], document["cells"]) == (0, "conforms", 2)
+    assert "2 of 2 cells" in err
+    assert {path.parent.name for path in (tmp_path / "c").glob("*/events.ndjson")} == {"4.4.0-time-5", "4.4.0-time-6"}
+    code, out, _ = run(conformance.cli.main, "report", tmp_path / "c", "--json")
+    assert code == 0

@@ -1,0 +1,139 @@
+"""Options of ``kafka_segments`` as Spark's Kafka source has them: names, precedence, what is refused and how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kidx.command_line import ToolError
+from kidx.spark.conditions import Conditions
+from kidx.spark.indexes import Counter
+from kidx.spark.offsets import range_of
+from kidx.spark.options import Bound, read_options
+from kidx.spark.segments import TopicPartition, find_partitions
+from kidx.spark.splits import chosen_partitions, plan_pieces
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
+KEY = TopicPartition("restarted", 0)
+
+
+def options(**given):
+    return read_options({"path": str(GOLDEN)} | {name: str(value) for name, value in given.items()})
+
+
+def of_key(value):
+    return json.dumps({KEY.topic: {"0": value}})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"content": "recrods"}, "content is 'recrods'; there are records, batches, offset_index, time_index"),
+        ({"startingOfsets": "earliest"}, "has no option 'startingOfsets'; there are assign, checkCrcs, content"),
+        ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not go with content=segments"),
+        ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
+        ({"subscribe": " , "}, "subscribe names no topic"),
+        ({"subscribePattern": "("}, "subscribePattern '(' is no regular expression"),
+        ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
+        ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest in a batch query"),
+        ({"startingOffsets": of_key(-1)}, "startingOffsets cannot be latest (-1)"),
+        ({"endingOffsets": of_key(-2)}, "endingOffsets cannot be earliest (-2)"),
+        ({"startingOffsets": '{"a": 5}'}, 'startingOffsets is not JSON such as {"topicA": {"0": 23}}'),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday', not a time in milliseconds"),
+        ({"assign": "a-0"}, 'assign is not JSON such as {"topicA": [0, 1]'),
+        ({"isolationLevel": "serializable"}, "there are read_uncommitted, read_committed"),
+        ({"minPartitions": "0"}, "minPartitions is '0', not an integer of at least 1"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss is 'maybe'; there are true, false"),
+        ({"storageOptions": "{"}, "storageOptions is not a JSON object"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
+)
+def test_what_is_wrong_is_named_with_what_there_is(given, said):
+    with pytest.raises(ToolError) as error:
+        options(**given)
+    assert said in str(error.value)
+
+
+def test_a_query_written_for_kafka_is_taken_as_it_is():
+    read = options(
+        **{
+            "kafka.bootstrap.servers": "host:9092",
+            "kafka.isolation.level": "read_committed",
+            "SUBSCRIBE": "restarted, transactions",
+            "startingoffsets": "earliest",
+            "groupIdPrefix": "x",
+            "fetchOffset.numRetries": 3,
+        }
+    )
+    assert read.topics == {"restarted", "transactions"}
+    assert read.isolation == "read_committed"
+    assert [str(log.key) for log in chosen_partitions(read, Conditions())] == ["restarted-0", "transactions-0"]
+
+
+def test_one_time_goes_before_a_table_of_times_and_that_before_offsets():
+    given = {"startingTimestamp": 7, "startingOffsetsByTimestamp": of_key(8), "startingOffsets": of_key(9)}
+    assert options(**given).start == Bound(by_time=True, value=7)
+    del given["startingTimestamp"]
+    assert options(**given).start == Bound(by_time=True, value={KEY: 8})
+    del given["startingOffsetsByTimestamp"]
+    assert options(**given).start == Bound(by_time=False, value={KEY: 9})
+    assert options().start.of(KEY) == -2
+    assert options().end.of(KEY) == -1
+
+
+def ranged(**given):
+    log = next(log for log in find_partitions(options().stores) if log.key == KEY)
+    return range_of(KEY, log, options(**given), Counter())
+
+
+def test_ranges_end_before_the_end_and_losses_fail_or_are_passed_over():
+    assert ranged() == (0, None)
+    assert ranged(startingOffsets=of_key(5), endingOffsets=of_key(9)) == (5, 9)
+    assert ranged(startingOffsets=of_key(-2), endingOffsets=of_key(-1)) == (0, None)
+    assert ranged(startingTimestamp=0, endingTimestamp=1 << 62) == (0, None)
+    with pytest.raises(ToolError, match="no record of restarted-0 has the time 4611686018427387904 or a later one"):
+        ranged(startingTimestamp=1 << 62)
+    assert ranged(startingTimestamp=1 << 62, startingOffsetsByTimestampStrategy="latest") == (108, None)
+    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, 109 is behind it"):
+        ranged(startingOffsets=of_key(109))
+    assert ranged(startingOffsets=of_key(109), failOnDataLoss="false") == (109, None)
+    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, before 200"):
+        ranged(endingOffsets=of_key(200))
+
+
+def test_tables_name_every_partition_that_is_read():
+    with pytest.raises(ToolError, match="missing: transactions-0, unknown: none"):
+        chosen_partitions(options(subscribe="restarted,transactions", startingOffsets=of_key(3)), Conditions())
+    assert chosen_partitions(options(assign='{"restarted": [0]}', startingOffsets=of_key(3)), Conditions())
+    with pytest.raises(ToolError, match="there is no restarted-4 here; the topics are create-time"):
+        chosen_partitions(options(assign='{"restarted": [4]}'), Conditions())
+
+
+def test_a_deleted_start_is_lost(tmp_path):
+    """What a broker's checkpoint says is before the log's start is gone, though the segment still holds it."""
+    partition = tmp_path / str(KEY)
+    partition.mkdir()
+    for path in (GOLDEN / str(KEY)).iterdir():
+        (partition / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nrestarted 0 33\n")
+    log = next(iter(find_partitions(read_options({"path": str(tmp_path)}).stores)))
+    assert range_of(KEY, log, options(), Counter()) == (33, None)
+    with pytest.raises(ToolError, match="begins at offset 33, 5 is lost"):
+        range_of(KEY, log, options(startingOffsets=of_key(5)), Counter())
+    assert range_of(KEY, log, options(startingOffsets=of_key(5), failOnDataLoss="false"), Counter()) == (33, None)
+
+
+def test_of_several_replicas_the_longest_is_read(tmp_path):
+    for number, keep in (("1", 1), ("2", 2)):
+        partition = tmp_path / number / str(KEY)
+        partition.mkdir(parents=True)
+        logs = sorted((GOLDEN / str(KEY)).glob("*.log"))[:keep]
+        for log in logs:
+            for suffix in (".log", ".index", ".timeindex"):
+                (partition / f"{log.stem}{suffix}").write_bytes(log.with_suffix(suffix).read_bytes())
+    for given, directories in (({}, ["2", "2"]), ({"replicas": "all"}, ["1", "2", "2"])):
+        read = read_options({"path": str(tmp_path)} | given)
+        pieces = [piece for task in plan_pieces(read, Conditions(), Counter()) for piece in task]
+        assert [Path(piece.segment.directory).parent.name for piece in pieces] == directories
