@@ -9,6 +9,7 @@ import typer
 from conformance.commands import (
     clustering,
     differing,
+    fuzzing,
     hands,
     kafka,
     listing,
@@ -34,6 +35,7 @@ app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)
 app.command("list")(listing.list_command)
 app.command("record")(recording.record_command)
+app.command("fuzz")(fuzzing.fuzz_command)
 app.command("diff")(differing.diff_command)
 app.command("cluster")(clustering.cluster_command)
 app.command("hands")(hands.hands_command)

@@ -321,9 +321,9 @@ class Lockstep:
         """Everybody's file is changed alike; they are all the same, as the step before has shown."""
         group.observation = Observation(OK, group.observation.state)
         group.situation.follow(operation, group.observation)
-        if group.file is None:
+        if group.file is None and operation.name != "write_file":
             return
-        group.file = damaged(group.file, operation.name, operation.args)
+        group.file = damaged(group.file or b"", operation.name, operation.args)
         for party in (group.reference, *group.subjects):
             if party.active:
                 overwrite(party.prefix + name, group.file)

@@ -52,13 +52,14 @@ SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "pad_file": ("count", "byte"),
     "zero_range": ("start", "end"),
     "swap_ranges": ("first", "second", "size"),
+    "write_file": ("content",),  # hexadecimal: the whole file, as the fuzzer makes it
     # Something else has happened to the file that only the harness can do.
     "remove_file": (),
 }
 """Every operation and the names of its arguments, in order."""
 
 FILE_OPERATIONS: Final = frozenset(
-    {"flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "remove_file"},
+    {"flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"},
 )
 """Operations on the closed file, performed by the harness and not by an implementation."""
 

@@ -25,6 +25,10 @@ class StepError(ValueError):
 Check = Callable[[Any], bool]
 
 
+def _is_hexadecimal(text: str) -> bool:
+    return len(text) <= 2 * MANY and len(text) % 2 == 0 and set(text) <= set("0123456789abcdef")
+
+
 def is_within(low: int, high: int) -> Check:
     """Whether a value is an integer between two bounds, both included."""
     return lambda value: type(value) is int and low <= value <= high
@@ -52,6 +56,7 @@ _CHECKS: Final[dict[str, tuple[Check, str]]] = {
     "byte": (is_within(0, 255), "a byte"),
     "bit": (is_within(0, 7), "a bit from 0 to 7"),
     "length": _COUNT,
+    "content": (lambda value: isinstance(value, str) and _is_hexadecimal(value), "bytes in hexadecimal"),
 }
 """By the name of an argument; every other one is an integer of 64 bits."""
 _SPECIAL: Final[dict[tuple[str, str], tuple[Check, str]]] = {

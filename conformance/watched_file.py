@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 
 class WatchedFile:
@@ -45,17 +46,20 @@ class WatchedFile:
             self._descriptor = -1
 
 
-def damage(path: Path, name: str, arguments: tuple[int, ...]) -> None:
-    """Changes a closed file as :func:`damaged` says. A missing file stays missing."""
-    if path.exists():
-        overwrite(str(path), damaged(path.read_bytes(), name, arguments))
+def damage(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
+    """Changes a closed file as :func:`damaged` says. A missing file stays missing, unless it is written as a whole."""
+    if path.exists() or name == "write_file":
+        content = path.read_bytes() if path.exists() else b""
+        overwrite(str(path), damaged(content, name, arguments))
 
 
-def damaged(content: bytes, name: str, arguments: tuple[int, ...]) -> bytes | None:
+def damaged(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | None:
     """What a file is after one of the operations that no implementation offers (``FILE_OPERATIONS``); None if removed.
 
     Positions are taken modulo its length, so that every damage applies everywhere.
     """
+    if name == "write_file":
+        return bytes.fromhex(arguments[0])
     if name == "remove_file":
         return None
     data = bytearray(content)
@@ -78,11 +82,11 @@ def damaged(content: bytes, name: str, arguments: tuple[int, ...]) -> bytes | No
 
 
 def overwrite(path: str, content: bytes | None) -> None:
-    """Gives an existing file another content, or removes it."""
+    """Gives a file another content, which makes it if it is missing, or removes it."""
     if content is None:
         os.unlink(path)  # noqa: PTH108 -- every damage of every party comes by here
         return
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o666)
     try:
         view = memoryview(content)
         while view:

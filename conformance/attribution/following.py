@@ -206,6 +206,13 @@ def file_padded(now: Situation, args: Args, outcome: Outcome, state: State | Non
     now.file_length += args[0]
 
 
+def file_written(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """Other bytes, of any number; in a transaction index perhaps with a version's low byte set."""
+    damaged(now, args, outcome, state)
+    now.file_length = len(args[0]) // 2
+    now.low_version = now.kind == "transaction"
+
+
 def file_removed(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Gone."""
     now.forget_content()
@@ -232,13 +239,14 @@ CHANGES: Final[dict[str, Callable[[Situation, Args, Outcome, Any], None]]] = {
     "pad_file": file_padded,
     "zero_range": damaged,
     "swap_ranges": damaged,
+    "write_file": file_written,
     "remove_file": file_removed,
 }
 """What is not here changes nothing but the state."""
 WITHOUT_STATE: Final = frozenset(
     {
         *("open", "crash", "delete", "rename"),
-        *("flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "remove_file"),
+        *("flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"),
     }
 )
 """Operations that change something even if there is no state after them."""

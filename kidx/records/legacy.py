@@ -210,7 +210,8 @@ class LegacyRecordBatch(StoredBatch):
         return message
 
     def _header(self) -> Message:
-        if self.magic not in (0, 1):
+        # Kafka must know the size of a header to read one; once it has read the whole batch it looks there instead.
+        if self._message is None and self.magic not in (0, 1):
             raise InvalidArgumentError(f"Invalid magic used in LegacyRecord: {self.magic}")
         return self.message
 

@@ -92,7 +92,15 @@ def test_a_part_of_an_id_is_no_id(tmp_path, name):
 # -- steps ------------------------------------------------------------------------------------------------------------
 
 INDEX_KINDS = {"offset": ".index", "time": ".timeindex", "transaction": ".txnindex"}
-EXTREME = {"path": "missing/0.index", "writable": False, "skip_full_check": True, "count": 0, "byte": 255, "bit": 7}
+EXTREME = {
+    "content": "00ff",
+    "path": "missing/0.index",
+    "writable": False,
+    "skip_full_check": True,
+    "count": 0,
+    "byte": 255,
+    "bit": 7,
+}
 KIND_OF = {
     **dict.fromkeys(("maybe_append", "bulk_maybe_append"), "time"),
     **dict.fromkeys(("append_aborted", "collect_aborted", "all_aborted"), "transaction"),

@@ -1,0 +1,126 @@
+"""``conformance fuzz``: damaged files, opened by kidx and by an implementation, question by question."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.commands.options import (
+    ImplementationOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    chosen_releases,
+    plain_console,
+    state_directory,
+)
+from conformance.errors import ToolError
+from conformance.implementations.spec import parse_spec
+from conformance.kafka.progress import show_progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.fuzz.campaign import FuzzResult
+
+FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
+
+
+def fuzz_command(
+    kafka: ReleaseOption = None,
+    implementation: ImplementationOption = None,
+    formats: Annotated[list[FormatName] | None, typer.Option("--format", help="Format; all four by default.")] = None,
+    max_time: Annotated[float, typer.Option(min=1, metavar="S", help="Seconds for the whole run.")] = 60.0,
+    max_examples: Annotated[
+        int | None, typer.Option(min=0, help="Contents of each format, besides every flipped bit.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the mutations; the corpus counts as well.")] = 0,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where contents worth keeping are, for the next run as well.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the traces of findings here.")] = None,
+    guided: Annotated[
+        bool, typer.Option("--guided", help="Let atheris, if it is installed, choose by what code is reached.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Damage valid files, with knowledge of the format and without, and compare all that is made of them.
+
+    Every bit of a small file of each format is flipped first, and what comes of it counted. Contents with outcomes that
+    were not seen before are kept and damaged further, in this run and in the next. Exit code 0: all agree and nothing
+    escaped or hung, 1: a finding, with its trace, 2: could not do the work.
+
+    Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
+    """
+    from conformance.fuzz.campaign import FuzzPlan, fuzz  # noqa: PLC0415 -- keeps --help quick
+    from conformance.fuzz.guided import fuzz_guided, has_atheris  # noqa: PLC0415
+
+    implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+    for text in implementations:
+        if parse_spec(text).form == "broker":
+            raise ToolError("a broker opens no file it is handed: write jvm, exec:COMMAND or python:MODULE:FACTORY")
+    if guided and not has_atheris():
+        raise ToolError("--guided needs atheris: pip install atheris")
+    only_indexes = any(parse_spec(text).form != "jvm" for text in implementations)
+    chosen = tuple(str(name) for name in formats or FormatName if not (only_indexes and not formats and name == "log"))
+    home = state_directory()
+    plan = FuzzPlan(
+        chosen,
+        chosen_releases(kafka),
+        implementations,
+        corpus or home / "fuzz",
+        (report or home) / "traces",
+        seed,
+        max_time,
+        max_examples,
+    )
+    console = plain_console()
+    with ExitStack() as stack:
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+        tell = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
+        results = fuzz_guided(plan) if guided else fuzz(plan, tell, progress)
+    if as_json:
+        typer.echo(json.dumps([result.to_json() for result in results]))
+    elif not quiet:
+        _show(console, results)
+    findings = sum(len(result.findings) for result in results)
+    if not as_json:
+        console.print(f"findings: {findings}" if findings else "no finding", highlight=False)
+    return 1 if findings else 0
+
+
+def _show(console: Console, results: list[FuzzResult]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (
+        ("format", "left"),
+        ("cases", "right"),
+        ("cases/s", "right"),
+        ("corpus", "right"),
+        ("new", "right"),
+        ("memory", "right"),
+        ("findings", "right"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for result in results:
+        table.add_row(
+            result.format,
+            f"{result.cases:,}",
+            f"{result.cases / max(result.seconds, 0.001):,.0f}",
+            str(result.kept),
+            str(result.new),
+            f"{result.peak_bytes >> 20} MiB",
+            str(len(result.findings)),
+        )
+    console.print(table)
+    for result in results:
+        size = sum(result.flips.values()) // 8
+        console.print(f"{result.format}, every bit of {size} bytes flipped:", highlight=False)
+        for what, count in result.flips.most_common():
+            console.print(f"  {count:>6,}  {what}", highlight=False)

@@ -1,0 +1,129 @@
+"""Fuzzing without Java: what is tried, what is kept, what is found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from conformance.fuzz.campaign import FuzzPlan, fuzz
+from conformance.fuzz.corpus import Corpus
+from conformance.fuzz.mutations import LARGEST, contents, every_flip, repair_checksums
+from conformance.fuzz.scripts import SCRIPTS
+from conformance.fuzz.seeds import SEEDS
+from conformance.lockstep import Lockstep
+from conformance.machines import MACHINES
+from conformance.operations import Operation
+from conformance.replay import perform_all
+from kidx.records import iter_batches
+
+FORMATS = tuple(SEEDS)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_every_seed_is_sound_and_its_script_can_be_recorded(format_name, tmp_path):
+    for content in SEEDS[format_name](tmp_path):
+        operations = SCRIPTS[format_name](content)
+        assert [Operation.from_json(json.loads(json.dumps(op.to_json()))).name for op in operations]
+        if format_name == "log":
+            assert all(batch.is_valid for batch in iter_batches(content))
+        else:
+            machine = {"txn": "transaction"}.get(format_name, format_name)
+            lockstep = Lockstep([], tmp_path / "parties", releases=["4.4.0"])
+            perform_all(lockstep, operations)
+            assert MACHINES[machine]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_mutations_reach_entries_tails_and_sizes(format_name, tmp_path):
+    seed = SEEDS[format_name](tmp_path)[0]
+    seen: set[str] = set()
+
+    @settings(max_examples=300, phases=[Phase.generate])
+    @given(contents(format_name, [seed]))
+    def look(content):
+        assert len(content) <= LARGEST
+        if len(content) > len(seed):
+            seen.add("longer")
+        elif len(content) == len(seed):
+            seen.add("same size" if content != seed else "same")
+        elif seed.startswith(content):
+            seen.add("cut")
+
+    look()
+    assert seen >= {"longer", "same size", "cut"}
+
+
+def test_a_repaired_checksum_lets_a_damaged_batch_pass(tmp_path):
+    data = bytearray(SEEDS["log"](tmp_path)[0])
+    data[65] ^= 1
+    assert not all(batch.is_valid for batch in iter_batches(bytes(data)))
+    repair_checksums(data)
+    assert all(batch.is_valid for batch in iter_batches(bytes(data)))
+
+
+def test_every_bit_is_flipped_once():
+    flips = every_flip(b"\x00\xff")
+    assert len({content for _, _, content in flips}) == 16
+    changes = [int.from_bytes(content, "big") ^ 0x00FF for *_, content in flips]
+    assert [change.bit_count() for change in changes] == [1] * 16
+
+
+def test_the_corpus_survives_and_holds_nothing_twice(tmp_path):
+    corpus = Corpus(tmp_path / "corpus", [b"seed"])
+    assert corpus.add(b"new")
+    assert not corpus.add(b"new")
+    assert not corpus.add(b"seed")
+    again = Corpus(tmp_path / "corpus", [b"seed"])
+    assert again.contents == [b"seed", b"new"]
+
+
+MODULE = """
+from kidx import OffsetIndex, TransactionIndex
+
+def right(kind, path, base_offset, max_index_size, writable, release):
+    return TransactionIndex(base_offset, path, dialect=release)
+
+class TailBlind(OffsetIndex):
+    def sanity_check(self):
+        if self.length % 8 == 0:
+            super().sanity_check()
+
+def tail_blind(kind, path, base_offset, max_index_size, writable, release):
+    return TailBlind(path, base_offset, max_index_size, writable, dialect=release)
+"""
+
+
+@pytest.fixture
+def implementations(tmp_path, monkeypatch):
+    (tmp_path / "fuzzed_index.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def plan(tmp_path, implementation: str, **changes) -> FuzzPlan:
+    fields = {"formats": ("offset",), "releases": ("4.4.0",), "implementations": (implementation,), "seed": 1}
+    return FuzzPlan(
+        **(fields | changes), corpus=tmp_path / "corpus", findings=tmp_path / "found", max_time=300.0, max_cases=400
+    )
+
+
+@pytest.mark.usefixtures("implementations")
+def test_an_implementation_that_reads_damaged_files_otherwise_is_found(tmp_path):
+    """Its sanity check does not look at the length."""
+    (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:tail_blind"))
+    assert result.findings
+    for path in result.findings.values():
+        steps = json.loads((tmp_path / "found" / path.rpartition("/")[2]).read_text())["steps"]
+        assert len(steps) <= 5
+        assert steps[0]["op"] == "open"
+
+
+@pytest.mark.usefixtures("implementations")
+def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
+    (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:right", formats=("txn",)))
+    assert not result.findings
+    assert sum(result.flips.values()) == 68 * 8
+    assert result.flips["refused: unsupported_version by sanity_check"] == 32
+    assert result.new > 0
+    assert result.kept == result.new + 4
