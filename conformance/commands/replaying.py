@@ -31,6 +31,10 @@ def replay_command(
     trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, or the id of a recorded one.")],
     kafka: ReleaseOption = None,
     implementation: ImplementationOption = None,
+    script: Annotated[
+        list[Path] | None,
+        typer.Option("--script", metavar="FILE", help="Write it as a program, too: .py or .java."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -43,6 +47,11 @@ def replay_command(
     directories = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, directories)
     releases = chosen_releases(kafka) if kafka else chosen_releases([recorded.release])
+    implementations = implementation or ["jvm"]
+    for path in script or ():
+        from conformance.script import write_script  # noqa: PLC0415 -- only where one is wanted
+
+        write_script(path, recorded, releases[-1], implementations[0])
     steps: list[dict[str, Any]] = []
 
     def tell(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:
@@ -52,7 +61,7 @@ def replay_command(
             typer.echo(_line(number, step, seen, difference))
 
     with show_progress("Kafka's jars") as progress:
-        result = replay(recorded, releases, implementation or ["jvm"], tell, progress)
+        result = replay(recorded, releases, implementations, tell, progress)
     if as_json:
         document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
         typer.echo(json.dumps(document | {"steps": steps}))

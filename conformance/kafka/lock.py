@@ -28,6 +28,8 @@ LOCKS = Path(__file__).parent / "locks"
 TOOLS = {
     # The last ecj that runs on Java 17; it compiles our own adapter source where there is only a JRE.
     "ecj": "org.eclipse.jdt:ecj:3.33.0",
+    # Runs the JUnit tests that replay --script writes, as a ticket's reader would.
+    "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",
 }
 
 # What a release's own pom names but was never published, checked against a resolver that downloads.
