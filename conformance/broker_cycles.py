@@ -18,6 +18,8 @@ from conformance.operations import Operation
 if TYPE_CHECKING:
     from conformance.broker_lockstep import BrokerLockstep
 
+_HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
 IN_FLIGHT: Final = 40
 """Batches on their way when the broker is killed."""
 
@@ -33,7 +35,8 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
     for settings in _topics(lockstep.release):
         lockstep.perform(Operation("create_topic", (settings,)))
     clock = EPOCH_MS
-    for _ in range(cycles):
+    for cycle in range(cycles):
+        clock += _HOUR_MS if cycle % 2 else 0
         for topic in lockstep.topics:
             for _ in range(random_.randint(1, 4)):
                 clock += random_.randrange(100)
@@ -52,13 +55,16 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
 def _topics(release: str) -> list[dict[str, Any]]:
     common: dict[str, Any] = {
         "segment.bytes": 4000 if version_key(release) < (4,) else 1 << 20,
-        "segment.index.bytes": 200,
+        # Room for more than a segment gets: one that its indexes fill, over a restart, is beyond recovery (LG-19).
+        "segment.index.bytes": 4800,
+        "segment.ms": _HOUR_MS,
         "index.interval.bytes": 150,
         "retention.ms": -1,
         # kept in the page cache otherwise, which a killed process does not take with it
         "flush.messages": 1,
     }
-    return [common, {**common, "message.timestamp.type": "LogAppendTime"}, {**common, "compression.type": "gzip"}]
+    stamped = {**common, "message.timestamp.type": "LogAppendTime", "segment.ms": _MINUTE_MS}
+    return [common, stamped, {**common, "compression.type": "gzip"}]
 
 
 def _rows(random_: random.Random, clock: int) -> list[list[Any]]:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.attribution.broker import clause_of_answer, clauses_of_files, clauses_of_operation
 from conformance.broker_operations import BROKER_SIGNATURES, records_of
 from conformance.implementations.broker_reference import EPOCHS, ReferencePartition
+from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.operations import Operation
 from conformance.recording.questions import LARGEST, SPECIALS
 from kidx.dialect import dialect_of
+from kidx.errors import KidxError
 from kidx.records import Codec, RecordBatch, build_batch
 
 if TYPE_CHECKING:
@@ -37,7 +39,12 @@ UNKNOWN: Final = (-7, -8, -(1 << 63))
 _LATEST: Final = 12
 _SPREAD: Final = 12
 _TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+_BEYOND_RECOVERY: Final = ("LG-19",)
 _DAY_MS: Final = 86_400_000
+
+
+class PredictedDeathError(Exception):
+    """The broker does not come up again, and neither does kidx's log: its life is over, and nothing differs."""
 
 
 @dataclass(slots=True)
@@ -52,6 +59,8 @@ class Tally:
     """Segments whose every file was compared while the broker was down, once for each stop."""
     restarts: int = 0
     kills: int = 0
+    refused_starts: int = 0
+    """Starts that the broker refused as kidx had said: a log that is beyond recovery (LG-19)."""
     acknowledged: int = 0
     """Batches that all replicas have acknowledged, and that every later stop has to leave where they are."""
     expected: int = 0
@@ -348,14 +357,33 @@ class BrokerLockstep:
 
         Raises:
             DivergenceError: they differ, and it counts.
-            BrokerError: it does not come up.
+            PredictedDeathError: it does not come up, and neither does a reference.
+            BrokerError: it does not come up, and kidx cannot tell why.
         """
-        for topic in self._active():
-            topic.reference.start(self.broker.checkpoints(topic.name))
-        self.broker.start()
+        refused = self._start_references()
+        try:
+            self.broker.start()
+        except BrokerError as error:
+            if not refused:
+                raise
+            self.tally.refused_starts += 1
+            self.tally.clauses.update(_BEYOND_RECOVERY)
+            raise PredictedDeathError(refused[0][1]) from error
+        for topic, why in refused:
+            self._hold(topic, "outcome", f"does not come up: {why}", "comes up", _BEYOND_RECOVERY)
         for topic in self._active():
             topic.reference.lead(self.broker.client.await_leader(topic.name))
             self.compare(topic, every=True, moment="start")
+
+    def _start_references(self) -> list[tuple[Topic, str]]:
+        """The topics whose log cannot be loaded, and why."""
+        refused: list[tuple[Topic, str]] = []
+        for topic in self._active():
+            try:
+                topic.reference.start(self.broker.checkpoints(topic.name))
+            except (KidxError, OSError) as error:
+                refused.append((topic, f"{topic.name}: {error}"))
+        return refused
 
     def _active(self) -> Iterable[Topic]:
         return [topic for topic in self.topics if topic.active]

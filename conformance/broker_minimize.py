@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from conformance.broker_lockstep import BrokerLockstep
+from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
 
@@ -60,7 +60,7 @@ def _again(
             fresh.stop(clean=True)
     except DivergenceError as error:
         return error if _signature(error) == _signature(failure) else None
-    except BrokerError:
+    except (BrokerError, PredictedDeathError):
         return None
     return None
 

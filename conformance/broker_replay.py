@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.broker_lockstep import BrokerLockstep
+from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
 from conformance.implementations.broker import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.lockstep import DivergenceError
@@ -49,6 +49,8 @@ def replay_on_broker(
             step = min(done, len(operations) - 1)
             tell(step, operations[step], None, error.divergence)
             return error.divergence, step + 1
+        except PredictedDeathError:
+            return None, done + 1
         finally:
             party.hang_up()
     return None, len(operations)

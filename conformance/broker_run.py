@@ -15,7 +15,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.broker_cycles import kill_cycles
-from conformance.broker_lockstep import BrokerLockstep, Tally
+from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError, Tally
 from conformance.broker_minimize import PATIENCE, minimized
 from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
@@ -147,6 +147,7 @@ class _Life:
         self.ready_seconds = 0.0
         self.divergences: list[Divergence] = []
         self.error = ""
+        self.refused = ""
         self.lockstep: BrokerLockstep | None = None
         self.expected: set[str] = set()
 
@@ -163,6 +164,8 @@ class _Life:
             try:
                 self._examples(lockstep)
                 finish(lockstep)
+            except PredictedDeathError as error:
+                self.refused = str(error)
             except (DivergenceError, Flaky):
                 if lockstep.failure is None:
                     raise
@@ -270,6 +273,8 @@ class _Life:
             "acknowledged": tally.acknowledged,
             "expected": tally.expected,
             "unexplained": unexplained,
+            "refused_starts": tally.refused_starts,
+            "why_refused": self.refused or None,
             "error": self.error or None,
         }
         return Result(

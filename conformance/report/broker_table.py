@@ -18,14 +18,15 @@ HEADINGS: Final = (
     "steps",
     "stops",
     "kills",
+    "refused",
     "acknowledged",
     "answers compared",
     "segments compared",
     "expected",
     "unexplained",
 )
-"""Acknowledged are batches, which every later stop has left where they were; answers and segments are those that were
-held to the reference's, a segment by all its files, byte for byte."""
+"""Refused are starts that broker and kidx refuse alike (LG-19); acknowledged are batches, which every later stop left
+where they were; answers and segments are those that were held to the reference's, a segment by all its files."""
 
 
 def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
@@ -39,6 +40,7 @@ def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
             str(result.steps),
             str(details["restarts"]),
             str(details["kills"]),
+            str(details["refused_starts"]),
             str(details["acknowledged"]),
             str(details["answers"]),
             str(details["segments"]),

@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import settings as budget
 
 from conformance import cli
+from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
 from conformance.broker_run import Budget, Run, run_brokers
 from conformance.broker_strategies import settings
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
+from conformance.implementations.broker import RunningBroker
 from conformance.implementations.broker_reference import ReferencePartition
+from conformance.kafka.broker import LocalBroker
 from conformance.operations import Operation
 from conformance.trace import Trace, TraceError
 
@@ -74,6 +77,25 @@ def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, mo
     assert ended.value.code == 0
     assert document["verdict"] == "FIXED"
     assert len(document["steps"]) == len(operations)
+
+
+@pytest.mark.broker
+def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(tmp_path, monkeypatch):
+    """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
+    batches = [Operation("append_batch", (each, "none", None)) for each in rows]
+    with LocalBroker(KRAFT, base=tmp_path) as broker:
+        party = RunningBroker(broker)
+        lockstep = BrokerLockstep(party, tmp_path / "references")
+        lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
+        for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
+            lockstep.perform(operation)
+        with pytest.raises(PredictedDeathError, match="is full"):
+            lockstep.perform(Operation("kill_broker", ()))
+        assert "full time index" in broker.output
+        assert lockstep.tally.refused_starts == lockstep.tally.clauses["LG-19"] == 1
+        party.hang_up()
 
 
 @pytest.mark.broker
