@@ -12,9 +12,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hypothesis import seed as seeded
+from hypothesis import settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -26,7 +27,7 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.kept import replay_kept
 from conformance.lockstep import DivergenceError
-from conformance.machines import MACHINES
+from conformance.machines import MACHINES, Machine
 from conformance.minimize import minimized
 from conformance.profiles import round_of
 from conformance.repeatable import without_local_constants
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence, Lockstep
     from conformance.profiles import Profile
 
-_SEED_OF_ROUND = 1_000_003
+SEED_OF_ROUND: Final = 1_000_003
 _SEED_OF_HAND = 7_919
 HAND: Final = 10
 """Examples in one run of Hypothesis.
@@ -173,6 +174,18 @@ def _stale_expectations(ledger: Ledger, results: list[Result]) -> tuple[Expectat
     )
 
 
+def examples_of(machine: type[Machine], lockstep: Any, how: settings, seed: int, examples: int) -> None:
+    """Drives a lockstep through that many examples, hand by hand.
+
+    Raises:
+        DivergenceError: somebody differs.
+    """
+    for number, done in enumerate(range(0, examples, HAND)):
+        # Bound anew, because by now somebody may have turned out not to have an operation.
+        bound = seeded(seed + number * _SEED_OF_HAND)(machine.bind(lockstep))
+        run_state_machine_as_test(bound, settings=settings(how, max_examples=min(HAND, examples - done)))
+
+
 class _MachineRun:
     """One machine against all implementations of a plan."""
 
@@ -250,7 +263,7 @@ class _MachineRun:
             if limit is not None and elapsed >= limit and rounds:
                 break
             examples = min(round_of(self.name), wanted - done)
-            if not self._round(examples, self.seed + rounds * _SEED_OF_ROUND):
+            if not self._round(examples, self.seed + rounds * SEED_OF_ROUND):
                 break
             rounds += 1
             done += examples
@@ -286,18 +299,15 @@ class _MachineRun:
 
     def _round(self, examples: int, seed: int) -> bool:
         """Runs of Hypothesis; False if the reference itself is wrong, so that going on makes no sense."""
-        for done in range(0, examples, HAND):
+        try:
             self.lockstep.failure = None
-            # Bound anew, because by now somebody may have turned out not to have an operation.
-            machine = seeded(seed + done // HAND * _SEED_OF_HAND)(self.machine.bind(self.lockstep))
-            try:
-                run_state_machine_as_test(machine, settings=self.plan.profile.settings(min(HAND, examples - done)))
-            except (DivergenceError, Flaky) as error:
-                failure = self.lockstep.failure or error
-                if not isinstance(failure, DivergenceError):
-                    raise
-                self._report(minimized(self.lockstep, failure), seed)
-                return self._retire(failure.divergence.party)
+            examples_of(self.machine, self.lockstep, self.plan.profile.settings(HAND), seed, examples)
+        except (DivergenceError, Flaky) as error:
+            failure = self.lockstep.failure or error
+            if not isinstance(failure, DivergenceError):
+                raise
+            self._report(minimized(self.lockstep, failure), seed)
+            return self._retire(failure.divergence.party)
         return True
 
     def _retire(self, party: str) -> bool:

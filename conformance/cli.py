@@ -13,6 +13,7 @@ from conformance.commands import (
     hands,
     kafka,
     listing,
+    power,
     recording,
     replaying,
     reporting,
@@ -39,6 +40,7 @@ app.command("fuzz")(fuzzing.fuzz_command)
 app.command("diff")(differing.diff_command)
 app.command("cluster")(clustering.cluster_command)
 app.command("hands")(hands.hands_command)
+app.command("power")(power.power_command)
 app.add_typer(kafka.app, name="kafka")
 
 

@@ -134,6 +134,11 @@ def limits(entry_size: int) -> st.SearchStrategy[int | None]:
     return st.sampled_from((None, None, None, None, -1, -1, -2 * entry_size))
 
 
+def first_steps() -> st.SearchStrategy[str]:
+    """What is done to a file as soon as it is open again, if anything."""
+    return st.sampled_from(("", "sanity_check", "", "sanity_check", "trim"))
+
+
 def bulk_counts() -> st.SearchStrategy[int]:
     """How many appends in one step: a few, enough to fill a small index, or to reach past the warm section again."""
     return st.sampled_from((2, 3, 5, 10, 41, 700))

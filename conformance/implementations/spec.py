@@ -5,6 +5,7 @@
 ``exec:COMMAND``          a program that speaks the line protocol (:mod:`conformance.implementations.process`); quotes
                           mean what they mean in a shell, nothing else does; ``{release}`` stands for the release
 ``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python_object`)
+``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
 ``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
 ========================= ===========================================================================================
 """
@@ -12,12 +13,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.errors import ToolError
+from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python_object import PythonObjectIndex, load_factory
+from conformance.operations import KINDS
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
@@ -26,15 +28,15 @@ if TYPE_CHECKING:
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
 """Called with a release and with somebody to tell about jars being fetched."""
 
-FORMS: Final = "jvm, broker, exec:COMMAND or python:MODULE:FACTORY"
+FORMS: Final = "jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME"
 
 
 class Spec(NamedTuple):
     """An IMPL, taken apart.
 
     Attributes:
-        form: ``jvm``, ``broker``, ``exec`` or ``python``.
-        words: the command of ``exec``, module and factory of ``python``.
+        form: ``jvm``, ``broker``, ``exec``, ``python`` or ``mutant``.
+        words: the command of ``exec``, module and factory of ``python``, the name of a ``mutant``.
     """
 
     form: str
@@ -50,6 +52,8 @@ def parse_spec(text: str) -> Spec:
     form, colon, rest = text.partition(":")
     if form in ("jvm", "broker") and not colon:
         return Spec(form)
+    if form == "mutant" and colon:
+        return Spec(form, (rest,))
     if form == "exec" and colon:
         return Spec(form, _command(text, rest))
     if form == "python" and colon:
@@ -80,9 +84,27 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
     if form == "python":
         factory = load_factory(*words)
         return lambda release, _: PythonObjectIndex(factory, release, text)
+    if form == "mutant":
+        return lambda release, _: mutant_subject(words[0], release, KINDS)
     if form == "jvm":
         return _jvm
     raise ToolError("a broker has no index that could be driven: it takes part in the broker machine only")
+
+
+def mutant_subject(name: str, release: str, machines: Container[str]) -> Implementation:
+    """The mutant of a name.
+
+    Raises:
+        NotDrivenError: it is spoilt in something that none of the ``machines`` drives.
+        ToolError: there is none of that name.
+    """
+    # Imported here because a mutant is made of the adapters of all machines, and nobody else needs them.
+    from conformance.implementations.mutants import implementation_of, mutant  # noqa: PLC0415
+
+    planted = mutant(name)
+    if planted.machine not in machines:
+        raise NotDrivenError(f"mutant:{name} is for the {planted.machine} machine")
+    return implementation_of(planted, release)
 
 
 def _jvm(release: str, progress: Progress | None) -> Implementation:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.errors import NotDrivenError
-from conformance.implementations.spec import parse_spec
+from conformance.implementations.spec import mutant_subject, parse_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,9 +51,12 @@ class FilesMachine(RuleBasedStateMachine):
             NotDrivenError: it has indexes, and nothing that this machine could drive.
             ToolError: it cannot be had here, or there is no such specification.
         """
-        if parse_spec(specification).form == "jvm":
+        form, words = parse_spec(specification)
+        if form == "jvm":
             return cls.jvm(release, progress)
-        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives jvm")
+        if form == "mutant":
+            return mutant_subject(words[0], release, (cls.kind,))
+        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives jvm and mutants")
 
     @classmethod
     def new_lockstep(

@@ -149,11 +149,15 @@ class LogMachine(FilesMachine):
         self.timestamps.add(self.now)
         self.do("append_as_leader", [batch], self.epoch)
 
-    @rule(shapes=st.lists(strategies.shapes(gaps=True), min_size=1, max_size=4), newer=strategies.newer_epochs())
-    def append_as_follower(self, shapes: list[strategies.Shape], newer: int) -> None:
-        """Several batches arrive from a leader."""
+    @rule(
+        shapes=st.lists(strategies.shapes(gaps=True), min_size=1, max_size=4),
+        newer=strategies.newer_epochs(),
+        compacted=st.sampled_from((0, 0, 0, 4)),
+    )
+    def append_as_follower(self, shapes: list[strategies.Shape], newer: int, compacted: int) -> None:
+        """Several batches arrive from a leader, perhaps behind offsets that compaction has removed there."""
         self.epoch += newer
-        base, batches = self.state.end_offset, []
+        base, batches = self.state.end_offset + compacted, []
         for shape in shapes:
             records = self.records(shape)
             batches.append({"base": base, "epoch": self.epoch, "records": records, **shape.options()})
@@ -193,10 +197,12 @@ class LogMachine(FilesMachine):
         """A follower is too far behind, or too far ahead."""
         self.cut("truncate_fully", self.offset("end", delta))
 
-    @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
-    def delete_records(self, anchor: str, delta: int) -> None:
-        """Somebody deletes records, up to the high watermark at most."""
+    @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), cleaned=st.booleans())
+    def delete_records(self, anchor: str, delta: int, cleaned: bool) -> None:
+        """Somebody deletes records, up to the high watermark at most; files go in the cleaner's next round."""
         self.do("delete_records", self.offset(anchor, delta))
+        if cleaned:
+            self.do("apply_retention")
 
     @rule()
     def apply_retention(self) -> None:

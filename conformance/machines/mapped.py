@@ -39,12 +39,31 @@ class MappedIndexMachine(IndexMachine):
         """The operations without arguments."""
         self.do(name)
 
-    def open_again(self, how: str, limit: int | None, check: bool) -> None:
-        """Opens the file again, with the maximum size it was created with or another one, and perhaps checks it."""
+    @rule(anchor=st.sampled_from(("warm", "last", "first", "middle")))
+    def look_around(self, anchor: str) -> None:
+        """Looks up a key of the index, its neighbours and what lies between, where a search takes its turns.
+
+        A large index is rare and soon cut, so an example that begins with one looks around the warm edge at once.
+        """
+        for delta in strategies.NEAR if self.view.entries else (0,):
+            self.do("lookup", self.view.column(Aim(anchor, delta), 0))
+
+    def fill(self, operation: str, *arguments: int) -> None:
+        """Appends the entries that an example begins with."""
+        self.do(operation, *arguments)
+        if self.view.entries > self.view.warm_entries:
+            self.look_around("warm")
+
+    def open_again(self, how: str, limit: int | None, then: str) -> None:
+        """Opens the file again, with the maximum size it was created with or another one, and perhaps does one thing.
+
+        Any later, and what a damage did may have been cut off or appended to: a broker that loads its segments checks
+        them at once, a clean shutdown right after the start trims what the last one left.
+        """
         self.view.max_index_size = self.created_size if limit is None else limit
         self.open(how)
-        if check:
-            self.do("sanity_check")
+        if then:
+            self.do(then)
 
     def fits(self, start: Start) -> bool:
         """Whether the offsets of a start can be appended at all, so close to the end of the longs."""

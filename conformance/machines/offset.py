@@ -23,12 +23,21 @@ class OffsetMachine(MappedIndexMachine):
     kind = "offset"
     suffix = ".index"
 
-    @initialize(base_offset=strategies.base_offsets(), start=strategies.starts(OFFSET_INDEX.size))
-    def begin(self, base_offset: int, start: Start) -> None:
-        """Creates the file, mostly with entries in it; one in six past the warm section."""
+    @initialize(
+        base_offset=strategies.base_offsets(),
+        start=strategies.starts(OFFSET_INDEX.size),
+        position_step=st.sampled_from((100, 100, 0, -1)),
+    )
+    def begin(self, base_offset: int, start: Start, position_step: int) -> None:
+        """Creates the file, mostly with entries in it; one in six past the warm section.
+
+        Nobody says that positions grow. Where they are equal or go back, the bound of a fetch tells which slots the
+        search has looked at (AI-35, AI-36).
+        """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
-            self.do("bulk_append", base_offset, 0, start.step, 100, start.prefill)
+            self.fill("bulk_append", base_offset, 0, start.step, position_step, start.prefill)
+            self.bound_around("warm")
 
     @rule(gap=strategies.gaps(), step=strategies.positions())
     def append_next(self, gap: int, step: int) -> None:
@@ -54,6 +63,12 @@ class OffsetMachine(MappedIndexMachine):
         """Asks how far a fetch of some size may reach."""
         self.do("fetch_upper_bound", self.view.column(aim, 0), to_int(self.view.column(aim, 1)), size)
 
+    @rule(anchor=st.sampled_from(("last", "first", "warm", "middle")))
+    def bound_around(self, anchor: str) -> None:
+        """Asks for the bounds of fetches that end at an entry and next to it."""
+        for delta in strategies.NEAR if self.view.entries else (0,):
+            self.do("fetch_upper_bound", self.view.base_offset, to_int(self.view.column(Aim(anchor, delta), 1)), 0)
+
     @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
     def fetch_up_to_equal_positions(self, count: int, size: int) -> None:
         """Appends entries of one position and asks for a fetch that ends there: which one answers (AI-36)?
@@ -72,15 +87,11 @@ class OffsetMachine(MappedIndexMachine):
         damages=damages_of("offset"),
         opening=openings(),
         limit=strategies.limits(OFFSET_INDEX.size),
-        check=st.booleans(),
+        then=strategies.first_steps(),
     )
     def reopen(
-        self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, check: bool
+        self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, then: str
     ) -> None:
-        """Closes or crashes, damages the file, and opens it again, read-write or read-only.
-
-        Every other time it is checked at once, as a broker that loads its segments does: any later, and what the
-        damage did may have been cut off or appended to.
-        """
+        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
         self.close_and_damage(how, calls, damages)
-        self.open_again(opening, limit, check)
+        self.open_again(opening, limit, then)

@@ -189,17 +189,28 @@ class SegmentMachine(FilesMachine):
         self.do("update_txn_index", 1, max(last - span, 0), last, is_aborted, last + stable)
 
     @rule(
-        max_ms=st.sampled_from((0, 100, 2000, LONG_MAX)),
-        room=st.sampled_from((INT_MAX, 0, 1, -1, -100)),
+        reason=st.sampled_from(("time", "time", "size", "offset", "none", "age")),
+        near=st.sampled_from((0, 1, -1)),
         spot=spots(),
-        offset=st.sampled_from((0, INT_MAX, INT_MAX + 1, -1)),
         size=st.sampled_from((0, 100, INT_MAX)),
+        max_ms=st.sampled_from((0, 100, 2000, LONG_MAX)),
     )
-    def should_roll(self, max_ms: int, room: int, spot: Spot, offset: int, size: int) -> None:
-        """Asks whether to roll, around the segment's own size and age."""
-        max_bytes = room if room == INT_MAX else to_int(max(0, self.at(Spot(-1, 0)).position + size + room))
+    def should_roll(self, reason: str, near: int, spot: Spot, size: int, max_ms: int) -> None:
+        """Asks whether to roll, at the very edge of one reason and far from the others, or only by age."""
         timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
-        self.do("should_roll", max_ms, max_bytes, timestamp, to_long(self.base_offset + offset), size, self.now + 500)
+        limit, max_bytes, offset = LONG_MAX, INT_MAX, 0
+        if reason == "time":
+            limit = max(0, timestamp - self.at(Spot(-100, 0)).max_timestamp + self.settings[2] + near)
+        elif reason == "age":
+            limit = max_ms
+        elif reason == "size":
+            last = self.at(Spot(-1, 0))
+            max_bytes = to_int(max(0, last.position + last.size + size + near))
+        elif reason == "offset":
+            offset = INT_MAX + near
+        if reason != "size":
+            size = 0
+        self.do("should_roll", limit, max_bytes, timestamp, to_long(self.base_offset + offset), size, self.now + 500)
 
     @rule(spot=spots())
     def truncate(self, spot: Spot) -> None:

@@ -117,7 +117,7 @@ def test_extremes_are_reached_and_the_plainest_comes_first(strategy, first, extr
 @pytest.mark.parametrize("entry_size", [8, 12, 34])
 def test_every_damage_is_done(entry_size):
     damages = drawn(strategies.damages(entry_size))
-    assert {operation.name for operation in damages} == FILE_OPERATIONS
+    assert {operation.name for operation in damages} == FILE_OPERATIONS - {"write_file"}  # the fuzzer makes whole files
     positions = {operation.args[0] for operation in damages if operation.name == "flip_bit"}
     assert {0, entry_size - 1, -entry_size, -1} <= positions
     assert {operation.args[2] for operation in damages if operation.name == "swap_ranges"} == {entry_size}

@@ -1,0 +1,72 @@
+"""Reviewed defects of the reference, each an implementation ``mutant:NAME``: whether the machines find what is wrong.
+
+A mutant is the reference with one thing wrong. It is held against the sound reference in the dialect of one release, so
+neither Java nor Kafka's jars are needed. ``conformance power`` measures how soon each is found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ToolError
+from conformance.implementations.mutants import log, mapped, offset, search, segment, time, transaction
+from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
+from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.reference_log import ReferenceLog
+from conformance.implementations.reference_segment import ReferenceSegment
+from conformance.implementations.replies import FAILURE
+from conformance.operations import Observation, Outcome
+
+if TYPE_CHECKING:
+    from conformance.implementations.protocol import Implementation
+    from conformance.operations import Operation
+
+_ADAPTERS: dict[str, type] = {"segment": ReferenceSegment, "log": ReferenceLog}
+
+
+def mutant(name: str) -> Mutant:
+    """The mutant of a name.
+
+    Raises:
+        ToolError: there is none.
+    """
+    if name not in MUTANTS:
+        raise ToolError(f"there is no mutant {name!r}; `conformance power --list` names them all")
+    return MUTANTS[name]
+
+
+def implementation_of(mutant: Mutant, release: str) -> Implementation:
+    """The reference with the mutant's class in the place of its own."""
+    adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
+    members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
+    made: Any = type(mutant.defect.__name__, (adapter,), members)(release)
+    made.name = f"mutant:{mutant.name} {release}"
+    return made  # type: ignore[no-any-return]
+
+
+def _careful(perform: Any) -> Any:
+    """A defect may make Python itself fail; that is an outcome like any other crash of an implementation."""
+
+    def performed(self: Any, operation: Operation) -> Any:
+        try:
+            return perform(self, operation)
+        except Exception as error:  # noqa: BLE001 -- see above
+            return Observation(Outcome(FAILURE, None, repr(error)), None)
+
+    return performed
+
+
+__all__ = [
+    "MUTANTS",
+    "Mutant",
+    "defect",
+    "implementation_of",
+    "log",
+    "mapped",
+    "mutant",
+    "offset",
+    "search",
+    "segment",
+    "time",
+    "transaction",
+]

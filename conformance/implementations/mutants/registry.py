@@ -1,0 +1,92 @@
+"""What a mutant is, and how one is put down: a class of kidx with one thing wrong, and the clause that it breaks.
+
+Recipe: subclass the class, spoil one method, let the first line of the docstring say what is wrong in words, and name
+the clause::
+
+    @defect("OI-10")
+    class KeepsTheEqualOffset(OffsetIndex):
+        "Truncation keeps the entry at the very offset."
+
+It is then the implementation ``mutant:keeps-the-equal-offset`` of the machine that drives such objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, Final, TypeVar
+
+from kidx import OffsetIndex, TimeIndex, TransactionIndex
+from kidx.log import UnifiedLog
+from kidx.segment import LogSegment
+
+NEWEST: Final = "4.4.0"
+"""The release whose rules a defect is planted in, unless the defect only shows under others."""
+TRIMMING: Final = "3.9.2"
+"""The newest release whose close trims and appends the last time entry."""
+PER_APPEND: Final = "3.9.0"
+"""A release that indexes once an append (A1)."""
+
+_MACHINES: Final[dict[type, str]] = {
+    OffsetIndex: "offset",
+    TimeIndex: "time",
+    TransactionIndex: "transaction",
+    LogSegment: "segment",
+    UnifiedLog: "log",
+}
+_ATTRIBUTES: Final = {
+    "offset": "offset_index",
+    "time": "time_index",
+    "transaction": "transaction_index",
+    "segment": "log_segment",
+    "log": "unified_log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A reviewed defect.
+
+    Attributes:
+        name: as in ``mutant:NAME``.
+        title: what is wrong, in one sentence.
+        machine: the machine that has to find it.
+        clause: the statement that it breaks.
+        release: whose rules it is held to.
+        defect: the spoilt class.
+    """
+
+    name: str
+    title: str
+    machine: str
+    clause: str
+    release: str
+    defect: type
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of the reference's adapter that holds the class."""
+        return _ATTRIBUTES[self.machine]
+
+
+MUTANTS: Final[dict[str, Mutant]] = {}
+"""Every mutant by name, in the order of the files they are in."""
+
+Spoilt = TypeVar("Spoilt", bound=type[Any])
+
+
+def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
+    """Puts a class down as a mutant that breaks ``clause`` under the rules of ``release``."""
+
+    def put_down(spoilt: Spoilt) -> Spoilt:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()
+        machine = next(machine for base, machine in _MACHINES.items() if issubclass(spoilt, base))
+        if name in MUTANTS:
+            raise ValueError(f"there are two mutants {name!r}")
+        title = cleandoc(spoilt.__doc__ or "").partition("\n")[0]
+        MUTANTS[name] = Mutant(name, title, machine, clause, release, spoilt)
+        return spoilt
+
+    return put_down

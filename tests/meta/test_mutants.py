@@ -1,0 +1,61 @@
+"""Every mutant is found in the ci profile, and each is what it says: one thing wrong, in words, with its clause."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conformance.clauses import load_clauses
+from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
+from conformance.implementations.replies import FAILURE
+from conformance.machines import MACHINES
+from conformance.power.hunting import LIMIT, hunt
+from conformance.power.measuring import chosen_mutants, measure
+from kidx.command_line import ToolError
+
+
+def test_there_are_enough_of_every_machine():
+    assert len(MUTANTS) >= 60
+    by_machine = {machine: [m for m in MUTANTS.values() if m.machine == machine] for machine in MACHINES}
+    assert all(len(mutants) >= 15 for mutants in by_machine.values()), by_machine
+
+
+def test_a_mutant_says_what_is_wrong_and_which_clause_it_breaks():
+    clauses = load_clauses()
+    for each in MUTANTS.values():
+        assert each.title.endswith("."), each
+        assert clauses[each.clause].applies_to(each.release), each
+    titles = [(each.machine, each.title) for each in MUTANTS.values()]
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("name", [each.name for each in chosen_mutants()])
+def test_a_mutant_is_found_in_the_ci_profile(name):
+    """From one seed; ``conformance power`` takes five. Found by a wrong answer, not because the mutant crashed."""
+    found = hunt(MUTANTS[name], seed=0)
+    assert found.examples is not None, f"survived {LIMIT} examples"
+    assert f"error='{FAILURE}'" not in found.actual, found
+
+
+def test_hunts_come_back_in_order_and_a_survivor_is_named():
+    few = chosen_mutants(("forgets-the-length-check", "never-full"))
+    measured = measure(few, (1, 2), limit=1, jobs=1)
+    assert [each.mutant for each in measured] == list(few)
+    assert [[each.seed for each in row.hunts] for row in measured] == [[1, 2], [1, 2]]
+    survivor = next(row for row in measured if row.survived)
+    assert (survivor.median, survivor.worst) == (None, None)
+    assert json.loads(json.dumps(survivor.to_json()))["survived"] is True
+
+
+def test_a_mutant_is_an_implementation_of_its_release():
+    each = mutant("forgets-to-trim")
+    made = implementation_of(each, each.release)
+    assert (made.name, made.release, made.speaks_kafka) == ("mutant:forgets-to-trim 3.9.2", "3.9.2", True)
+
+
+def test_an_unknown_mutant_is_one_clear_line():
+    with pytest.raises(ToolError, match="no mutant 'nobody'"):
+        mutant("nobody")
+    with pytest.raises(ToolError, match="no mutant of the offset machine is called nobody"):
+        chosen_mutants(("nobody",), ("offset",))
