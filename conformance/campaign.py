@@ -37,6 +37,7 @@ from conformance.trace import Trace, failure_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.attached_run import Attachment
     from conformance.events import Sink, Verdict
     from conformance.expectations import Expectation
     from conformance.kafka.broker.backend import Choice
@@ -72,6 +73,7 @@ class Plan:
         broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
         expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
         kept: whether the traces that the package keeps are performed first.
+        attachment: a broker that is running already, instead.
     """
 
     releases: tuple[str, ...]
@@ -87,6 +89,7 @@ class Plan:
     kill_cycles: int = 0
     expectations: Path | None = None
     kept: bool = True
+    attachment: Attachment | None = None
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -139,7 +142,13 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             not_driven += machine_run.not_driven
     if not_driven and all(result.unsupported for result in results):
         raise not_driven[0]
-    if "broker" in plan.implementations and "broker" in plan.machines:
+    if "broker" in plan.implementations and plan.attachment is not None:
+        from conformance.attached_run import run_attached  # noqa: PLC0415 -- part of an extra
+
+        attached = run_attached(plan.attachment, plan.releases[-1], sink, progress)
+        conforms = conforms and not attached.divergences
+        results.append(attached)
+    elif "broker" in plan.implementations and "broker" in plan.machines:
         from conformance.broker_run import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
 
         seconds = None if plan.max_time is None else max(0.0, plan.max_time - (time.monotonic() - started))

@@ -167,6 +167,8 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
         OSError: it cannot be read, or is no such file.
     """
     lines = Path(path).read_text("utf-8").splitlines()
+    if not lines:
+        return {}  # as a broker makes it, a minute before it writes the first offsets
     try:
         version, count = int(lines[0]), int(lines[1])
         rows = [line.rsplit(None, 2) for line in lines[2:]]

@@ -36,6 +36,7 @@ from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 
 if TYPE_CHECKING:
+    from conformance.attached_run import Attachment
     from conformance.events import Event, Sink
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
@@ -63,6 +64,10 @@ def run_command(
     ] = 0,
     require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
     broker: BrokerOption = BrokerChoice.auto,
+    bootstrap: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="A broker that is running: it is asked and read, nothing else.")
+    ] = "",
+    log_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="That broker's log directory.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     engine: Annotated[
         Engine, typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.")
@@ -85,12 +90,14 @@ def run_command(
 
     Example: `conformance run --kafka 3.9.2 --kafka 4.4.0 --machine offset --seed 7`
     """
-    implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+    implementations = tuple(dict.fromkeys(implementation or ["broker" if bootstrap else "jvm"]))
     _check_required(require, implementations)
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
     releases = chosen_releases(kafka)
-    _check_brokers(implementations, releases, broker)  # as does an engine that is missing, or an image
+    attachment = _attachment(bootstrap, log_dir, implementations, releases)
+    if attachment is None:
+        _check_brokers(implementations, releases, broker)  # as does an engine that is missing, or an image
     plan = Plan(
         releases,
         implementations,
@@ -104,6 +111,7 @@ def run_command(
         broker=broker.value,
         kill_cycles=kill_cycles,
         expectations=expectations,
+        attachment=attachment,
     )
     load_expectations(expectations)
     if engine == "spark":
@@ -171,6 +179,30 @@ def _proposal(directory: Path | None, stale: StaleExpectationError | None, event
     """What ``--update-expectations`` prints; nothing is written."""
     divergences = [event for event in events if isinstance(event, Diverged)]
     return propose(directory, () if stale is None else stale.stale, divergences)
+
+
+def _attachment(
+    bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
+) -> Attachment | None:
+    """The running broker that is meant, if one is.
+
+    Raises:
+        ToolError: only half of it is said, or it is not what it is said to be.
+    """
+    if not bootstrap and log_dir is None:
+        return None
+    if not bootstrap or log_dir is None:
+        raise ToolError("--bootstrap and --log-dir go together: the broker, and where its files are")
+    if implementations != ("broker",):
+        raise ToolError("--bootstrap goes with -i broker and nothing else")
+    if len(releases) != 1:
+        raise ToolError("--bootstrap takes one --kafka: the release that broker is of")
+    from conformance.attached_run import Attachment  # noqa: PLC0415 -- part of an extra
+
+    attachment = Attachment(bootstrap, log_dir)
+    with show_progress("Kafka's jars") as progress:
+        attachment.open(releases[0], progress)
+    return attachment
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:

@@ -11,19 +11,18 @@ import struct
 import warnings
 from collections import deque
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from conformance.errors import ToolError
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.polling import Deadline
-from conformance.kafka.broker.ports import HOST
 from conformance.recording.corpus import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
-    from conformance.kafka.broker.broker import Broker
     from conformance.recording.corpus import Isolation
 
 LIMIT: Final = 20.0
@@ -49,6 +48,29 @@ class Producer(NamedTuple):
     producer_epoch: int
 
 
+class Asked(Protocol):
+    """What a client has to know of a broker."""
+
+    @property
+    def release(self) -> str:
+        """Of Kafka."""
+
+    @property
+    def host(self) -> str:
+        """Where it listens."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+
+    @property
+    def log(self) -> Path:
+        """Where it says what it does."""
+
+    def check(self) -> None:
+        """Raise what it died of, if it died."""
+
+
 class Client:
     """One connection to a running broker; a context manager.
 
@@ -57,13 +79,13 @@ class Client:
         BrokerError: here and in all methods: the broker does not answer, or refuses what it is asked.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Asked) -> None:
         self._broker = broker
         self._protocol = _kafka_protocol()
         self._numbers = itertools.count(1)
         self._sent: deque[tuple[int, Any]] = deque()
         try:
-            self._socket = socket.create_connection((HOST, broker.port), LIMIT)
+            self._socket = socket.create_connection((broker.host, broker.port), LIMIT)
         except OSError as error:
             raise self._failure(f"cannot be reached: {error}") from error
 
@@ -193,14 +215,14 @@ class Client:
             raise self._failure(f"does not know where {topic} ends: {found.error}")
         return found.offset
 
-    def list_offset(self, topic: str, target: int, isolation: Isolation, *, version: int) -> Answer:
+    def list_offset(self, topic: str, target: int, isolation: Isolation, *, version: int, partition: int = 0) -> Answer:
         """Ask for a timestamp, or one of the special ones; an error is an answer too."""
-        return self._answer(target, self._ask(self._list_request(topic, target, isolation, version)))
+        return self._answer(target, self._ask(self._list_request(topic, target, isolation, version, partition)))
 
-    def _list_request(self, topic: str, target: int, isolation: Isolation, version: int) -> Any:
+    def _list_request(self, topic: str, target: int, isolation: Isolation, version: int, partition: int = 0) -> Any:
         request = self._protocol.ListOffsetsRequest
         entry = request.ListOffsetsTopic
-        part = entry.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=target)
+        part = entry.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=target)
         asked = request(
             version=version,
             replica_id=-1,

@@ -90,6 +90,7 @@ class Broker(ABC):
     """
 
     backend: ClassVar[Backend]
+    host: ClassVar[str] = HOST
     node_id = 1
 
     def __init__(

@@ -8,10 +8,16 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from conformance.kafka.broker.ports import HOST
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
 _METADATA, _METADATA_VERSION = 3, 2
+_API_VERSIONS, _API_VERSIONS_VERSION = 18, 0
 _CORRELATION = 0x6B696478
 _LONGEST_REPLY = 1 << 20
 
@@ -29,22 +35,41 @@ class Metadata:
     controller: int
 
 
-def ask_metadata(port: int, timeout: float = 2.0) -> Metadata:
+def ask_metadata(port: int, timeout: float = 2.0, *, host: str = HOST) -> Metadata:
     """Ask the broker at a port what it knows about its cluster, without any topic.
 
     Raises:
         NotReadyError: nobody answers, or not as a broker does.
     """
+    # An array of no topics; null would mean all.
+    return _ask((host, port), timeout, _METADATA, _METADATA_VERSION, struct.pack(">i", 0), _parse_metadata)
+
+
+def ask_api_versions(port: int, timeout: float = 2.0, *, host: str = HOST) -> dict[int, int]:
+    """Ask the broker at a port up to which version it understands each request: ``{api key: version}``.
+
+    Raises:
+        NotReadyError: nobody answers, or not as a broker does.
+    """
+    return _ask((host, port), timeout, _API_VERSIONS, _API_VERSIONS_VERSION, b"", _parse_api_versions)
+
+
+def _ask(
+    address: tuple[str, int], timeout: float, api: int, version: int, body: bytes, parse: Callable[[_Reader], _T]
+) -> _T:
     client = b"kidx"
-    # header: api key, version, correlation id, client id; body: an array of no topics (null would mean all)
-    request = struct.pack(f">hhih{len(client)}si", _METADATA, _METADATA_VERSION, _CORRELATION, len(client), client, 0)
+    # api key, version, correlation id, client id
+    header = struct.pack(f">hhih{len(client)}s", api, version, _CORRELATION, len(client), client)
     try:
-        with socket.create_connection((HOST, port), timeout) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
+        with socket.create_connection(address, timeout) as connection:
+            connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
             (size,) = struct.unpack(">i", _receive(connection, 4))
             if not 0 < size < _LONGEST_REPLY:
                 raise NotReadyError(f"an answer of {size} bytes")
-            return _parse_metadata(_Reader(_receive(connection, size)))
+            reply = _Reader(_receive(connection, size))
+            if reply.int32() != _CORRELATION:
+                raise NotReadyError("an answer to something else")
+            return parse(reply)
     except (OSError, struct.error, UnicodeError) as error:
         raise NotReadyError(str(error)) from error
 
@@ -104,8 +129,6 @@ class _Reader:
 
 
 def _parse_metadata(reply: _Reader) -> Metadata:
-    if reply.int32() != _CORRELATION:
-        raise NotReadyError("an answer to something else")
     brokers = {}
     for _ in range(reply.int32()):
         node_id = reply.int32()
@@ -114,3 +137,14 @@ def _parse_metadata(reply: _Reader) -> Metadata:
         reply.string()  # rack
     cluster_id = reply.string()
     return Metadata(cluster_id, brokers, controller=reply.int32())
+
+
+def _parse_api_versions(reply: _Reader) -> dict[int, int]:
+    if error := reply.int16():
+        raise NotReadyError(f"error {error}")
+    versions = {}
+    for _ in range(reply.int32()):
+        key = reply.int16()
+        reply.int16()  # the lowest
+        versions[key] = reply.int16()
+    return versions

@@ -1,0 +1,94 @@
+"""``-i broker --bootstrap``: a broker that is running already, as one result of a run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.clauses import load_clauses
+from conformance.events import Diverged, Result
+from conformance.kafka.broker.attached import AttachedBroker
+from conformance.kafka.broker.attached_check import check_attached
+
+if TYPE_CHECKING:
+    from conformance.events import Sink, Verdict
+    from conformance.kafka.broker.inspection import Mismatch
+    from conformance.kafka.fetch import Progress
+
+MACHINE: Final = "attached"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Where a running broker is: ``HOST:PORT``, and one of its log directories."""
+
+    bootstrap: str
+    log_dir: Path
+
+    def open(self, release: str, progress: Progress | None = None) -> AttachedBroker:
+        """Return the broker, if it is what it is said to be.
+
+        Raises:
+            ToolError: it is not, or does not answer, or its directory cannot be read.
+        """
+        return AttachedBroker(self.bootstrap, self.log_dir, release, progress=progress)
+
+
+def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Progress | None = None) -> Result:
+    """Check a running broker; it is asked and read, and nothing else.
+
+    Raises:
+        ToolError: it does not answer, is of another release, or the directory is not its own.
+    """
+    started = time.monotonic()
+    with attachment.open(release, progress) as broker:
+        checked = check_attached(broker)
+    for mismatch in checked.mismatches:
+        sink(_diverged(mismatch, attachment, release))
+    verdicts: dict[str, Verdict] = {"LO-6": "conforms"} if checked.answers else {"LO-6": "not-run"}
+    for mismatch in checked.mismatches:
+        if mismatch.clause in load_clauses():
+            verdicts[mismatch.clause] = "diverges"
+    result = Result(
+        MACHINE,
+        "broker",
+        release,
+        checked.partitions,
+        checked.answers,
+        time.monotonic() - started,
+        len(checked.mismatches),
+        {"LO-6": checked.answers},
+        verdicts,
+        {
+            "backend": attachment.bootstrap,
+            "log_dir": str(attachment.log_dir),
+            "index_files": checked.index_files,
+            "left_out": checked.left_out,
+        },
+    )
+    sink(result)
+    return result
+
+
+def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diverged:
+    clause = load_clauses().get(mismatch.clause)
+    failure = {
+        "step": -1,
+        "party": f"broker at {attachment.bootstrap}",
+        "release": release,
+        "against": "kidx",
+        "aspects": ["outcome"],
+        "expected": mismatch.expected,
+        "actual": mismatch.actual,
+        "clauses": [mismatch.clause],
+    }
+    return Diverged(
+        MACHINE,
+        failure,
+        () if clause is None else ((clause.id, clause.level, clause.statement),),
+        (mismatch.subject,),
+        "",
+        f"conformance run --bootstrap {attachment.bootstrap} --log-dir {attachment.log_dir} --kafka {release}",
+    )
