@@ -26,6 +26,8 @@ _AHEAD: Final = 64
 _POOL_FROM: Final = 64 << 20
 """Bytes of logs for which starting processes pays."""
 
+_SEGMENT_BYTES: Final = 64 << 10
+
 Progress = Callable[[Segment, SegmentVerdict], None]
 
 
@@ -157,11 +159,11 @@ def _verdicts(
 
 
 def _size(found: Found) -> int:
-    """Bytes of logs, as far as it matters."""
+    """Bytes of logs, as far as it matters; each segment costs as much as some thousand bytes more."""
     total = 0
     for segment in found.segments:
         try:
-            total += segment.log.stat().st_size
+            total += segment.log.stat().st_size + _SEGMENT_BYTES
         except OSError:
             continue
         if total >= _POOL_FROM:

@@ -1,0 +1,61 @@
+"""A directory of 20,000 segments, verified in bounded memory: ``python -m tests.bench.many``.
+
+Prints the seconds that ``kidx verify`` takes, and the largest resident set of any of its processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conformance.scratch import scratch_directory
+from tests.bench.segments import template, write_segment
+
+
+def make(directory: Path, segments: int, partitions: int) -> int:
+    """Writes segments of a few batches, one behind the other in each partition; returns the bytes of their logs."""
+    size = 0
+    for partition in range(partitions):
+        base = 0
+        for _ in range(segments // partitions):
+            log = write_segment(
+                directory / f"many-topic-{partition}", 6000, records=4, value_size=300, base_offset=base,
+                index_interval_bytes=2000,
+            )  # fmt: skip
+            size += log.stat().st_size
+            base += log.stat().st_size // len(template(4, 300)) * 4
+        (log.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n", "utf-8")
+    return size
+
+
+PROGRAM = """
+import resource, sys
+from kidx.cli import main
+try:
+    main()
+finally:
+    who = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"peak resident set {who / 1024:.0f} MiB", file=sys.stderr)
+"""
+
+
+def main() -> None:
+    """Prints one line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--segments", type=int, default=20_000)
+    parser.add_argument("--partitions", type=int, default=20)
+    arguments = parser.parse_args()
+    with scratch_directory() as scratch:
+        make(scratch, arguments.segments, arguments.partitions)
+        started = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, "verify", str(scratch)], capture_output=True, text=True, check=False
+        )
+        time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
