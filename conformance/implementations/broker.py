@@ -135,7 +135,14 @@ class RunningBroker:
 
     def first_segment(self, topic: str) -> int:
         """Base offset of the oldest segment on disk."""
-        return min(int(path.stem) for path in self.directory(topic).glob("*.log"))
+        return min(self._segments(topic))
+
+    def last_segment(self, topic: str) -> int:
+        """Base offset of the newest segment on disk."""
+        return max(self._segments(topic))
+
+    def _segments(self, topic: str) -> list[int]:
+        return [int(path.stem) for path in self.directory(topic).glob("*.log")]
 
     def batches_from(self, topic: str, offset: int) -> list[RecordBatch]:
         """What the log holds from an offset on, which begins a batch."""

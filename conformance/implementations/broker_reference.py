@@ -135,6 +135,11 @@ class ReferencePartition:
             return "OFFSET_OUT_OF_RANGE"
         return None
 
+    def roll(self, base: int) -> None:
+        """A segment begins here, if none does yet."""
+        if self.log.segments.active.base_offset != base:
+            self.log.roll()
+
     def retain(self) -> None:
         """The broker's retention has run, which it does when it likes."""
         self.log.delete_old_segments()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings as budget
 
 from conformance import cli
+from conformance.broker_cycles import kill_cycles
 from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
 from conformance.broker_run import Budget, Run, run_brokers
 from conformance.broker_strategies import settings
@@ -79,23 +80,37 @@ def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, mo
     assert len(document["steps"]) == len(operations)
 
 
+@pytest.fixture(scope="module")
+def party(tmp_path_factory):
+    """One broker for the tests that kill it; the last of them keeps it from starting again."""
+    with LocalBroker(KRAFT, base=tmp_path_factory.mktemp("killed")) as broker:
+        party = RunningBroker(broker)
+        yield party
+        party.hang_up()
+
+
 @pytest.mark.broker
-def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(tmp_path, monkeypatch):
+def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(party, tmp_path):
+    lockstep = BrokerLockstep(party, tmp_path, prefix="cycle")
+    kill_cycles(lockstep, 1, seed=1)
+    assert lockstep.tally.kills == 1
+    assert lockstep.tally.acknowledged > 5
+    assert lockstep.failure is None
+
+
+@pytest.mark.broker
+def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(party, tmp_path):
     """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
-    with LocalBroker(KRAFT, base=tmp_path) as broker:
-        party = RunningBroker(broker)
-        lockstep = BrokerLockstep(party, tmp_path / "references")
-        lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
-        for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
-            lockstep.perform(operation)
-        with pytest.raises(PredictedDeathError, match="is full"):
-            lockstep.perform(Operation("kill_broker", ()))
-        assert "full time index" in broker.output
-        assert lockstep.tally.refused_starts == lockstep.tally.clauses["LG-19"] == 1
-        party.hang_up()
+    lockstep = BrokerLockstep(party, tmp_path, prefix="beyond")
+    lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
+    for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
+        lockstep.perform(operation)
+    with pytest.raises(PredictedDeathError, match="is full"):
+        lockstep.perform(Operation("kill_broker", ()))
+    assert "full time index" in party.broker.output
+    assert lockstep.tally.refused_starts == lockstep.tally.clauses["LG-19"] == 1
 
 
 @pytest.mark.broker
