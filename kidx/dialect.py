@@ -126,6 +126,7 @@ class Dialect:
             self.empty_transactions_complete,
             self.recover_fences_markers,
             self.cut_records_are_null,
+            self.cut_headers_are_out_of_bounds,
             self.markers_are_generated,
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
@@ -169,6 +170,11 @@ class Dialect:
     def cut_records_are_null(self) -> bool:
         """A record that claims more bytes than its batch has left is null instead of refused (2.4–2.8; SEG-46)."""
         return self.version < (3, 0)
+
+    @cached_property
+    def cut_headers_are_out_of_bounds(self) -> bool:
+        """A header's key that ends behind its batch is out of bounds instead of an invalid record (2.4–2.6; SEG-47)."""
+        return self.version < (2, 7)
 
     @cached_property
     def close_loads_indexes(self) -> bool:

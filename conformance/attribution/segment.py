@@ -201,6 +201,7 @@ ROWS: tuple[Row, ...] = (
         lambda s: s.was.offset_index is None),
     Row("FR-1", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
     Row("SEG-46", "find_offset recover_segment", "closed", "another refusal"),
+    Row("SEG-47", "find_offset recover_segment", "out_of_bounds", "another refusal"),
     Row("FR-1b", "find_offset", "invalid_record", "there would be an answer", lambda s: s.args[2] < _NO_LIMIT),
     Row("FR-3", "truncate_segment", "ok", "the maximum is part of the state", lambda s: s.now.maximum is not None),
     Row("RB-1", "recover_segment", "ok", "the batch would be cut", lambda s: s.now.size > 0),

@@ -197,9 +197,11 @@ class LogMachine(FilesMachine):
         """A follower is too far behind, or too far ahead."""
         self.cut("truncate_fully", self.offset("end", delta))
 
-    @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), cleaned=st.booleans())
-    def delete_records(self, anchor: str, delta: int, cleaned: bool) -> None:
+    @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
+    def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
         """Somebody deletes records, up to the high watermark at most; files go in the cleaner's next round."""
+        if replicated:
+            self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))
         if cleaned:
             self.do("apply_retention")

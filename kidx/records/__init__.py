@@ -20,6 +20,7 @@ from kidx.records.codecs import Codec
 from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
+    HeaderCutError,
     InvalidRecordError,
     RecordCutError,
     RecordError,
@@ -53,6 +54,7 @@ __all__ = [
     "DefaultRecordBatch",
     "EndTransactionMarker",
     "Header",
+    "HeaderCutError",
     "InvalidRecordError",
     "LegacyRecord",
     "LegacyRecordBatch",

@@ -11,6 +11,7 @@ from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 
 __all__ = [
     "CorruptRecordError",
+    "HeaderCutError",
     "InvalidArgumentError",
     "InvalidRecordError",
     "OutOfBoundsError",
@@ -48,6 +49,10 @@ class RecordCutError(InvalidRecordError):
 
     was_null = False
     """Whether it was null before 3.0."""
+
+
+class HeaderCutError(InvalidRecordError):
+    """The key of a record's header ends behind the batch; before 2.7 an ``IndexOutOfBoundsException``."""
 
 
 class UnsupportedCodecError(RecordError, InvalidArgumentError):

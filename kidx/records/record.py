@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
 from kidx.java_text import java_text
-from kidx.records.errors import InvalidArgumentError, InvalidRecordError, RecordCutError
+from kidx.records.errors import HeaderCutError, InvalidArgumentError, InvalidRecordError, RecordCutError
 from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
         size, position = read_varint(data, position)
         if size < 0:
             raise InvalidRecordError(f"Invalid negative header key size {size}")
+        if size > len(data) - position:
+            raise HeaderCutError("Found invalid record structure")
         key, position = _read_bytes(data, position, size)
         size, position = read_varint(data, position)
         value, position = _read_bytes(data, position, size)
