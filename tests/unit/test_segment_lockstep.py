@@ -157,4 +157,6 @@ def test_recorded_traces_hold_in_their_own_release(tmp_path):
             observation = lockstep.perform(operation)
         lockstep.end()
         if trace.failure and trace.failure["aspects"][0] == "outcome":
-            assert observation.outcome.error == trace.failure["expected"][0]
+            # Where kidx once differed from the release itself, it is the release that was right.
+            right = "actual" if trace.failure["party"] == f"jvm {trace.release}" else "expected"
+            assert observation.outcome.error == trace.failure[right][0]
