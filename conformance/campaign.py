@@ -265,9 +265,9 @@ class _MachineRun:
         profile, given = self.plan.profile, self.plan.max_examples
         wanted = given if given is not None else profile.examples_of(self.name)
         done = rounds = 0
-        if self.plan.kept and not self._replay_kept():
+        if self.plan.kept and self._is_anybody_left and not self._replay_kept():
             wanted = 0
-        while done < wanted and (self.lockstep.subjects or not (self.subjects or self.unsupported)):
+        while done < wanted and self._is_anybody_left:
             elapsed = time.monotonic() - started
             if limit is not None and elapsed >= limit and rounds:
                 break
@@ -293,6 +293,14 @@ class _MachineRun:
         result = Result(self.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(clauses, 0), verdicts)
         self.sink(result)
         return result
+
+    @property
+    def _is_anybody_left(self) -> bool:
+        """Whether a round tells anything: somebody can still be held, or the reference alone was asked for."""
+        if not (self.subjects or self.unsupported):
+            return True
+        here = {subject.name for subject in self.lockstep.subjects}
+        return any("open" not in subject.lacking for _, subject in self.subjects if subject.name in here)
 
     def _replay_kept(self) -> bool:
         """The kept traces, before anything new is tried; False if the reference itself is wrong."""

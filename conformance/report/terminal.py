@@ -101,7 +101,8 @@ class TerminalWriter:
             self._print_brokers()
             if self.verbose:
                 self._print_not_run()
-        verdict = "conforms" if event.verdict == "conforms" else f"DIVERGES: {self._differences} differences, see above"
+        differences = f"{self._differences} difference{'' if self._differences == 1 else 's'}"
+        verdict = "conforms" if event.verdict == "conforms" else f"DIVERGES: {differences}, see above"
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
 
     def _table(self) -> Table:

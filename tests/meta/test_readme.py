@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from conformance.cli import app
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -49,22 +52,70 @@ def test_the_library_example_runs(block, tmp_path, capsys):
     assert all(line in printed for line in said)
 
 
-def test_the_adapter_is_sane_and_its_defect_is_found(tmp_path):
-    """Ten minutes from nothing to a verdict: smoke passes, and the run finds what the README says."""
-    (tmp_path / "my_index.py").write_text(ADAPTER, "utf-8")
-    implementation = f"exec:{sys.executable} my_index.py"
+TYPED = [line for language, body in BLOCKS if language == "console" for line in body.splitlines()]
+GATE = next(body for language, body in BLOCKS if language == "yaml")
 
-    def conformance(*arguments):
-        command = ["conformance", *arguments, "-i", implementation]
+
+def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
+    """The steps of the README in their order: smoke passes, the run finds the defect, and once mended it is FIXED."""
+    adapter = tmp_path / "my_index.py"
+    adapter.write_text(ADAPTER, "utf-8")
+
+    def typed(beginning, *more):
+        (line,) = {line for line in TYPED if line.startswith(beginning)}
+        command = shlex.split(line.replace("exec:python ", f"exec:{sys.executable} "))
         return subprocess.run(
-            command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+            [*command, *more], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
         )
 
-    assert conformance("smoke").returncode == 0
-    found = conformance("run", "--machine", "offset", "--level", "must", "--seed", "1")
+    assert typed("conformance smoke").returncode == 0
+    found = typed('conformance run -i "exec:python my_index.py"', "--seed", "1", "--report", "out/ci")
     assert found.returncode == 1, found.stderr
     assert "OI-3" in found.stdout
-    assert "conformance replay" in found.stdout
+    replay = shlex.split(re.search(r"replay +(conformance replay .*)", found.stdout)[1])
+
+    def replayed():
+        return subprocess.run(
+            replay, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+
+    assert typed("conformance report").returncode == 1
+    assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "report.xml", "summary.md", "badge.json"}
+    refusal = (
+        '    elif op == "append" and 8 * len(index["entries"]) == os.fstat(index["file"]).st_size:\n'
+        '        return {"error": "invalid_argument", "message": "full"}\n    elif op == "append":\n'
+    )
+    mended = ADAPTER.replace('    elif op == "append":\n', refusal)
+    answer = 'else {"ok": found}'
+    mended = mended.replace(answer, 'else found if isinstance(found, dict) and "error" in found else {"ok": found}')
+    adapter.write_text(mended, "utf-8")
+    done = replayed()
+    assert (done.returncode, done.stdout.splitlines()[-1][:5]) == (0, "FIXED")
+
+
+def test_the_gate_uses_options_that_there_are():
+    """The workflow is text to GitHub and to us; at least its commands and options exist."""
+    commands = get_command(app).commands
+    lines = re.findall(r"^ +(?:- run: )?conformance (.*)$", GATE, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        name, *words = shlex.split(line)
+        known = {option for parameter in commands[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known
+
+
+def test_the_plug_in_is_called_as_pytest_knows_it(tmp_path):
+    (line,) = {line for line in TYPED if line.startswith("pytest --kafka")}
+    done = subprocess.run(
+        [*shlex.split(line), "--collect-only", "-q"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "conformance::offset::2 OffsetIndex" in done.stdout
 
 
 def test_the_two_commands_are_what_ci_runs():
