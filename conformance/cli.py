@@ -14,6 +14,8 @@ from conformance.commands import (
     kafka,
     listing,
     power,
+    power_historical,
+    power_small_world,
     recording,
     replaying,
     reporting,
@@ -41,6 +43,8 @@ app.command("diff")(differing.diff_command)
 app.command("cluster")(clustering.cluster_command)
 app.command("hands")(hands.hands_command)
 app.command("power")(power.power_command)
+app.command("historical")(power_historical.historical_command)
+app.command("small-world")(power_small_world.small_world_command)
 app.add_typer(kafka.app, name="kafka")
 
 

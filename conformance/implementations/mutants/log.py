@@ -255,6 +255,14 @@ class ForgetsToMakeRoomAgain(UnifiedLog):
         active.time_index.trim_to_valid_size()
 
 
+@defect("LG-15")
+class RecoversAfterACleanStart(UnifiedLog):
+    """Segments are recovered although the last shutdown was clean."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **(options | {"clean": False, "recovery_point": 0}))  # type: ignore[arg-type]
+
+
 @defect("LG-2")
 class IgnoresGapsOfAFollower(UnifiedLog):
     """A follower refuses batches that do not begin exactly at its end."""

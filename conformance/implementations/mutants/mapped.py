@@ -363,6 +363,16 @@ class KeepsItsNameAfterAFailure(OffsetIndex):
 
 
 @defect("AI-21a")
+class ForgetsItsNewName(TimeIndex):
+    """After a rename the index goes on under its old name, and deletes what is made anew there."""
+
+    def rename_to(self, path: str | os.PathLike[str]) -> None:
+        old = self._file
+        super().rename_to(path)
+        self._moved(old)
+
+
+@defect("AI-21a")
 class IgnoresAFailedRename(TimeIndex):
     """A rename that fails is not reported."""
 

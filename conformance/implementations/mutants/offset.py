@@ -200,6 +200,15 @@ class ReadsOneSlotTooFar(OffsetIndex):
         return self._parse(self._mapped(), n) if n == self.entries else super().entry(n)
 
 
+@defect("OI-8a")
+class EntriesAreRelative(OffsetIndex):
+    """An entry's offset is the stored one, without the base."""
+
+    def entry(self, n: int) -> OffsetPosition:
+        found = super().entry(n)
+        return found._replace(offset=found.offset - self.base_offset)
+
+
 @defect("OI-8d")
 class CountsSlotsFromTheEnd(OffsetIndex):
     """Slot -1 is the last entry, as in a Python list."""

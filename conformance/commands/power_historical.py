@@ -1,0 +1,80 @@
+"""``conformance historical``: would the machines have found what Kafka's indexes once had wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from conformance.commands.options import JsonOption, plain_console
+from conformance.errors import ToolError
+from conformance.power.historical import HistoricalBug, load_bugs
+from conformance.power.hunting import Hunt, hunt
+
+
+def historical_command(
+    ticket: Annotated[list[str] | None, typer.Argument(metavar="TICKET...", help="All by default.")] = None,
+    seed: Annotated[int, typer.Option(help="Where to start.")] = 0,
+    as_json: JsonOption = False,
+) -> int:
+    """Plant the bugs of Kafka's past in the reference, and find each with its shortest steps.
+
+    Exit code 0: all are found, 1: one survives, 2: could not do the work.
+
+    Example: `conformance historical KAFKA-588 KAFKA-6492`
+    """
+    bugs = _chosen(ticket)
+    found = [(bug, hunt(bug.planted, seed, shrink=True)) for bug in bugs]
+    if as_json:
+        typer.echo(json.dumps([_row(bug, result) for bug, result in found]))
+    else:
+        plain_console().print(_table(found))
+    return 1 if any(result.examples is None for _, result in found) else 0
+
+
+def _chosen(tickets: list[str] | None) -> list[HistoricalBug]:
+    """The bugs of these tickets.
+
+    Raises:
+        ToolError: one is not in the catalogue.
+    """
+    bugs = {bug.ticket: bug for bug in load_bugs()}
+    for ticket in tickets or ():
+        if ticket not in bugs:
+            raise ToolError(f"{ticket!r} is not in the catalogue; there are {', '.join(bugs)}")
+    return [bugs[ticket] for ticket in tickets or bugs]
+
+
+def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
+    return {
+        "ticket": bug.ticket,
+        "link": bug.link,
+        "title": bug.title,
+        "affected": bug.affected,
+        "recreation": bug.recreation,
+        "read": bug.read,
+        "mutant": bug.mutant,
+        "machine": bug.planted.machine,
+        "examples": result.examples,
+        "seconds": round(result.seconds, 2),
+        "steps": list(result.steps),
+        "aspects": list(result.aspects),
+    }
+
+
+def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("ticket", "machine", "what went wrong"):
+        table.add_column(heading, no_wrap=heading != "what went wrong")
+    for heading in ("examples", "seconds", "steps"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for bug, result in found:
+        counts = (
+            ("[bold red]survived[/]", "", "")
+            if result.examples is None
+            else (str(result.examples), f"{result.seconds:.1f}", str(len(result.steps)))
+        )
+        table.add_row(bug.ticket, bug.planted.machine, bug.title, *counts)
+    return table

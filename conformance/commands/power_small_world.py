@@ -1,0 +1,81 @@
+"""``conformance small-world``: all short sequences and all crash points, instead of a draw from them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformance.commands.options import ImplementationOption, JsonOption, ReleaseOption, chosen_releases
+from conformance.errors import ToolError
+from conformance.operations import KINDS
+from conformance.small_world import Explored, explore
+from conformance.small_world_crashes import Crashed, explore_crashes
+
+if TYPE_CHECKING:
+    from conformance.lockstep import DivergenceError
+
+
+def small_world_command(
+    kafka: ReleaseOption = None,
+    implementation: ImplementationOption = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="offset, time, transaction or segment.")
+    ] = None,
+    length: Annotated[int, typer.Option(min=1, max=5, help="Operations of a sequence; 4 takes minutes.")] = 3,
+    as_json: JsonOption = False,
+) -> int:
+    """Perform every sequence of a few operations, and every crash of a segment, in lockstep with Kafka's own classes.
+
+    An index: all sequences over an alphabet of a dozen operations. A segment: append, truncate, resize and roll are
+    interrupted at every point, with nothing, a beginning or only the end of the bytes on disk, then opened, asked and
+    recovered. Exit code 0: all agree, 1: somebody differs, 2: could not do the work.
+
+    Example: `conformance small-world --kafka 3.9.2 --kafka 4.4.0 --machine offset`
+    """
+    releases = chosen_releases(kafka)
+    implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+    for name in kind or ():
+        if name not in (*KINDS, "segment"):
+            raise ToolError(f"there is no small world of {name!r}; there are {', '.join((*KINDS, 'segment'))}")
+    chosen = tuple(kind or (*KINDS, "segment"))
+    rows: list[Explored | Crashed] = [
+        explore(name, length, releases, implementations) for name in chosen if name in KINDS
+    ]
+    if "segment" in chosen:
+        for release in releases:
+            rows += explore_crashes(release, implementations)
+    if as_json:
+        typer.echo(json.dumps([_row(row) for row in rows]))
+    else:
+        for row in rows:
+            typer.echo(_line(row))
+            if row.failure is not None:
+                typer.echo(_told(row.failure))
+    return 1 if any(row.failure is not None for row in rows) else 0
+
+
+def _line(row: Explored | Crashed) -> str:
+    verdict = "agree" if row.failure is None else "DIVERGE"
+    if isinstance(row, Crashed):
+        return f"segment {row.release}: {row.points} crash points of {row.operation}, {row.steps} steps: {verdict}"
+    return f"{row.kind} index: {row.sequences} sequences, {row.steps} steps: {verdict}"
+
+
+def _told(failure: DivergenceError) -> str:
+    divergence = failure.divergence
+    steps = "\n".join(f"  {number:>3}  {step}" for number, step in enumerate(failure.operations, start=1))
+    return f"{divergence.party}: expected {divergence.expected}, actual {divergence.actual}\n{steps}"
+
+
+def _row(row: Explored | Crashed) -> dict[str, object]:
+    failure = row.failure
+    common: dict[str, object] = {
+        "steps": row.steps,
+        "agree": failure is None,
+        "failure": None if failure is None else [operation.to_json() for operation in failure.operations],
+    }
+    if isinstance(row, Crashed):
+        return {"machine": "segment", "release": row.release, "operation": row.operation, "points": row.points} | common
+    return {"machine": row.kind, "sequences": row.sequences} | common

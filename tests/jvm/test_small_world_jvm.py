@@ -1,0 +1,25 @@
+"""The small world against Kafka's own classes: a release of each era."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.operations import KINDS
+from conformance.small_world import explore
+from conformance.small_world_crashes import explore_crashes
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kafka_agrees_on_every_sequence_of_two(kind):
+    explored = explore(kind, 2, ("2.4.1", "3.9.2", "4.4.0"))
+    assert explored.failure is None
+    assert explored.sequences >= 100
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+def test_kafka_agrees_on_every_crash_point(release):
+    crashed = list(explore_crashes(release))
+    assert [row.failure for row in crashed] == [None] * 4
+    assert sum(row.points for row in crashed) >= 200

@@ -1,0 +1,59 @@
+"""All sequences are tried, and all states of the files that a crash can leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.operations import KINDS
+from conformance.small_world import alphabet, explore, sequences
+from conformance.small_world_crashes import CRASHING, SETUP, crash_points, explore_crashes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_sequence_is_there_once(kind):
+    letters = alphabet(kind)
+    words = list(sequences(kind, 2))
+    assert len(words) == len(set(words)) == len(letters) ** 2
+    assert all(word[0].name == "open" for word in words)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reference_agrees_with_the_model_in_a_small_world(kind):
+    explored = explore(kind, 2, ("2.4.1", "4.4.0"), ())
+    assert explored.failure is None
+    assert explored.sequences == len(alphabet(kind)) ** 2
+    assert explored.steps > 2 * explored.sequences
+
+
+def test_a_mutant_is_found_in_a_small_world():
+    explored = explore("offset", 2, ("4.4.0",), ("mutant:keeps-the-equal-offset",))
+    assert explored.failure is not None
+    assert len(explored.failure.operations) <= 3
+
+
+def test_a_file_that_grows_is_cut_at_every_byte():
+    before, after = (b"ab", None, b"\0\0", b""), (b"abcdef", None, b"\1\2", b"")
+    states = [(point.file, point.how, point.files[0], point.files[2]) for point in crash_points("x", before, after)]
+    assert states == [
+        (".log", "nothing", b"ab", b"\0\0"),
+        (".log", "prefix", b"abc", b"\0\0"),
+        (".log", "prefix", b"abcd", b"\0\0"),
+        (".log", "prefix", b"abcde", b"\0\0"),
+        (".log", "torn", b"ab\0\0ef", b"\0\0"),
+        (".timeindex", "nothing", b"abcdef", b"\0\0"),
+        (".timeindex", "prefix", b"abcdef", b"\1\0"),
+        (".timeindex", "torn", b"abcdef", b"\0\2"),
+        (".txnindex", "all", b"abcdef", b"\1\2"),
+    ]
+
+
+def test_a_segment_is_interrupted_in_each_of_its_operations():
+    assert sum(operation.name == "append_records" for operation in SETUP) == 4
+    crashed = list(explore_crashes("3.9.2", ()))
+    assert [row.operation for row in crashed] == list(CRASHING)
+    assert all(row.points > 2 and row.failure is None for row in crashed)
+
+
+def test_a_recovery_that_forgets_is_found_by_a_crash():
+    crashed = list(explore_crashes("4.4.0", ("mutant:recovery-forgets-the-last-time-entry",)))
+    assert any(row.failure is not None for row in crashed)
