@@ -19,10 +19,10 @@ RECORDS = 12_000
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    from conformance.kafka.broker.client import _kafka_python
+    from conformance.kafka.broker.client import kafka_python
 
     with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("broker")) as running:
-        yield running, _kafka_python()
+        yield running, kafka_python()
 
 
 def produce(kafka, bootstrap):
