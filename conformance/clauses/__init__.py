@@ -13,6 +13,7 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     releases = "3.9.2, 4.0.1.."       # see conformance.release_range
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
+    trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
     exercised_by = ["offset", "time"] # or not_exercised = "why no machine can show it"
 
 ``MUST`` is what users and other tools depend on: answers, bytes, refusals. ``OBSERVED`` is an accident or a defect of
@@ -43,7 +44,7 @@ MACHINES: Final = ("offset", "time", "transaction", "lazy", "segment", "log", "b
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
 _NEEDED: Final = ("id", "title", "statement", "level", "releases", "source", "evidence")
-_ALLOWED: Final = frozenset({*_NEEDED, "reason", "ticket", "excuses", "exercised_by", "not_exercised"})
+_ALLOWED: Final = frozenset({*_NEEDED, "reason", "ticket", "trace", "excuses", "exercised_by", "not_exercised"})
 
 
 class CatalogueError(ToolError):
@@ -68,6 +69,7 @@ class Clause:
         not_exercised: why none can; empty if one can.
         reason: of an OBSERVED clause, why nobody should have to copy it.
         ticket: Kafka's issue about it, where one is known.
+        trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
         excuses: of an OBSERVED clause, the facets in which a step may differ because of it.
     """
 
@@ -84,6 +86,7 @@ class Clause:
     not_exercised: str = ""
     reason: str = ""
     ticket: str = ""
+    trace: str = ""
     excuses: frozenset[str] = frozenset()
 
     def applies_to(self, release: str) -> bool:
@@ -177,7 +180,7 @@ def _read_clause(chapter: str, section: str, entry: Mapping[str, Any]) -> Clause
         exercised_by=tuple(entry.get("exercised_by", ())),
         excuses=frozenset(entry.get("excuses", FACETS) if observed else ()),
         **{key: entry[key] for key in ("id", "title", "statement", "level", "source", "evidence")},
-        **{key: entry.get(key, "") for key in ("not_exercised", "reason", "ticket")},
+        **{key: entry.get(key, "") for key in ("not_exercised", "reason", "ticket", "trace")},
     )
 
 

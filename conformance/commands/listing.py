@@ -48,6 +48,8 @@ def list_command(
             console.print(f"[dim]{escape(said)}[/]", highlight=False, soft_wrap=True)
             if entry.reason:
                 console.print(f"[dim]    {escape(entry.reason)} {entry.ticket}[/]", highlight=False, soft_wrap=True)
+            if entry.trace:
+                console.print(f"[dim]    conformance replay {entry.trace}[/]", highlight=False, soft_wrap=True)
 
 
 def _document(clause: str) -> dict[str, object]:
@@ -64,4 +66,5 @@ def _document(clause: str) -> dict[str, object]:
         "not_exercised": entry.not_exercised,
         "reason": entry.reason,
         "ticket": entry.ticket,
+        "trace": entry.trace,
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,9 @@ from conformance.attribution import ATTRIBUTED_MACHINES, rows_of, rules_for
 from conformance.clauses import FACETS, load_clauses
 from conformance.expectations import load_expectations
 from conformance.lockstep import Divergence
+from conformance.machines import MACHINES
 from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, SIGNATURES
+from conformance.trace import Trace
 from kidx.dialect import DIALECTS
 
 CLAUSES = load_clauses()
@@ -117,6 +121,23 @@ def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
         ids = [*always, *(clause for clause, _ in conditional)]
         assert len(set(ids)) == len(ids)
         assert all(CLAUSES[clause].applies_to(release) for clause in ids)
+
+
+@pytest.mark.parametrize("clause", [c for c in CLAUSES.values() if c.trace], ids=lambda clause: clause.id)
+def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
+    """In the trace's release or in the one that it tells from it, the reference exercises the clause."""
+    machine = clause.trace.partition("-")[0]
+    trace = Trace.load(Path(str(files("conformance"))) / "traces" / machine / f"{clause.trace}.json")
+    other = str((trace.failure or {}).get("party", "")).rpartition(" ")[2]
+    exercised = set()
+    for release in {trace.release, other} & set(DIALECTS):
+        lockstep = MACHINES[machine].new_lockstep([], tmp_path / release, releases=[release])
+        lockstep.begin()
+        for operation in trace.operations:
+            lockstep.perform(operation)
+        lockstep.end()
+        exercised |= lockstep.tally.exercised(release).keys()
+    assert clause.id in exercised
 
 
 def test_facets_are_called_as_the_lockstep_calls_them():
