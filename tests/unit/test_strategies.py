@@ -114,6 +114,33 @@ def test_extremes_are_reached_and_the_plainest_comes_first(strategy, first, extr
     assert extremes <= set(drawn(strategy, 400))
 
 
+@pytest.mark.parametrize("entry_size", [8, 12])
+def test_indexes_start_small_or_past_the_warm_section(entry_size):
+    starts = drawn(strategies.starts(entry_size), 3000)
+    warm = 8192 // entry_size
+    large = [start for start in starts if start.prefill >= warm - 1]
+    small = [start for start in starts if start not in large]
+    assert 0.05 < len(large) / len(starts) < 0.4
+    assert {start.prefill for start in large} == {warm - 1, warm, warm + 1, warm + 2, 2 * warm}
+    sizes = {0, -1, -2 * entry_size, entry_size, entry_size + 3, 8 * entry_size + 7}
+    assert sizes <= {start.max_index_size for start in small}
+    assert sum(start.prefill > 0 for start in small) > len(small) / 3
+    assert all(start.max_index_size <= 40 * entry_size + 7 for start in small)
+
+
+@pytest.mark.parametrize("entry_size", [8, 12])
+def test_a_start_that_may_be_any_is_small(entry_size):
+    assert simplest(strategies.starts(entry_size)) == strategies.Start(8 * entry_size, 0, 1)
+    for entries in (1, 3):
+        found = find(
+            strategies.starts(entry_size),
+            lambda start, least=entries: start.prefill >= least,
+            settings=settings(database=None, derandomize=True),
+        )
+        assert found.max_index_size == 8 * entry_size
+        assert found.prefill <= 7
+
+
 @pytest.mark.parametrize("entry_size", [8, 12, 34])
 def test_every_damage_is_done(entry_size):
     damages = drawn(strategies.damages(entry_size))
