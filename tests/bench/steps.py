@@ -2,9 +2,11 @@
 
 Generating: the same examples (same seed) by Hypothesis with nobody to drive, with the reference and the model alone,
 with one release, and with all 26. Replaying: the operations of those examples performed again without Hypothesis, by
-the full lockstep, and by the release's classes and the reference alone, as ``conformance replay`` needs them.
+the full lockstep, and by the release's classes and the reference alone.
 
-A step is one operation, whatever took part in it. The JVM warms up before the clock starts.
+A step is one operation, whatever took part in it. Everybody warms up before the clock starts, and takes turns with the
+others then, so that what else the machine does hits all alike; shares are of processor time, which it hits least.
+Two minutes on two idle cores.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
@@ -30,22 +36,41 @@ from conformance.profiles import PROFILES
 from conformance.scratch import scratch_directory
 from kidx.java import find_java
 
+if TYPE_CHECKING:
+    from conformance.operations import Operation
+
 INDEX_MACHINES = ("offset", "time", "transaction")
 
 
-def generate(machine: str, lockstep: Lockstep, examples: int) -> tuple[int, float]:
-    """Steps and seconds of a run of Hypothesis."""
-    before = lockstep.tally.steps
-    started = time.perf_counter()
-    bound = seed(1)(MACHINES[machine].bind(lockstep))
-    run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(examples))
-    return lockstep.tally.steps - before, time.perf_counter() - started
+class Rate(NamedTuple):
+    """What one run did."""
+
+    steps: int
+    seconds: float
+    processor_seconds: float
 
 
-def record(machine: str, scratch: Path, examples: int) -> list[list]:
+@contextmanager
+def measured(lockstep: Lockstep) -> Iterator[list[Rate]]:
+    """The rate of what is done in the block, once it is done."""
+    rates: list[Rate] = []
+    before, wall, processor = lockstep.tally.steps, time.perf_counter(), time.process_time()
+    yield rates
+    rates.append(Rate(lockstep.tally.steps - before, time.perf_counter() - wall, time.process_time() - processor))
+
+
+def generate(machine: str, lockstep: Lockstep, examples: int) -> Rate:
+    """A run of Hypothesis."""
+    with measured(lockstep) as rates:
+        bound = seed(1)(MACHINES[machine].bind(lockstep))
+        run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(examples))
+    return rates[0]
+
+
+def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
     """The operations of some examples."""
     lockstep = Lockstep([], scratch, releases=[newest()])
-    runs: list[list] = []
+    runs: list[list[Operation]] = []
     end = lockstep.end
 
     def keep() -> None:
@@ -57,51 +82,62 @@ def record(machine: str, scratch: Path, examples: int) -> list[list]:
     return runs
 
 
-def replay(runs: list[list], lockstep: Lockstep) -> tuple[int, float]:
-    """Steps and seconds of performing recorded operations again."""
-    started = time.perf_counter()
-    for operations in runs:
-        lockstep.begin()
-        for operation in operations:
-            lockstep.perform(operation)
-        lockstep.end()
-    return sum(map(len, runs)), time.perf_counter() - started
+def replay(runs: list[list[Operation]], lockstep: Lockstep) -> Rate:
+    """Recorded operations, performed again."""
+    with measured(lockstep) as rates:
+        for operations in runs:
+            lockstep.begin()
+            for operation in operations:
+                lockstep.perform(operation)
+            lockstep.end()
+    return rates[0]
 
 
-def rate(measured: list[tuple[int, float]]) -> float:
-    """The median rate of several runs, steps a second."""
-    return statistics.median(steps / seconds for steps, seconds in measured)
+Row = tuple[str, float, float]
+"""What was done, steps a second, and steps a second of processor time."""
 
 
-def measure(machine: str, examples: int, rounds: int, scratch: Path) -> list[tuple[str, float]]:
+def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> list[Row]:
+    """Does everything so many times unobserved, then in turns; the median of each."""
+    for task in tasks.values():
+        for _ in range(warm_up):
+            task()
+    done = [[task() for task in tasks.values()] for _ in range(rounds)]
+    return [
+        (
+            label,
+            statistics.median(rate.steps / rate.seconds for rate in rates),
+            statistics.median(rate.steps / rate.processor_seconds for rate in rates),
+        )
+        for label, rates in zip(tasks, zip(*done, strict=True), strict=True)
+    ]
+
+
+def measure(machine: str, examples: int, rounds: int, scratch: Path) -> list[Row]:
     """Every row of one machine's table."""
-    rows = []
-    parties = {
+    parties: dict[str, tuple[list[str], list[str]]] = {
         "Hypothesis alone": ([], []),
         "kidx and the model": ([], [newest()]),
         f"with {newest()}": ([newest()], []),
         f"with all {len(RELEASES)}": (list(RELEASES), []),
     }
+    generating = {}
     for number, (label, (subjects, releases)) in enumerate(parties.items()):
         lockstep = Lockstep(map(JvmIndex, subjects), scratch / f"g{number}", releases=releases)
-        generate(machine, lockstep, examples)
-        rows.append((f"generating, {label}", rate([generate(machine, lockstep, examples) for _ in range(rounds)])))
+        generating[f"generating, {label}"] = partial(generate, machine, lockstep, examples)
     runs = record(machine, scratch / "r", examples)
-    variants = {"whole lockstep": {}, "reference and release": {"attribute": False, "model": False}}
-    for label, options in variants.items():
+    replaying = {}
+    for label, options in {"whole lockstep": {}, "reference and release": {"attribute": False, "model": False}}.items():
         lockstep = Lockstep([JvmIndex(newest())], scratch / f"p{label[0]}", **options)
-        for _ in range(5):
-            replay(runs, lockstep)
-        measured = rate([replay(runs, lockstep) for _ in range(rounds)])
-        rows.append((f"replaying, {label}, {newest()}", measured))
-    return rows
+        replaying[f"replaying, {label}, {newest()}"] = partial(replay, runs, lockstep)
+    return in_turns(generating, 3, rounds) + in_turns(replaying, 10, 3 * rounds)
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machine", choices=INDEX_MACHINES, action="append")
-    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--examples", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3, help="the median of so many runs is shown")
     arguments = parser.parse_args()
     console = Console()
@@ -115,10 +151,10 @@ def main() -> None:
     for name in arguments.machine or INDEX_MACHINES:
         with scratch_directory() as scratch:
             rows = measure(name, arguments.examples, arguments.rounds, scratch)
-        alone = rows[0][1]
-        for label, value in rows:
-            share = f"{value / alone:.0%}" if label.startswith("generating") else ""
-            table.add_row(name, label, f"{value:,.0f}", share)
+        _, _, alone = rows[0]
+        for label, wall, processor in rows:
+            share = f"{processor / alone:.0%}" if label.startswith("generating") else ""
+            table.add_row(name, label, f"{wall:,.0f}", share)
     console.print(table)
 
 
