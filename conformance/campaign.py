@@ -22,6 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.attendance import Attendance
 from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
 from conformance.clauses import clauses_for, load_clauses
+from conformance.collecting import rare_collections
 from conformance.errors import NotDrivenError
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
@@ -135,7 +136,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         if plan.max_time is not None:
             left = plan.max_time - (time.monotonic() - started)
             remaining = max(left, 0.0) / (len(machines) - number)
-        with scratch_directory() as scratch, without_local_constants():
+        with scratch_directory() as scratch, without_local_constants(), rare_collections():
             machine_run = _MachineRun(plan, machine, seed, sink, scratch, ledger, progress)
             results += machine_run.run(remaining)
             conforms = conforms and not machine_run.divergences

@@ -28,6 +28,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 from rich.table import Table
 
+from conformance.collecting import rare_collections
 from conformance.implementations.jvm import JvmIndex
 from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep import Lockstep
@@ -149,7 +150,7 @@ def main() -> None:
     )
     table = Table("machine", "what", "steps/s", "of Hypothesis alone", box=None, pad_edge=False)
     for name in arguments.machine or INDEX_MACHINES:
-        with scratch_directory() as scratch:
+        with scratch_directory() as scratch, rare_collections():
             rows = measure(name, arguments.examples, arguments.rounds, scratch)
         _, _, alone = rows[0]
         for label, wall, processor in rows:
