@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.command_line import ToolError
+from kidx.spark.fleet.tables import FINDINGS, ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,15 +81,22 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
 
 
 def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
-    """Two Parquet tables by their paths.
+    """Two Parquet tables by their paths; one that a run has left without a row is as the other.
 
     Raises:
         ToolError: one cannot be read.
     """
-    frames = []
-    for path in (earlier, later):
-        try:
-            frames.append(spark.read.parquet(path))
-        except Exception as error:
-            raise ToolError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from error
+    before, after = _read(spark, earlier), _read(spark, later)
+    columns = next((frame.schema for frame in (before, after) if frame is not None), ddl(FINDINGS))
+    frames = [spark.createDataFrame([], columns) if frame is None else frame for frame in (before, after)]
     return frames[0], frames[1]
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame | None:
+    """A table; None if it was written and has no row, so that no file tells its columns."""
+    try:
+        return spark.read.parquet(path)
+    except Exception as error:
+        if (Path(path) / "_SUCCESS").exists():
+            return None
+        raise ToolError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from error
