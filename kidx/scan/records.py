@@ -45,11 +45,10 @@ class RecordColumns(NamedTuple):
     data: bytes
     rows: Array
 
-    def tuples(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    def tuples(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
         """Offset, timestamp, key and value of each record."""
         data, rows = self.data, self.rows
         keys, values = rows["key_position"], rows["value_position"]
-        # A null has the size -1, and so ends before it begins.
         columns = (
             rows["offset"],
             rows["timestamp"],
@@ -58,13 +57,11 @@ class RecordColumns(NamedTuple):
             values,
             values + rows["value_size"],
         )
-        for offset, timestamp, key, key_end, value, value_end in zip(*(c.tolist() for c in columns), strict=True):
-            yield (
-                offset,
-                timestamp,
-                data[key:key_end] if key_end >= key else None,
-                data[value:value_end] if value_end >= value else None,
-            )
+        # A null has the size -1, and so ends before it begins.
+        return [
+            (offset, stamp, data[key:key_end] if key_end >= key else None, data[at:end] if end >= at else None)
+            for offset, stamp, key, key_end, at, end in zip(*(column.tolist() for column in columns), strict=True)
+        ]
 
 
 def decode_records(data: bytes) -> Iterator[RecordColumns]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
@@ -142,8 +143,7 @@ def _verdicts(
     if workers < 2:
         yield from map(look, found.segments)
         return
-    # Forked after this process has loaded the kernels, workers start at once and share the compiled code.
-    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+    context = _context()
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         waiting: list[Future[SegmentVerdict]] = []
         try:
@@ -156,6 +156,21 @@ def _verdicts(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Workers are forked where that is safe: they start at once, and share the kernels that are loaded already.
+
+    With other threads about, such as that of a progress bar, they are forked from a process of their own.
+    """
+    methods = multiprocessing.get_all_start_methods()
+    if "fork" in methods and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
+    if "forkserver" in methods:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["kidx.verify.segment"])
+        return context
+    return multiprocessing.get_context()
 
 
 def _size(found: Found) -> int:

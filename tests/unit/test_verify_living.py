@@ -1,0 +1,94 @@
+"""Verifying while a broker works, on several processors, and without writing anything."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kidx.discovery import discover
+from kidx.records import SimpleRecord, build_batch
+from kidx.segment import LogSegment, SegmentConfig
+from kidx.verify import verify_paths
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def test_a_growing_segment_has_no_fault(tmp_path):
+    """Index files are read before the log, so they are never ahead of it; their room is for the broker."""
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    config = SegmentConfig(index_interval_bytes=100, segment_index_bytes=1 << 20)
+    stop = threading.Event()
+
+    def write():
+        with LogSegment.open(directory, 0, config) as segment:
+            offset = 0
+            while not stop.is_set() and offset < 50_000:
+                segment.append(build_batch([SimpleRecord(offset, None, b"x" * 50)] * 2, base_offset=offset))
+                offset += 2
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        results = [verify_paths([directory]) for _ in range(15)]
+    finally:
+        stop.set()
+        writer.join()
+    assert {result.verdict for result in results} <= {"exact", "sound"}, [r.findings for r in results]
+    assert results[-1].batches > results[0].batches
+    assert verify_paths([directory]).verdict == "exact"
+
+
+def test_a_segment_that_retention_deletes_meanwhile_is_left_out(tmp_path):
+    shutil.copytree(GOLDEN / "4.4.0" / "create-time-0", tmp_path / "create-time-0")
+    found = discover([tmp_path])
+    for path in (tmp_path / "create-time-0").glob(f"{0:020d}.*"):
+        path.unlink()
+    result = verify_paths(found)
+    assert result.exit_code == 0
+    assert result.segments == 2
+
+
+def test_nothing_is_opened_for_writing(tmp_path):
+    shutil.copytree(GOLDEN / "4.4.0" / "transactions-0", tmp_path / "transactions-0")
+    program = """
+import os, sys
+opened = []
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(sys.argv[1]):
+        opened.append(arguments[2])
+    if event in ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.chmod", "os.utime"):
+        opened.append(os.O_RDWR)
+sys.addaudithook(watch)
+from kidx.verify import verify_paths
+assert verify_paths([sys.argv[1]]).exit_code == 0
+assert len(opened) > 10
+assert not [flags for flags in opened if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)]
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_several_processes_find_the_same(tmp_path, threads):
+    """Whether they can be forked or not."""
+    for name in ("create-time-0", "transactions-0"):
+        shutil.copytree(GOLDEN / "4.4.0" / name, tmp_path / name)
+    os.truncate(tmp_path / "create-time-0" / f"{0:020d}.index", 8)
+    os.truncate(tmp_path / "create-time-0" / f"{0:020d}.timeindex", 12)
+    hold = threading.Event()
+    others = [threading.Thread(target=hold.wait) for _ in range(threads)]
+    for other in others:
+        other.start()
+    seen = []
+    try:
+        several = verify_paths([tmp_path], processes=2, progress=lambda segment, _: seen.append(segment))
+    finally:
+        hold.set()
+        for other in others:
+            other.join()
+    assert several.to_json() == verify_paths([tmp_path], processes=1).to_json()
+    assert seen == list(discover([tmp_path]).segments)
