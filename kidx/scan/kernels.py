@@ -358,6 +358,21 @@ def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
         slots[number] = low
 
 
+@kernel
+def _answers(keys: Any, values: Any, slots: Any, first: int, second: int, found: Any) -> None:
+    for number in range(len(slots)):
+        slot = slots[number]
+        found[number, 0] = keys[slot] if slot >= 0 else first
+        found[number, 1] = values[slot] if slot >= 0 else second
+
+
+def answers(keys: Array, values: Array, slots: Array, none: tuple[int, int]) -> Array:
+    """Key and value of some slots, ``none`` for slot -1: int64, shape (n, 2)."""
+    found = np.empty((len(slots), 2), np.int64)
+    _answers(keys, values, slots, *none, found)
+    return found
+
+
 def lookup_slots(keys: Array, targets: Array, warm: int, *, ordered: bool) -> Array:
     """Slots that answer some targets, -1 for none: int64; ``warm`` entries make the warm section."""
     slots = np.full(len(targets), -1, np.int64)

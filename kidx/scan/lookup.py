@@ -54,14 +54,17 @@ class BulkLookup:
             compiled: by the compiled kernel or the plain one; by default whichever is faster for so many.
         """
         wanted = np.ascontiguousarray(targets, np.int64)
-        enough = 32 << 20 if len(wanted) >= _MANY else 0
-        if worth_compiling(enough) if compiled is None else compiled:
+        if self._compiled(len(wanted)) if compiled is None else compiled:
             from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
 
             return kernels.lookup_slots(self._keys, wanted, WARM_SECTION_BYTES // self._width, ordered=self.ordered)
         if self.ordered:
             return np.searchsorted(self._keys, wanted, side="right") - 1
         return self._searched(wanted)
+
+    @staticmethod
+    def _compiled(count: int) -> bool:
+        return worth_compiling(32 << 20 if count >= _MANY else 0)
 
     def _searched(self, targets: Array) -> Array:
         """By the search of a broker, over keys that lie as far apart as in the file."""
@@ -77,6 +80,11 @@ class BulkLookup:
         As with Kafka's look-up, a target below all entries is answered with (base offset, 0) or (-1, base offset).
         """
         slots = self.slots(targets, compiled=compiled)
+        if self._compiled(len(slots)) if compiled is None else compiled:
+            from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+
+            answers: Array = kernels.answers(self._keys, self._values, slots, self._none).view(self._dtype)[:, 0]
+            return answers
         found = np.empty(len(slots), self._dtype)
         first, second = self._dtype.names
         if len(self._keys):

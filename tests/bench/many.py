@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+from rich.console import Console
+
 from conformance.scratch import scratch_directory
 from tests.bench.segments import template, write_segment
 
@@ -49,12 +51,15 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=20)
     arguments = parser.parse_args()
     with scratch_directory() as scratch:
-        make(scratch, arguments.segments, arguments.partitions)
+        size = make(scratch, arguments.segments, arguments.partitions)
         started = time.perf_counter()
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", PROGRAM, "verify", str(scratch)], capture_output=True, text=True, check=False
         )
-        time.perf_counter() - started
+        seconds = time.perf_counter() - started
+    console = Console(width=140, highlight=False)
+    console.print(done.stdout.splitlines()[-1], done.stderr.splitlines()[-1], sep="; ")
+    console.print(f"{size / 1e6:.0f} MB of logs in {seconds:.1f} s, exit code {done.returncode}")
 
 
 if __name__ == "__main__":
