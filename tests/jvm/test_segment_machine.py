@@ -106,6 +106,47 @@ def test_a_defective_reference_is_found(lockstep, monkeypatch):
         run(lockstep("4.4.0"), 20)
 
 
+def spoilt(at: int, value: bytes) -> bytes:
+    """A batch with other bytes at a place of its header, its checksum left as it was."""
+    batch = build_batch([(100, None, b"abc")])
+    return batch[:at] + value + batch[at + len(value) :]
+
+
+BAD = {
+    "truncated": build_batch([(100, None, b"abc")])[:-2],
+    "wrong magic": spoilt(16, b"\x09"),
+    "checksum": spoilt(17, b"\0\0\0\0"),
+    "length past the file": spoilt(8, b"\0\1\0\0"),
+    "length below a header": spoilt(8, b"\0\0\0\1"),
+    "unknown codec": spoilt(21, b"\0\7"),
+    "last offset overflows": spoilt(23, b"\x7f\xff\xff\xff"),
+    "negative timestamps": spoilt(27, 2 * (-5).to_bytes(8, signed=True)),
+}
+
+
+@pytest.mark.parametrize("records", BAD.values(), ids=BAD)
+def test_bad_input_has_kafka_s_own_outcome(lockstep, records):
+    """What is in the log is read, searched and recovered as each release does it; the texts of refusals count, too."""
+    some = lockstep(*SOME)
+    some.begin()
+    good = build_batch([(50, None, b"")]).hex()
+    perform(
+        some,
+        (
+            Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1)),
+            Operation("append_records", (good, 0, 50, 0)),
+            Operation("append_records", (records.hex(), 1, 100, 1)),
+            Operation("find_offset", (1, 0, 1 << 20)),
+            Operation("find_offset", (60, 0, 1 << 20)),
+            Operation("read_next_offset"),
+            Operation("translate_offset", (1, 0)),
+            Operation("recover_segment"),
+            Operation("find_offset", (60, 0, 1 << 20)),
+        ),
+    )
+    some.end()
+
+
 TRACES = sorted((files("conformance") / "traces" / "segment").iterdir(), key=lambda path: path.name)
 
 
