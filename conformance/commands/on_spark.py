@@ -34,7 +34,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     """
     try:
         from conformance.spark_campaign import document, run_on_spark  # noqa: PLC0415 -- part of an extra
-        from kidx.spark.session import session_for  # noqa: PLC0415
+        from kidx.spark.starting import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error
     from conformance.report.markdown import markdown  # noqa: PLC0415 -- jinja2, which only this needs

