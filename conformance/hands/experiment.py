@@ -100,7 +100,6 @@ def lay_hands(
     cases: Sequence[Case] = CASES,
     tell: Callable[[str], None] = lambda _: None,
     reference: type[ReferencePartition] = ReferencePartition,
-    prefix: str = "hands",
 ) -> list[Outcome]:
     """Damages files of a started broker and says what came of each case; it is stopped in the end.
 
@@ -109,13 +108,12 @@ def lay_hands(
         cases: what to try, each in a topic of its own.
         tell: told what is being done, a line at a time.
         reference: the class that predicts; a defective one in a test.
-        prefix: of the topics' names, if the broker has been used for this before.
 
     Raises:
         BrokerError: the broker does not do what it is asked, or does not come up at all.
     """
     with scratch_directory() as scratch:
-        return _Experiment(broker, cases, scratch, tell, reference, prefix).run()
+        return _Experiment(broker, cases, scratch, tell, reference).run()
 
 
 class _Experiment:
@@ -126,7 +124,6 @@ class _Experiment:
         scratch: Path,
         tell: Callable[[str], None],
         reference: type[ReferencePartition],
-        prefix: str,
     ) -> None:
         self.reference = reference
         self.party = RunningBroker(broker)
@@ -134,7 +131,7 @@ class _Experiment:
         self.scratch = scratch
         self.tell = tell
         self.settings = _SETTINGS
-        self.topics = [_Topic(f"{prefix}-{number}", case) for number, case in enumerate(cases)]
+        self.topics = [_Topic(f"hands-{number}", case) for number, case in enumerate(cases)]
 
     def run(self) -> list[Outcome]:
         try:
