@@ -178,7 +178,8 @@ def test_the_image_is_healthy_when_its_broker_answers(engine):
 
 
 def test_a_run_says_where_the_broker_ran(monkeypatch, capsys):
-    assert run(monkeypatch, "run", "-i", "broker", "--kafka", KRAFT, "--broker", "container") == 0
+    arguments = ("run", "-i", "broker", "--machine", "broker", "--kafka", KRAFT, "--max-examples", "1", "--seed", "1")
+    assert run(monkeypatch, *arguments, "--broker", "container") == 0
     assert "broker (container)" in capsys.readouterr().out
 
 
