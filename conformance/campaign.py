@@ -23,13 +23,16 @@ from conformance.attendance import Attendance
 from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
 from conformance.clauses import clauses_for, load_clauses
 from conformance.collecting import rare_collections
-from conformance.errors import NotDrivenError
+from conformance.errors import NotDrivenError, ToolError
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
+from conformance.kafka.releases import newest
 from conformance.kept import replay_kept
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES, Machine
 from conformance.minimize import minimized
+from conformance.operations import every_signature
+from conformance.power.coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.profiles import round_of
 from conformance.repeatable import without_local_constants
 from conformance.scratch import scratch_directory
@@ -281,11 +284,37 @@ class _MachineRun:
             tally = self.lockstep.tally
             self.sink(Progressed(self.name, tally.examples, tally.steps, share))
         seconds = time.monotonic() - started
+        self._tell_coverage()
         return [self._result(specification, subject, seconds) for specification, subject in self.subjects] + [
             self._not_asked(specification, release)
             for specification in self.unsupported
             for release in self.plan.releases
         ]
+
+    def _tell_coverage(self) -> None:
+        """The histogram of what was done in which state; the ci profile demands cells of it.
+
+        Raises:
+            ToolError: one that has to be reached is empty, after as many examples as that takes, or one was reached
+                that cannot be.
+        """
+        tally = self.lockstep.tally
+        cells = cells_of(tally.cells)
+        for row in measured(self.name, cells):
+            self.sink(row)
+        impossible = impossible_cells(self.name, cells)
+        if impossible:
+            (operation, state, outcome), reason = impossible[0]
+            raise ToolError(f"power/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
+        # The cells are those of the newest rules: an older release refuses what that answers, and the other way round.
+        demanded = self.plan.profile.name == "ci" and newest() in self.plan.releases and not self.divergences
+        if not demanded or tally.examples < demanded_examples(self.name):
+            return
+        supported = {operation for operation in every_signature() if self.lockstep.supports(operation)}
+        empty = empty_cells(self.name, cells, supported)
+        if empty:
+            told = ", ".join(f"{operation} on {state}: {outcome}" for operation, state, outcome in empty[:5])
+            raise ToolError(f"the {self.name} machine never reached {len(empty)} cells of power/cells.toml: {told}")
 
     def _not_asked(self, specification: str, release: str) -> Result:
         """The row of an implementation that has nothing this machine could drive."""

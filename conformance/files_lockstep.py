@@ -156,6 +156,11 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
     def key(release: str) -> str:
         """A name for :meth:`rules`."""
 
+    @staticmethod
+    def state_word(state: Any) -> str:
+        """The state before a step in one or two words, for the histogram of a run."""
+        return "closed" if state is None else "open"
+
     @abstractmethod
     def party(self, implementation: Any, directory: Path) -> PartyType:
         """An implementation with its files."""
@@ -245,6 +250,9 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         if self.attribute:
             clauses = self.clauses_of(group, operation, observation, files)
             counts.update(clauses)
+            if group is self.groups[-1]:
+                before = self.state_word(group.observation.state)
+                self.tally.cells[operation.name, before, observation.outcome.error] += 1
         group.observation, group.files = observation, files
         for subject in group.subjects:
             if subject.active:

@@ -18,6 +18,7 @@ from conformance.implementations.model import UNKNOWN, Model
 from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation, Outcome
+from conformance.power.coverage import CellKey, state_of_index
 from conformance.watched_file import WatchedFile, damaged, overwrite
 from kidx.dialect import dialect_of
 
@@ -85,6 +86,8 @@ class Tally:
     """(party, clause): divergences that were expected, or left out of the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(party, operation): what an implementation does not have."""
+    cells: Counter[CellKey] = field(default_factory=Counter)
+    """(operation, state before it, error): what the newest dialect's reference went through."""
 
     def exercised(self, release: str) -> Counter[str]:
         """How many steps exercised each clause, in the dialect of a release."""
@@ -307,6 +310,8 @@ class Lockstep:
             if operation.name == "open":
                 situation.preexisting = group.file is not None
             clauses = clauses_of(operation, situation, observation)
+            if group is self.groups[-1]:
+                self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
             situation.follow(operation, observation)
             exercised = group.exercised
             for clause in clauses:

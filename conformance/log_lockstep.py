@@ -18,6 +18,7 @@ from conformance.files_lockstep import FilesGroup, FilesLockstep, FilesParty
 from conformance.implementations.reference_log import ReferenceLog
 from conformance.log_operations import TOPIC_DIRECTORY, LogObservation
 from conformance.operations import OK, Operation
+from conformance.power.coverage import state_of_log
 from conformance.watched_file import damage
 from kidx.dialect import DIALECTS, Dialect, dialect_of
 
@@ -97,6 +98,8 @@ class LogLockstep(FilesLockstep[LogParty, LogGroup]):
     """
 
     damaging = "damage_log_file"
+
+    state_word = staticmethod(state_of_log)
 
     @staticmethod
     def rules(release: str) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from conformance.attribution.segment import SegmentSituation, segment_clauses_of
 from conformance.files_lockstep import FilesGroup, FilesLockstep, FilesParty
 from conformance.implementations.reference_segment import ReferenceSegment
 from conformance.operations import OK, Operation
+from conformance.power.coverage import state_of_segment
 from conformance.segment_operations import SUFFIXES, SegmentObservation
 from conformance.watched_file import WatchedFile, damage
 from kidx.dialect import dialect_of
@@ -80,6 +81,8 @@ class SegmentLockstep(FilesLockstep[SegmentParty, SegmentGroup]):
 
     _base_offset = 0
     _suffix = ""
+
+    state_word = staticmethod(state_of_segment)
 
     @staticmethod
     def rules(release: str) -> str:
