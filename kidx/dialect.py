@@ -304,8 +304,8 @@ class Dialect:
 
     @cached_property
     def shutdown_flushes_empty_segment(self) -> bool:
-        """A clean shutdown flushes an active segment without records too, which opens its indexes (from 3.4)."""
-        return self.version >= (3, 4)
+        """A clean shutdown flushes an active segment without records too, which opens its indexes (from 3.2)."""
+        return self.version >= (3, 2)
 
 
 # fmt: off

@@ -111,6 +111,7 @@ class UnifiedLog(LogOffsets):
         )
         self.transactions = Transactions(self.dialect, self.directory.name)
         self.transactions.rebuild(self.segments, self.start_offset, self.end_offset)
+        self.transactions.unreplicated.clear()  # closing and recovering take snapshots, which hold open ones only
         self.segments.delete_retired()
 
     def __enter__(self) -> Self:
