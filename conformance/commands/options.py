@@ -21,7 +21,12 @@ ReleaseOption = Annotated[
 ]
 ImplementationOption = Annotated[
     list[str] | None,
-    typer.Option("-i", "--implementation", metavar="IMPL", help="jvm, broker, exec:COMMAND or python:MODULE:FACTORY."),
+    typer.Option(
+        "-i",
+        "--implementation",
+        metavar="IMPL",
+        help="jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME, see `conformance power`.",
+    ),
 ]
 
 
@@ -35,6 +40,9 @@ class BrokerChoice(StrEnum):
 
 BrokerOption = Annotated[
     BrokerChoice, typer.Option("--broker", help="auto: in a container where an engine has the image, else local.")
+]
+FiguresOption = Annotated[
+    Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.")]

@@ -10,7 +10,9 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from conformance.commands.options import JsonOption, QuietOption, chosen_machines, plain_console
+from conformance import events
+from conformance.commands.options import FiguresOption, JsonOption, QuietOption, chosen_machines, plain_console
+from conformance.power.figures import figures_to
 from conformance.power.hunting import LIMIT
 from conformance.power.measuring import Measured, chosen_mutants, measure
 from conformance.profiles import PROFILES
@@ -37,6 +39,7 @@ def power_command(
     max_examples: Annotated[int, typer.Option(min=1, help="Examples within which each has to be found.")] = LIMIT,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one for each processor by default.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the mutants and look for none.")] = False,
+    report: FiguresOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -55,7 +58,10 @@ def power_command(
     seeds = tuple(dict.fromkeys(seed or _SEEDS))
     console = plain_console()
     shown = console.is_terminal and not (as_json or quiet)
-    with Progress(console=console, transient=True, disable=not shown) as progress:
+    with (
+        figures_to(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as tell,
+        Progress(console=console, transient=True, disable=not shown) as progress,
+    ):
         task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
         measured = measure(
             mutants,
@@ -65,6 +71,8 @@ def power_command(
             jobs=jobs,
             tell=lambda _: progress.advance(task),
         )
+        for each in measured:
+            tell(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
     survivors = [each for each in measured if each.survived]
     if as_json:
         document = {

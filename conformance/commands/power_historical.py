@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from conformance.commands.options import JsonOption, plain_console
+from conformance.commands.options import FiguresOption, JsonOption, plain_console
 from conformance.errors import ToolError
+from conformance.events import Measured
+from conformance.power.figures import figures_to
 from conformance.power.historical import HistoricalBug, load_bugs
 from conformance.power.hunting import Hunt, hunt
 
@@ -17,6 +19,7 @@ from conformance.power.hunting import Hunt, hunt
 def historical_command(
     ticket: Annotated[list[str] | None, typer.Argument(metavar="TICKET...", help="All by default.")] = None,
     seed: Annotated[int, typer.Option(help="Where to start.")] = 0,
+    report: FiguresOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Plant the bugs of Kafka's past in the reference, and find each with its shortest steps.
@@ -26,7 +29,12 @@ def historical_command(
     Example: `conformance historical KAFKA-588 KAFKA-6492`
     """
     bugs = _chosen(ticket)
-    found = [(bug, hunt(bug.planted, seed, shrink=True)) for bug in bugs]
+    found = []
+    with figures_to(report, [bug.planted.machine for bug in bugs], profile="ci", seed=seed) as tell:
+        for bug in bugs:
+            result = hunt(bug.planted, seed, shrink=True)
+            found.append((bug, result))
+            tell(Measured("historical bugs", bug.ticket, result.examples is not None, _figures(bug, result)))
     if as_json:
         typer.echo(json.dumps([_row(bug, result) for bug, result in found]))
     else:
@@ -62,6 +70,11 @@ def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
         "steps": list(result.steps),
         "aspects": list(result.aspects),
     }
+
+
+def _figures(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
+    counts = {"examples to kill": result.examples or "survived", "steps": len(result.steps)}
+    return {"machine": bug.planted.machine, **counts, "seconds": round(result.seconds, 1)}
 
 
 def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:

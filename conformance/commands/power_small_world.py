@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.commands.options import ImplementationOption, JsonOption, ReleaseOption, chosen_releases
+from conformance.commands.options import (
+    FiguresOption,
+    ImplementationOption,
+    JsonOption,
+    ReleaseOption,
+    chosen_releases,
+)
 from conformance.errors import ToolError
+from conformance.events import Measured
 from conformance.operations import KINDS
+from conformance.power.figures import figures_to
 from conformance.small_world import Explored, explore
 from conformance.small_world_crashes import Crashed, explore_crashes
 
@@ -24,6 +32,7 @@ def small_world_command(
         list[str] | None, typer.Option("--machine", metavar="NAME", help="offset, time, transaction or segment.")
     ] = None,
     length: Annotated[int, typer.Option(min=1, max=5, help="Operations of a sequence; 4 takes minutes.")] = 3,
+    report: FiguresOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Perform every sequence of a few operations, and every crash of a segment, in lockstep with Kafka's own classes.
@@ -40,12 +49,15 @@ def small_world_command(
         if name not in (*KINDS, "segment"):
             raise ToolError(f"there is no small world of {name!r}; there are {', '.join((*KINDS, 'segment'))}")
     chosen = tuple(kind or (*KINDS, "segment"))
-    rows: list[Explored | Crashed] = [
-        explore(name, length, releases, implementations) for name in chosen if name in KINDS
-    ]
-    if "segment" in chosen:
-        for release in releases:
-            rows += explore_crashes(release, implementations)
+    with figures_to(report, chosen, profile="exhaustive") as tell:
+        rows: list[Explored | Crashed] = [
+            explore(name, length, releases, implementations) for name in chosen if name in KINDS
+        ]
+        if "segment" in chosen:
+            for release in releases:
+                rows += explore_crashes(release, implementations)
+        for row in rows:
+            tell(_measured(row))
     if as_json:
         typer.echo(json.dumps([_row(row) for row in rows]))
     else:
@@ -61,6 +73,14 @@ def _line(row: Explored | Crashed) -> str:
     if isinstance(row, Crashed):
         return f"segment {row.release}: {row.points} crash points of {row.operation}, {row.steps} steps: {verdict}"
     return f"{row.kind} index: {row.sequences} sequences, {row.steps} steps: {verdict}"
+
+
+def _measured(row: Explored | Crashed) -> Measured:
+    holds = row.failure is None
+    if isinstance(row, Crashed):
+        name = f"crash points of {row.operation}, segment {row.release}"
+        return Measured("small world", name, holds, {"cases": row.points, "steps": row.steps})
+    return Measured("small world", f"sequences, {row.kind} index", holds, {"cases": row.sequences, "steps": row.steps})
 
 
 def _told(failure: DivergenceError) -> str:

@@ -47,6 +47,12 @@ class Measured:
         """Examples to kill from the worst seed; None if it survived."""
         return None if self.survived else max(hunt.examples or 0 for hunt in self.hunts)
 
+    @property
+    def figures(self) -> dict[str, int | float | str]:
+        """Examples to kill from each seed, ``survived`` where it was not found, and what they come to."""
+        seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
+        return seeds | {"median": self.median or "survived", "worst": self.worst or "survived"}
+
     def to_json(self) -> Json:
         """As the command prints it."""
         mutant = self.mutant

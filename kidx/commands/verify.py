@@ -165,5 +165,6 @@ def _kind(path: str) -> str:
 
 def _last_line(result: Verification) -> str:
     bad = sum(file.verdict not in {"exact", "sound"} for file in result.files)
-    work = f"{len(result.files)} files, {result.segments} segments, {result.batches} batches"
-    return f"{result.verdict.upper()}: {bad} of {work} in {result.partitions} partitions"
+    files = f"{bad} of {len(result.files)}" if bad else len(result.files)
+    work = f"{files} files, {result.segments} segments, {result.batches} batches"
+    return f"{result.verdict.upper()}: {work} in {result.partitions} partitions"
