@@ -24,6 +24,8 @@ def historical_command(
 ) -> int:
     """Plant the bugs of Kafka's past in the reference, and find each with its shortest steps.
 
+    Some are re-created as they were, others by a related wrong: the table says which, and what was read of each.
+
     Exit code 0: all are found, 1: one survives, 2: could not do the work.
 
     Example: `conformance historical KAFKA-588 KAFKA-6492`
@@ -61,8 +63,13 @@ def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
         "link": bug.link,
         "title": bug.title,
         "affected": bug.affected,
-        "recreation": bug.recreation,
+        "fixed": bug.fixed,
+        "verified": bug.verified,
         "read": bug.read,
+        "shown": bug.shown,
+        "doubt": bug.doubt,
+        "recreation": bug.recreation,
+        "planted": bug.planted.title,
         "mutant": bug.mutant,
         "machine": bug.planted.machine,
         "examples": result.examples,
@@ -79,8 +86,9 @@ def _figures(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
 
 def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ticket", "machine", "what went wrong"):
-        table.add_column(heading, no_wrap=heading != "what went wrong")
+    for heading, narrow in (("ticket", True), ("machine", True), ("what went wrong", False), ("verified by", False)):
+        table.add_column(heading, no_wrap=narrow)
+    table.add_column("mutant is", no_wrap=True)
     for heading in ("examples", "seconds", "steps"):
         table.add_column(heading, justify="right", no_wrap=True)
     for bug, result in found:
@@ -89,5 +97,6 @@ def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
             if result.examples is None
             else (str(result.examples), f"{result.seconds:.1f}", str(len(result.steps)))
         )
-        table.add_row(bug.ticket, bug.planted.machine, bug.title, *counts)
+        kind = "the bug" if bug.is_the_bug else "an analogy"
+        table.add_row(bug.ticket, bug.planted.machine, bug.title, bug.verified, kind, *counts)
     return table

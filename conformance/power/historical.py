@@ -6,9 +6,13 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
 from conformance.implementations.mutants import MUTANTS, Mutant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +23,35 @@ class HistoricalBug:
         ticket: e.g. ``"KAFKA-588"``.
         title: what went wrong, in our words.
         affected: releases, in words.
-        recreation: how the mutant does the same wrong.
+        fixed: the first release without it, or that no fix is known.
+        recreation: ``"the bug"`` where the mutant does what Kafka did, else ``"analogy: ..."`` and how they differ.
         mutant: its name.
-        read: what of it was read; empty where only the behaviour notes name it.
+        read: what was read of it: commits and pull requests of apache/kafka, the notes on Kafka's behaviour.
+        shown: traces of the regression corpus in which an affected release does it, as ``"log/log-..."``.
+        doubt: why the entry is not verified; empty where it is.
     """
 
     ticket: str
     title: str
     affected: str
+    fixed: str
     recreation: str
     mutant: str
-    read: str = ""
+    read: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    doubt: str = ""
+
+    @property
+    def verified(self) -> str:
+        """By what the entry was verified, in a few words."""
+        if self.shown:
+            return "shown in affected releases"
+        return self.read[0].split(",")[0] if self.read and not self.doubt else "not verified"
+
+    @property
+    def is_the_bug(self) -> bool:
+        """Whether the mutant does what Kafka did, and not something like it."""
+        return self.recreation == "the bug"
 
     @property
     def link(self) -> str:
