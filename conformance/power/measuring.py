@@ -49,9 +49,10 @@ class Measured:
 
     @property
     def figures(self) -> dict[str, int | float | str]:
-        """Examples to kill from each seed, ``survived`` where it was not found, and what they come to."""
+        """The machine, examples to kill from each seed, ``survived`` where it was not found, and what they come to."""
         seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
-        return seeds | {"median": self.median or "survived", "worst": self.worst or "survived"}
+        middle = "survived" if self.median is None else f"{self.median:g}"
+        return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
 
     def to_json(self) -> Json:
         """As the command prints it."""

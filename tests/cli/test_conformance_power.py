@@ -54,14 +54,16 @@ def test_a_mutant_that_is_found_and_one_that_is_not(typed, here):
     assert (done.returncode, done.stderr) == (0, "")
     summary = (typed.work / "summary.md").read_text("utf-8")
     median = row.split()[3]
-    assert f"| {KILLED} | ✓ | {median} | {median} | {median} |" in summary
+    assert f"| {KILLED} | ✓ | offset | {median} | {median} | {median} |" in summary
     assert "### historical bugs" in summary
     assert "| KAFKA-588 | ✓ | offset |" in summary
     assert "KAFKA-588" in (typed.work / "page.html").read_text("utf-8")
     assert ET.parse(typed.work / "junit.xml").getroot().get("failures") == "0"  # noqa: S314 -- it is our own
     done = here("report", "survived", *files)
     assert (done.returncode, done.stderr) == (1, "")
-    assert f"| {KILLED} | ✗ | survived | survived | survived |" in (typed.work / "summary.md").read_text("utf-8")
+    assert f"| {KILLED} | ✗ | offset | survived | survived | survived |" in (typed.work / "summary.md").read_text(
+        "utf-8"
+    )
     assert ET.parse(typed.work / "junit.xml").getroot().get("failures") == "1"  # noqa: S314 -- it is our own
 
 
