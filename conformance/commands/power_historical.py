@@ -81,7 +81,12 @@ def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
 
 def _figures(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
     counts = {"examples to kill": result.examples or "survived", "steps": len(result.steps)}
-    return {"machine": bug.planted.machine, **counts, "seconds": round(result.seconds, 1)}
+    origin = {"machine": bug.planted.machine, "verified by": bug.verified, "mutant is": _kind(bug)}
+    return {**origin, **counts, "seconds": round(result.seconds, 1)}
+
+
+def _kind(bug: HistoricalBug) -> str:
+    return "the bug" if bug.is_the_bug else "an analogy"
 
 
 def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
@@ -97,6 +102,5 @@ def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
             if result.examples is None
             else (str(result.examples), f"{result.seconds:.1f}", str(len(result.steps)))
         )
-        kind = "the bug" if bug.is_the_bug else "an analogy"
-        table.add_row(bug.ticket, bug.planted.machine, bug.title, bug.verified, kind, *counts)
+        table.add_row(bug.ticket, bug.planted.machine, bug.title, bug.verified, _kind(bug), *counts)
     return table
