@@ -11,8 +11,8 @@ import pytest
 from conformance.power.historical import load_bugs
 from conformance.power.hunting import hunt
 
-LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-15401": 6}
-"""Where a difference needs more than five operations: an index opened again, or two files."""
+LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-15401": 7}
+"""Where a difference needs more than five operations: an index opened again, two files, or one renamed before it is."""
 
 
 def test_the_catalogue_has_nineteen_tickets_at_least():
