@@ -21,6 +21,7 @@ from conformance.expectations import Ledger, load_expectations
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.profiles import Profile, round_of
+from conformance.repeatable import without_local_constants
 from conformance.shortening import shorten
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ class Search:
         self.lockstep.failure = None
         self._first_new = self._smallest = None
         try:
-            run_state_machine_as_test(seeded(seed)(self.bound), settings=profile.settings(examples))
+            with without_local_constants():
+                run_state_machine_as_test(seeded(seed)(self.bound), settings=profile.settings(examples))
         except (DivergenceError, Flaky, _SmallEnoughError) as error:
             failure = self._smallest[1] if self._smallest is not None else self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):

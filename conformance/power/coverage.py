@@ -153,13 +153,19 @@ def impossible_cells(machine: str, cells: Mapping[Cell, int]) -> list[tuple[Cell
     return sorted((cell, reason) for cell in cells if (reason := demands.reason(cell)))
 
 
-def measured(machine: str, cells: Mapping[Cell, int]) -> Iterator[Measured]:
-    """A row for each operation and state: how often it came to which outcome; ``holds`` if all that must be was."""
+def measured(machine: str, cells: Mapping[Cell, int], *, demanded: bool) -> Iterator[Measured]:
+    """A row for each operation and state: how often it came to which outcome.
+
+    Args:
+        machine: its name.
+        cells: how often each was reached.
+        demanded: whether the run was one of which cells are demanded; ``holds`` is None otherwise.
+    """
     demands = load_demands().get(machine, _NONE)
     rows: dict[tuple[str, str], dict[str, int]] = {}
     for cell in sorted({*cells, *demands.must}):
         rows.setdefault((cell.operation, cell.state), {})[cell.outcome] = cells.get(cell, 0)
     for (operation, state), outcomes in rows.items():
-        wanted = [Cell(operation, state, outcome) in demands.must for outcome in outcomes]
-        holds = all(outcomes.values()) if any(wanted) else None
+        wanted = [count for outcome, count in outcomes.items() if Cell(operation, state, outcome) in demands.must]
+        holds = all(wanted) if wanted and demanded else None
         yield Measured(f"coverage of the {machine} machine", f"{operation} × {state}", holds, dict(outcomes))

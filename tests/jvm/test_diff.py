@@ -89,11 +89,10 @@ class TestReleases:
         assert done.code == 1, done.err
         document = done.document
         assert document["verdict"] == "differs"
-        by_clause = {
-            clause["id"]: difference
-            for difference in document["differences"]
-            for clause in difference["clauses"]["new"]
-        }
+        by_clause: dict[str, dict] = {}
+        for difference in document["differences"]:
+            for clause in difference["clauses"]["new"]:
+                by_clause.setdefault(clause["id"], difference)  # the plainest comes first
         close = by_clause["AI-42b"]
         assert [clause["id"] for clause in close["clauses"]["old"]] == ["AI-42a"]
         assert [step["op"] for step in close["steps"]] == ["open", "close"]
@@ -173,7 +172,8 @@ class TestTester:
                     self.offset_index = Forgetful
 
         stand_in(Subject)
-        (difference,) = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200).differences
+        difference, *others = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200).differences
+        assert all("flush" in [operation.name for operation in other.operations] for other in others)
         assert difference.stakes == ((), ())
         assert [operation.name for operation in difference.operations][-1] == "flush"
         assert len(difference.operations) == 3

@@ -147,7 +147,7 @@ def test_quiet_says_differences_and_the_verdict_only():
     assert lines[0].startswith("jvm 3.9.2 diverges from kidx")
     assert lines[-2:] == [
         "  replay       conformance replay t.json",
-        "DIVERGES: 1 differences, see above · 300 steps in 2.0 s",
+        "DIVERGES: 1 difference, see above · 300 steps in 2.0 s",
     ]
 
 

@@ -121,7 +121,7 @@ def test_a_file_is_removed(path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", sorted(FILE_OPERATIONS))
+@pytest.mark.parametrize("name", sorted(FILE_OPERATIONS - {"write_file"}))
 def test_a_missing_file_stays_missing_and_an_empty_one_is_no_error(path, name):
     arguments = tuple(1 for _ in SIGNATURES[name])
     damage(path, name, arguments)
@@ -129,6 +129,13 @@ def test_a_missing_file_stays_missing_and_an_empty_one_is_no_error(path, name):
     path.touch()
     damage(path, name, arguments)
     assert path.exists() == (name != "remove_file")
+
+
+def test_a_file_is_written_as_a_whole_and_made_if_it_is_missing(path):
+    damage(path, "write_file", ("00ff",))
+    assert path.read_bytes() == b"\x00\xff"
+    damage(path, "write_file", ("",))
+    assert path.read_bytes() == b""
 
 
 @given(
