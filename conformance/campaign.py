@@ -309,12 +309,12 @@ class _MachineRun:
         )
         for row in measured(self.name, cells, demanded=demanded):
             self.sink(row)
+        if not demanded:
+            return
         impossible = impossible_cells(self.name, cells)
         if impossible:
             (operation, state, outcome), reason = impossible[0]
             raise ToolError(f"power/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
-        if not demanded:
-            return
         supported = {operation for operation in every_signature() if self.lockstep.supports(operation)}
         empty = empty_cells(self.name, cells, supported)
         if empty:

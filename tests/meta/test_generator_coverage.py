@@ -69,7 +69,7 @@ def test_a_cell_that_cannot_be_and_was_is_reported(cells):
 
 
 def test_the_histogram_is_an_event_a_row_and_says_what_holds(cells):
-    rows = {row.name: row for row in measured("offset", cells)}
+    rows = {row.name: row for row in measured("offset", cells, demanded=True)}
     assert rows["append × one entry"].figures == {"invalid_offset": 1, "ok": 1} | {
         cell.outcome: 0
         for cell in load_demands()["offset"].must
@@ -77,3 +77,4 @@ def test_the_histogram_is_an_event_a_row_and_says_what_holds(cells):
     }
     assert rows["append × damaged"].holds is False
     assert all(row.table == "coverage of the offset machine" for row in rows.values())
+    assert {row.holds for row in measured("offset", cells, demanded=False)} == {None}

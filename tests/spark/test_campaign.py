@@ -62,8 +62,8 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     killer.join()
     cells = cells_of(plan, (1, 2))
     assert killed
-    assert campaign.done == tuple(cells)
     assert (campaign.errors, campaign.left, campaign.exit_code) == ({}, (), 0)
+    assert campaign.done == tuple(cells)
     assert told[-1] == (len(cells), len(cells))
     assert {path.name for path in directory.glob("*/events.ndjson")} == {"events.ndjson"}
 
