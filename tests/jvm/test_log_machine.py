@@ -82,6 +82,8 @@ def test_every_trace_still_shows_its_difference(path, scratch):
     assert trace.failure is not None
     party = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
     assert party is not None
+    if "mended" in trace.made_by:
+        return  # kidx once did otherwise than its release; the test above holds it to that
     if trace.failure["against"] == "refusal":
         return  # the step's outcome is what the test above compares
     if trace.failure["against"] == "oracle":
