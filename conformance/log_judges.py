@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance import oracle
-from conformance.attribution.log import clauses_of_log_step
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.log_lockstep import LogLockstep
 from conformance.log_operations import TOPIC_DIRECTORY, LogObservation
@@ -125,35 +124,3 @@ def circumstances(operations: Sequence[Operation], records: Sequence[oracle.Seen
     if any(record.timestamp < 0 for record in records):
         words.add("untimed")
     return " ".join(sorted(words - {"crash"}))
-
-
-class RefusalLockstep(LogLockstep):
-    """A lockstep that looks for one refusal, of the newest reference.
-
-    Args:
-        release: whose reference.
-        scratch: as in the base class.
-        operation: its name.
-        kind: of the refusal.
-    """
-
-    def __init__(self, release: str, scratch: Path, *, operation: str, kind: str) -> None:
-        super().__init__([], scratch, releases=[release])
-        self.wanted = (operation, kind)
-
-    def perform(self, operation: Operation) -> LogObservation:
-        """As in the base class; the refusal raises.
-
-        Raises:
-            DivergenceError: here it is.
-        """
-        observation: LogObservation = super().perform(operation)
-        if (operation.name, observation.outcome.error) == self.wanted:
-            group = self.primary
-            name, release = group.reference.implementation.name, group.dialect.release
-            clauses = clauses_of_log_step(operation, group.dialect, None, observation)
-            step = len(self.operations) - 1
-            expected, actual = (None, None), (observation.outcome.error, observation.outcome.text)
-            divergence = Divergence(step, operation, name, release, "refusal", ("outcome",), expected, actual, clauses)
-            raise DivergenceError(divergence, self.operations)
-        return observation

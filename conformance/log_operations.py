@@ -7,7 +7,7 @@ is done before an operation ends, what it does periodically is not done at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from conformance.operations import Json, Outcome
@@ -92,12 +92,3 @@ class LogObservation(NamedTuple):
 
     outcome: Outcome
     state: LogState | None
-
-
-Answer = tuple[int, int, int] | None
-"""Of ``list_offsets``, for each target: timestamp, offset and leader epoch (-1 for none), or None."""
-
-
-def answer_values(answers: Any) -> tuple[Answer, ...]:
-    """The value of a ``list_offsets`` from JSON."""
-    return tuple(None if answer is None else tuple(answer) for answer in answers)

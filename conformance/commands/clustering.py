@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -16,9 +16,11 @@ from conformance.commands.options import (
     chosen_releases,
     plain_console,
 )
-from conformance.kafka.broker.cluster_run import ClusterResult, run_cluster
 from conformance.kafka.broker.settings import Mode, modes_of
 from conformance.kafka.progress import show_progress
+
+if TYPE_CHECKING:
+    from conformance.kafka.broker.cluster_run import ClusterResult
 
 
 def cluster_command(
@@ -37,6 +39,8 @@ def cluster_command(
 
     Example: `conformance cluster --kafka 3.9.0 --kafka 4.3.1`
     """
+    from conformance.kafka.broker.cluster_run import run_cluster  # noqa: PLC0415 -- numpy is not for --help
+
     results: list[ClusterResult] = []
     for release in chosen_releases(kafka):
         modes: tuple[Mode | None, ...] = modes_of(release) if both else (None,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
@@ -13,7 +13,9 @@ from rich.filesize import decimal
 from conformance.commands.options import BrokerChoice, BrokerOption, JsonOption, QuietOption
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
-from conformance.recording import CHECKS, Corpus, judge, record
+
+if TYPE_CHECKING:
+    from conformance.recording import Corpus
 
 
 def record_command(
@@ -31,6 +33,8 @@ def record_command(
 
     Example: `conformance record --kafka 3.9.2 --out tests/golden/3.9.2`
     """
+    from conformance.recording import CHECKS, judge, record  # noqa: PLC0415 -- numpy is not for --help
+
     release = load_release(kafka).name
 
     def tell(line: str) -> None:

@@ -62,12 +62,6 @@ class Row:
     steps: list[int]
 
     @property
-    def strongest(self) -> str:
-        """The verdict that a reader wants to see first."""
-        found = {cell.verdict for cell in self.cells}
-        return next((verdict for verdict in STRONGEST_FIRST if verdict in found), "not-run")
-
-    @property
     def exercised(self) -> int:
         """Steps that exercised it, in all releases together."""
         return sum(self.steps)

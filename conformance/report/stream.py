@@ -34,7 +34,6 @@ class Stream:
         divergences: the differences that count.
         replayed: which kept traces were performed first.
         measured: figures about the harness itself.
-        unread: lines at the end that are no events, as a killed process leaves them.
     """
 
     path: Path
@@ -44,7 +43,6 @@ class Stream:
     divergences: list[Diverged] = field(default_factory=list)
     replayed: list[Replayed] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
-    unread: int = 0
 
     @property
     def cut_off(self) -> str:
@@ -110,7 +108,6 @@ def read_stream(path: Path) -> Stream:
             event = event_of(_object(line))
         except ValueError as error:
             if number == len(lines):  # the last words of a process that was killed while it wrote them
-                stream.unread = 1
                 break
             raise StreamError(f"line {number} of the report {path} is no event: {error}") from None
         if event is not None:
