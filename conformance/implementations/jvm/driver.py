@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.fetch import tool_jar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from conformance.kafka.fetch import Progress
+    from conformance.kafka.releases import Group
 
 SOURCES = files(__package__) / "java" / "conformance"
 JAVA_LEVEL = "17"
@@ -32,6 +35,31 @@ JAVA_LEVEL = "17"
 def driver_class(name: str) -> Any:
     """A class of our Java package, e.g. ``IndexDriver``."""
     return start_jvm().JClass(f"conformance.{name}", loader=_driver_loader())
+
+
+def connected_driver(
+    name: str, release: str, group: Group, kinds: Mapping[str, int], reply: bytearray, progress: Progress | None
+) -> Any:
+    """A driver of a release's classes that writes what came of each operation into ``reply``.
+
+    Args:
+        name: of the class, which takes a class loader, a map of exceptions and a buffer.
+        release: whose classes are driven.
+        group: of the release's jars.
+        kinds: the number that stands in a reply for an exception, by the name of its class.
+        reply: shared with Java; it must live as long as the driver.
+        progress: told while jars are being fetched.
+
+    Raises:
+        ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
+    """
+    jpype = start_jvm()
+    from jpype import nio  # noqa: PLC0415 -- part of an extra
+
+    numbers = jpype.JClass("java.util.HashMap")()
+    for exception, number in kinds.items():
+        numbers.put(exception, jpype.JInt(number))
+    return driver_class(name)(release_loader(release, group, progress), numbers, nio.convertToDirectBuffer(reply))
 
 
 @cache

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.driver import connected_driver, driver_class
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
-from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
 if TYPE_CHECKING:
@@ -84,15 +83,9 @@ class JvmIndex:
     def __init__(self, release: str, progress: Progress | None = None) -> None:
         self.name = f"jvm {release}"
         self.release = release
-        jpype = start_jvm()
-        from jpype import nio  # noqa: PLC0415 -- part of an extra
-
-        kinds = jpype.JClass("java.util.HashMap")()
-        for exception, kind in KIND_OF.items():
-            kinds.put(exception, jpype.JInt(number_of(kind)))
+        kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        driver = driver_class("IndexDriver")
-        self.driver = driver(release_loader(release, "index", progress), kinds, nio.convertToDirectBuffer(self._reply))
+        self.driver = connected_driver("IndexDriver", release, "index", kinds, self._reply, progress)
         self._drive = _Driving(self.driver)
 
     def begin(self, directory: Path) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.batches import encode, is_marker
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import driver_class
-from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
+from conformance.implementations.jvm.driver import connected_driver
+from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
 from conformance.operations import Operation, Outcome
 
@@ -99,16 +99,11 @@ class JvmLog:
         self.name = f"jvm {release}"
         self.release = release
         jpype = start_jvm()
-        from jpype import nio  # noqa: PLC0415 -- part of an extra
-
-        kinds = jpype.JClass("java.util.HashMap")()
-        for exception, kind in LOG_KIND_OF.items():
-            kinds.put(exception, jpype.JInt(LOG_ERROR_KINDS.index(kind) + 1))
         self._new_map = jpype.JClass("java.util.HashMap")
         self._longs = jpype.JArray(jpype.JLong)
+        kinds = {exception: LOG_ERROR_KINDS.index(kind) + 1 for exception, kind in LOG_KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        buffer = nio.convertToDirectBuffer(self._reply)
-        self._driver = driver_class("LogDriver")(release_loader(release, "log", progress), kinds, buffer)
+        self._driver = connected_driver("LogDriver", release, "log", kinds, self._reply, progress)
         self._directory: Path
 
     @property

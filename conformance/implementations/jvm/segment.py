@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
-from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
 from conformance.segment_operations import (
     SEGMENT_ERROR_KINDS,
@@ -109,15 +109,10 @@ class JvmSegment:
         self.name = f"jvm {release}"
         self.release = release
         jpype = start_jvm()
-        from jpype import nio  # noqa: PLC0415 -- part of an extra
-
-        kinds = jpype.JClass("java.util.HashMap")()
-        for exception, kind in SEGMENT_KIND_OF.items():
-            kinds.put(exception, jpype.JInt(SEGMENT_ERROR_KINDS.index(kind) + 1))
         self._bytes = jpype.JArray(jpype.JByte)
+        kinds = {exception: SEGMENT_ERROR_KINDS.index(kind) + 1 for exception, kind in SEGMENT_KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        buffer = nio.convertToDirectBuffer(self._reply)
-        self._driver = driver_class("SegmentDriver")(release_loader(release, "segment", progress), kinds, buffer)
+        self._driver = connected_driver("SegmentDriver", release, "segment", kinds, self._reply, progress)
         self._perform = self._driver.perform
         self._directory = ""
 
