@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from conformance.errors import ToolError
+from conformance.implementations.methods import BULK, METHODS
 from conformance.implementations.probe import missing_operations
 from conformance.implementations.replies import ESSENTIAL, FAILURE, is_long
 from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
@@ -137,30 +138,6 @@ class PythonTransactionIndex(PythonIndex, Protocol):
         """The transactions that a fetch has to hide, and whether no later segment can hold another one."""
 
 
-_METHODS: Final = {
-    "truncate_to": "truncate_to",
-    "reset": "reset",
-    "flush": "flush",
-    "sanity_check": "sanity_check",
-    "close": "close",
-    "delete": "delete_if_exists",
-    "rename": "rename_to",
-    "lookup": "lookup",
-    "entry": "entry",
-    "truncate": "truncate",
-    "resize": "resize",
-    "trim": "trim_to_valid_size",
-    "append": "append",
-    "fetch_upper_bound": "fetch_upper_bound_offset",
-    "maybe_append": "maybe_append",
-    "append_aborted": "append",
-    "collect_aborted": "collect_aborted_txns",
-    "all_aborted": "all_aborted_txns",
-}
-"""Which method performs an operation."""
-
-_BULK: Final = {"bulk_append": "append", "bulk_maybe_append": "maybe_append"}
-
 _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (
     (NotImplementedError, "unsupported"),
     (UnicodeError, None),
@@ -244,8 +221,8 @@ class PythonObjectIndex:
 
     def supports(self, operation: str) -> bool:
         """See the protocol. Every operation has been tried out when the implementation was made."""
-        name = _BULK.get(operation, operation)
-        return name in ESSENTIAL or (name in _METHODS and name not in self._lacking)
+        name = BULK.get(operation, operation)
+        return name in ESSENTIAL or (name in METHODS and name not in self._lacking)
 
     @property
     def tells_state(self) -> bool:
@@ -278,7 +255,7 @@ class PythonObjectIndex:
                 return OK
             if self._index is None:
                 return Outcome("closed", None, "no index is open")
-            method = getattr(self._index, _METHODS[_BULK.get(name, name)], None)
+            method = getattr(self._index, METHODS[BULK.get(name, name)], None)
             if method is None:
                 return UNSUPPORTED
             value = self._call(name, method, arguments)
@@ -300,7 +277,7 @@ class PythonObjectIndex:
 
     def _call(self, name: str, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """One operation, its result checked for its shape."""
-        if name in _BULK:
+        if name in BULK:
             first, second, first_step, second_step, count = arguments
             for i in range(count):
                 method(first + i * first_step, second + i * second_step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.implementations.methods import BULK, METHODS
 from conformance.operations import OK, SIGNATURES, Observation, Operation, Outcome, State
 from kidx import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex, dialect_of
 from kidx.errors import KidxError
@@ -96,7 +97,7 @@ class ReferenceIndex:
         elif name == "rename":
             call = self._rename
         else:
-            call = getattr(index, _METHODS[name])
+            call = getattr(index, METHODS[BULK.get(name, name)])
             adapt = _ADAPTED.get(name)
             if adapt is not None:
                 call = adapt(call)
@@ -125,28 +126,6 @@ def _repeated(append: Callable[[int, int], None]) -> Callable[[int, int, int, in
     return bulk
 
 
-_METHODS = {
-    "truncate_to": "truncate_to",
-    "reset": "reset",
-    "flush": "flush",
-    "sanity_check": "sanity_check",
-    "close": "close",
-    "delete": "delete_if_exists",
-    "lookup": "lookup",
-    "entry": "entry",
-    "truncate": "truncate",
-    "resize": "resize",
-    "trim": "trim_to_valid_size",
-    "append": "append",
-    "bulk_append": "append",
-    "fetch_upper_bound": "fetch_upper_bound_offset",
-    "maybe_append": "maybe_append",
-    "bulk_maybe_append": "maybe_append",
-    "append_aborted": "append",
-    "all_aborted": "all_aborted_txns",
-    "collect_aborted": "collect_aborted_txns",
-}
-"""Which method performs an operation."""
 _ADAPTED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "bulk_append": _repeated,
     "bulk_maybe_append": _repeated,

@@ -69,11 +69,12 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
         for batch in records.batches(0, limit):
             batch_fields = _batch_fields(batch, valid, words)
             yield Entry("batch", batch_fields, _batch_line(batch_fields, words))
+            again = {name: java_value(value) for name, value in batch_fields.items()}
             for record in batch if options.deep or options.print_data else ():
                 if last_offset != record.offset - 1 and (last_offset != -1 or words.first_offset_alarms):
                     mismatches.add("non_consecutive_offsets", str(path.absolute()), last_offset, record.offset)
                 last_offset = record.offset
-                yield _record_entry(batch, record, batch_fields, options, words)
+                yield _record_entry(batch, record, again, options, words)
             valid += batch.size_in_bytes
         if limit > valid and options.max_bytes == INT_MAX:
             text = f"Found {limit - valid} invalid bytes at the end of {path.name}"
@@ -148,7 +149,7 @@ def record_fields(batch: RecordBatch, record: Record) -> dict[str, Any]:
 
 
 def _record_entry(
-    batch: RecordBatch, record: Record, batch_fields: dict[str, Any], options: LogOptions, words: Wording
+    batch: RecordBatch, record: Record, again: dict[str, str], options: LogOptions, words: Wording
 ) -> Entry:
     fields = record_fields(batch, record)
     data = _data(record, options) if options.print_data and not batch.is_control else {}
@@ -157,7 +158,6 @@ def _record_entry(
         return Entry("record", data, f"{bar}{named(data)}" if data else "")
     template = words.record if batch.magic >= 2 else words.legacy_record
     shown = {name: java_value(value) for name, value in fields.items()}
-    again = {name: java_value(value) for name, value in batch_fields.items()}
     control = _control(record) if batch.is_control else {}
     parts = [template.format(**shown, time=batch.timestamp_type.label, batch=again)]
     parts += [named(more) for more in (control, data) if more]

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from kidx.layout import PAGE_BYTES
 from kidx.records import NO_PARTITION_LEADER_EPOCH
 from kidx.segment.results import TimestampAndOffset
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kidx.entries import OffsetPosition, TimestampOffset
     from kidx.lookup.file_segment import FileSegment
     from kidx.lookup.read_only_log import ReadOnlyLog
     from kidx.offset_index import OffsetIndex
-    from kidx.records import RecordBatch
+    from kidx.records import Record, RecordBatch
     from kidx.search import Probe
     from kidx.time_index import TimeIndex
 
@@ -132,9 +134,15 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
             told.segments.append(SegmentLook(segment.base_offset, largest, False, f"{shown} is before the target"))
             continue
         told.segments.append(SegmentLook(segment.base_offset, largest, True, f"{shown} is the first not before it"))
-        told.time_index, entry = _time_index(segment.reader.time_index, timestamp)
-        told.offset_index, found = _offset_index(segment.offset_index, max(entry.offset, start))
-        _scan_for_timestamp(told, segment, found.position, timestamp, start)
+        entry, told.time_index = _searched(segment.reader.time_index, timestamp)
+        found, told.offset_index = _searched(segment.offset_index, max(entry.offset, start))
+        _scan(
+            told,
+            segment,
+            found.position,
+            lambda batch: batch.max_timestamp >= timestamp,
+            lambda record: record.timestamp >= timestamp and record.offset >= start,
+        )
         break
     _count(told, log)
     return told
@@ -153,59 +161,49 @@ def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
         for segment in log.segments_from(offset):
             why = "behind it, as nothing was found before" if told.segments else "the last that begins at or before it"
             told.segments.append(SegmentLook(segment.base_offset, None, True, why))
-            told.offset_index, found = _offset_index(segment.offset_index, offset)
-            _scan_for_offset(told, segment, found.position, offset)
+            found, told.offset_index = _searched(segment.offset_index, offset)
+            _scan(
+                told,
+                segment,
+                found.position,
+                lambda batch: batch.last_offset >= offset,
+                lambda record: record.offset >= offset,
+            )
             if told.answer is not None:
                 break
     _count(told, log)
     return told
 
 
-def _time_index(index: TimeIndex, timestamp: int) -> tuple[IndexLook, TimestampOffset]:
+@overload
+def _searched(index: OffsetIndex, target: int) -> tuple[OffsetPosition, IndexLook]: ...
+@overload
+def _searched(index: TimeIndex, target: int) -> tuple[TimestampOffset, IndexLook]: ...
+def _searched(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition | TimestampOffset, IndexLook]:
+    """A search by the index's own look-up; its slot is -1 where Kafka takes something in place of an entry."""
     probes: list[Probe] = []
-    found = index.lookup(timestamp, probes.append)
+    found = index.lookup(target, probes.append)
     slot = next((probe.slot for probe in reversed(probes) if index.entry(probe.slot) == found), -1)
-    if slot >= 0 and found.timestamp > timestamp:
+    if found[0] > target:
         slot = -1
-    return _look(index, timestamp, slot, found, probes), found
-
-
-def _offset_index(index: OffsetIndex, offset: int) -> tuple[IndexLook, OffsetPosition]:
-    probes: list[Probe] = []
-    found = index.lookup(offset, probes.append)
-    slot = next((probe.slot for probe in reversed(probes) if index.entry(probe.slot) == found), -1)
-    return _look(index, offset, slot, found, probes), found
-
-
-def _look(
-    index: OffsetIndex | TimeIndex,
-    target: int,
-    slot: int,
-    found: OffsetPosition | TimestampOffset,
-    probes: list[Probe],
-) -> IndexLook:
     name = Path(index.path).name
-    return IndexLook(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
+    return found, IndexLook(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
 
 
-def _scan_for_timestamp(told: Explanation, segment: FileSegment, position: int, timestamp: int, start: int) -> None:
+def _scan(
+    told: Explanation,
+    segment: FileSegment,
+    position: int,
+    opens: Callable[[RecordBatch], bool],
+    wanted: Callable[[Record], bool],
+) -> None:
+    """Passes batches from a position on, opens those that may hold the answer, and ends at the first record wanted."""
     _begin(told, segment)
     for batch in segment.batches(position):
-        opened = batch.max_timestamp >= timestamp
+        opened = opens(batch)
         _pass(told, batch, opened=opened)
         for record in batch if opened else ():
-            if record.timestamp >= timestamp and record.offset >= start:
-                told.answer = TimestampAndOffset(record.timestamp, record.offset, _epoch(batch))
-                return
-
-
-def _scan_for_offset(told: Explanation, segment: FileSegment, position: int, offset: int) -> None:
-    _begin(told, segment)
-    for batch in segment.batches(position):
-        opened = batch.last_offset >= offset
-        _pass(told, batch, opened=opened)
-        for record in batch if opened else ():
-            if record.offset >= offset:
+            if wanted(record):
                 told.answer = TimestampAndOffset(record.timestamp, record.offset, _epoch(batch))
                 return
 
