@@ -10,7 +10,7 @@ from kidx.entries import OffsetPosition
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
 from kidx.java_numbers import INT_MAX, INT_MIN, to_int
 from kidx.layout import OFFSET_INDEX
-from kidx.search import warm_search
+from kidx.search import offset_floor, warm_search
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -24,6 +24,8 @@ _POSITION = OFFSET_INDEX.codec("position")
 _POSITION_AT = OFFSET_INDEX.field("position").offset
 _FIELDS = (_OFFSET, _POSITION)
 _ENTRY = OFFSET_INDEX.struct
+_SIZE = OFFSET_INDEX.size
+_make = tuple.__new__  # what a NamedTuple's own constructor calls
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):
@@ -53,11 +55,8 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         self._last_offset = last
 
     def _parse(self, buffer: MappedBuffer, slot: int) -> OffsetPosition:
-        start = self._byte_position(slot)
-        return OffsetPosition(
-            self._absolute_offset(buffer.get(_OFFSET, start + _OFFSET_AT)),
-            buffer.get(_POSITION, start + _POSITION_AT),
-        )
+        relative, position = buffer.get_entry(_ENTRY, self._byte_position(slot))
+        return OffsetPosition(self._absolute_offset(relative), position)
 
     def _no_entry_text(self, n: int) -> str:
         return f"Attempt to fetch the {n}th entry from index {self._absolute_path}, which has size {self.entries}"
@@ -124,7 +123,15 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             ClosedError: the index is closed.
             OutOfBoundsError: the file has been cut below its entries (AI-11).
         """
-        buffer = self._mapped()
+        buffer = self._mmap or self._mapped()
+        entries = self.entries
+        if probe is None and search is warm_search and not self._wraps and entries * _SIZE <= buffer.limit:
+            base, ints = self.base_offset, buffer.ints
+            slot = offset_floor(ints, entries, target - base)
+            if slot == -1:
+                return OffsetPosition(base, 0)
+            slot += slot
+            return _make(OffsetPosition, (base + ints[slot], ints[slot + 1]))
         slot, _ = self._bounds(_OFFSET, _OFFSET_AT, target, offsets=True, probe=probe, search=search)
         return OffsetPosition(self.base_offset, 0) if slot == -1 else self._parse(buffer, slot)
 

@@ -12,12 +12,14 @@ unsorted or damaged content they give exactly what Kafka's loops give, which is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from kidx.layout import PAGE_BYTES, WARM_SECTION_BYTES
+from kidx.layout import OFFSET_INDEX, PAGE_BYTES, WARM_SECTION_BYTES
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+_WARM_OFFSETS: Final = WARM_SECTION_BYTES // OFFSET_INDEX.size
 
 Read = Callable[["Buffer", int], tuple[Any, ...]]
 """Reads the key at a byte position, as ``struct.Struct.unpack_from`` does."""
@@ -81,6 +83,40 @@ def warm_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
     return _bisect(keys, entries, target, 0, first_warm)
 
 
+class Ints(Protocol):
+    """Gives the number at a place."""
+
+    def __getitem__(self, place: int, /) -> int: ...
+
+
+def offset_floor(ints: Ints, entries: int, target: int) -> int:
+    """The lower bound that :func:`warm_search` finds among relative offsets, by the same comparisons, in half the time.
+
+    For look-ups that nobody watches: here, reading a key is one step of the interpreter and no call.
+
+    Args:
+        ints: the content of an ``.index``: relative offset, position, relative offset and so on.
+        entries: how many of these pairs there are.
+        target: relative, like the keys.
+    """
+    if entries == 0:
+        return -1
+    low, behind = entries - 1 - _WARM_OFFSETS if entries > _WARM_OFFSETS else 0, entries
+    if ints[low + low] >= target:
+        if ints[0] > target:
+            return -1
+        low, behind = 0, low + 1
+    while (middle := (low + behind) >> 1) > low:
+        key = ints[middle + middle]
+        if key > target:
+            behind = middle
+        elif key < target:
+            low = middle
+        else:
+            return middle
+    return low
+
+
 def plain_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
     """Both bounds of ``target`` by the search of Kafka before KAFKA-6432 (1.1 and older); same answers if sorted."""
     if entries == 0:
@@ -93,11 +129,11 @@ def plain_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
 def _bisect(keys: Keys, entries: int, target: int, low: int, high: int) -> tuple[int, int]:
     """The loop of AI-33: an equal key ends it at once, for either bound."""
     read, data, stride, shift = keys
-    while low < high:
-        middle = (low + high + 1) >> 1
+    behind = high + 1
+    while (middle := (low + behind) >> 1) > low:
         key = read(data, middle * stride + shift)[0]
         if key > target:
-            high = middle - 1
+            behind = middle
         elif key < target:
             low = middle
         else:

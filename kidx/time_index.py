@@ -21,6 +21,7 @@ _TIMESTAMP = TIME_INDEX.codec("timestamp")
 _TIMESTAMP_AT = TIME_INDEX.field("timestamp").offset
 _OFFSET = TIME_INDEX.codec("relative_offset")
 _OFFSET_AT = TIME_INDEX.field("relative_offset").offset
+_ENTRY = TIME_INDEX.struct
 _NO_TIMESTAMP = -1
 
 
@@ -56,11 +57,8 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         self._last_entry = self._parse(self._mapped(), self.entries - 1) if self.entries else none
 
     def _parse(self, buffer: MappedBuffer, slot: int) -> TimestampOffset:
-        start = self._byte_position(slot)
-        return TimestampOffset(
-            buffer.get(_TIMESTAMP, start + _TIMESTAMP_AT),
-            self._absolute_offset(buffer.get(_OFFSET, start + _OFFSET_AT)),
-        )
+        timestamp, relative = buffer.get_entry(_ENTRY, self._byte_position(slot))
+        return TimestampOffset(timestamp, self._absolute_offset(relative))
 
     def _no_entry_text(self, n: int) -> str:
         gap = " " if self.dialect.scala_texts else ""

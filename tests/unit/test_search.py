@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import struct
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kidx import OffsetIndex, TimeIndex
+from kidx.errors import ClosedError, InvalidArgumentError, OutOfBoundsError
 from kidx.layout import OFFSET_INDEX, PAGE_BYTES, WARM_SECTION_BYTES
-from kidx.search import Keys, Probe, plain_search, warm_search
+from kidx.search import Keys, Probe, offset_floor, plain_search, warm_search
 
 OFFSETS_PER_PAGE = PAGE_BYTES // OFFSET_INDEX.size  # 512
 LONG = struct.Struct(">q")
@@ -241,3 +243,65 @@ def test_a_watched_search_gives_the_same_answer(tmp_path):
             assert index.ceiling(target, probes.append) == index.ceiling(target)
     assert {probe.slot for probe in probes} == {0, 2, 3}
     assert {probe.half for probe in probes} == {"warm"}  # so few entries are all in the last 8192 bytes
+
+
+class Compared(list):
+    """Offsets and positions in turn; remembers which slots were read, once for each time in a row."""
+
+    def __init__(self, keys: list[int]) -> None:
+        super().__init__(number for key in keys for number in (key, 0))
+        self.slots: list[int] = []
+
+    def __getitem__(self, place: int) -> int:
+        slot, column = divmod(place, 2)
+        assert column == 0
+        assert slot >= 0
+        self.slots.append(slot)
+        return super().__getitem__(place)
+
+
+def same_comparisons(keys: list[int], target: int) -> None:
+    """The quick search and the watched one compare the same slots in the same order, and find the same."""
+    quick, probes = Compared(keys), []
+    lower, _ = warm_search(keys_of(keys).watched(len(keys), probes.append), len(keys), target)
+    assert offset_floor(quick, len(keys), target) == lower
+    assert quick.slots == [probe.slot for probe in probes]
+
+
+@pytest.mark.parametrize("entries", range(7))
+def test_the_quick_search_compares_what_the_watched_one_does_whatever_the_file_holds(entries):
+    """All files of up to six keys 0, 1, 2 in any order, equal ones too (AI-35, AI-36), and all targets."""
+    for keys in itertools.product(range(3), repeat=entries):
+        for target in range(-1, 4):
+            same_comparisons(list(keys), target)
+
+
+@given(sizes.filter(bool), st.integers(0, 50), st.randoms(use_true_random=False), st.integers(-3, 53))
+def test_the_quick_search_compares_what_the_watched_one_does_around_the_warm_edge(entries, swaps, random, target):
+    """Sizes around 1,024 and more, sorted but for some swapped and some negative keys."""
+    keys = [slot * 50 // entries for slot in range(entries)]
+    for _ in range(swaps):
+        first, second = random.randrange(entries), random.randrange(entries)
+        keys[first], keys[second] = keys[second], keys[first] - random.randrange(2) * 60
+    same_comparisons(keys, target)
+
+
+def test_a_lookup_in_a_file_cut_below_its_entries_is_refused(tmp_path):
+    """The quick search reads by a pointer, so the limit is compared first; the other one then refuses (AI-11)."""
+    with offset_index(tmp_path / "a", 100) as index:
+        assert index.lookup(1000) == (1000, 99)
+        with pytest.raises(InvalidArgumentError):
+            index.resize(80)
+        assert index.entries == 100
+        with pytest.raises(OutOfBoundsError):
+            index.lookup(1000)
+
+
+def test_a_mapping_in_use_is_closed_when_it_is_let_go(tmp_path):
+    """A pointer that another thread still reads by keeps the memory; the index is closed at once."""
+    index = offset_index(tmp_path / "a", 3)
+    ints = index._mmap.ints
+    index.close_handler()
+    assert ints[4] == 30
+    with pytest.raises(ClosedError):
+        index.lookup(10)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.mutants.registry import defect
-from kidx import OffsetIndex, TimeIndex
+from kidx import OffsetIndex, OffsetPosition, TimeIndex
 from kidx.java_numbers import to_int
 from kidx.search import Keys, Search, plain_search, warm_search
 
 if TYPE_CHECKING:
     import struct
 
+    from kidx.search import ProbeCallback
+
 
 class _Searching(OffsetIndex):
     """An offset index with another search behind every question."""
 
     look: Search
+
+    def lookup(self, target: int, probe: ProbeCallback | None = None, **_: Any) -> OffsetPosition:
+        return super().lookup(target, probe, search=type(self).look)
 
     def _bounds(self, codec: struct.Struct, shift: int, target: int, **options: Any) -> tuple[int, int]:
         return super()._bounds(codec, shift, target, **(options | {"search": type(self).look}))
