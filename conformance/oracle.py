@@ -43,23 +43,33 @@ def visible_records(directory: Path, start: int, end: int) -> list[SeenRecord]:
 
 
 def records_of(data: bytes, segment: int = 0) -> Iterator[SeenRecord]:
-    """The records of batches of magic 2, one after another, up to the first that is incomplete."""
+    """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged."""
     position = 0
     while position + _HEADER.size <= len(data):
-        base, length, epoch, _, _, attributes, _, first, largest, _, _, _, count = _HEADER.unpack_from(data, position)
+        _, length, *_ = _HEADER.unpack_from(data, position)
         end = position + _LENGTH_COUNTS_FROM + length
-        if end > len(data):
+        if not position + _HEADER.size <= end <= len(data):
             return
-        body = _decompressed(attributes & 7, data[position + _HEADER.size : end])
-        at = 0
-        for _ in range(count):
-            size, at = _varint(body, at)
-            timestamp_delta, inner = _varint(body, at + 1)
-            offset_delta, _ = _varint(body, inner)
-            timestamp = largest if attributes & _STAMPED else first + timestamp_delta
-            yield SeenRecord(base + offset_delta, timestamp, epoch, segment)
-            at += size
+        try:
+            yield from _records_of_batch(data[position:end], segment)
+        except (cramjam.DecompressionError, zlib.error, struct.error, IndexError):
+            return
         position = end
+
+
+def _records_of_batch(batch: bytes, segment: int) -> list[SeenRecord]:
+    """All records of a batch, or none of them and what stopped it: a consumer gets them together."""
+    base, _, epoch, _, _, attributes, _, first, largest, _, _, _, count = _HEADER.unpack_from(batch)
+    body = _decompressed(attributes & 7, batch[_HEADER.size :])
+    found, at = [], 0
+    for _ in range(count):
+        size, at = _varint(body, at)
+        timestamp_delta, inner = _varint(body, at + 1)
+        offset_delta, _ = _varint(body, inner)
+        timestamp = largest if attributes & _STAMPED else first + timestamp_delta
+        found.append(SeenRecord(base + offset_delta, timestamp, epoch, segment))
+        at += size
+    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

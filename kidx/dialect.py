@@ -127,6 +127,8 @@ class Dialect:
             self.recover_fences_markers,
             self.cut_records_are_null,
             self.cut_headers_are_out_of_bounds,
+            self.compressed_sizes_escape,
+            self.cut_streams_are_invalid,
             self.markers_are_generated,
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
@@ -175,6 +177,16 @@ class Dialect:
     def cut_headers_are_out_of_bounds(self) -> bool:
         """A header's key that ends behind its batch is out of bounds instead of an invalid record (2.4–2.6; SEG-47)."""
         return self.version < (2, 7)
+
+    @cached_property
+    def compressed_sizes_escape(self) -> bool:
+        """A compressed record's size that makes no sense is an illegal argument instead of invalid (to 3.5; SEG-48)."""
+        return self.version < (3, 6)
+
+    @cached_property
+    def cut_streams_are_invalid(self) -> bool:
+        """A gzip stream that ends inside a record is invalid, and no I/O error (up to 3.5; SEG-49)."""
+        return self.version < (3, 6)
 
     @cached_property
     def close_loads_indexes(self) -> bool:

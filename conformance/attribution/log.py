@@ -201,6 +201,7 @@ ROWS = (
     Row("LG-23", "list_offsets", "ok", "the answer", misses_because_of_deleted),
     Row("LG-24", "list_offsets", "ok", "the answer", finds_deleted),
     Row("LG-25", "list_offsets", "ok", "the answer", finds_no_time),
+    Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or another refusal"),
     Row("SEG-8a", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8b", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8c", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),

@@ -11,7 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.clauses import load_clauses
+from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX
+from kidx.records import Codec, iter_batches
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
@@ -109,6 +111,13 @@ def _opened(index: IndexState | None) -> bool:
     return index is not None
 
 
+def _has_gzip(step: SegmentStep) -> bool:
+    try:
+        return any(batch.codec is Codec.GZIP for batch in iter_batches(step.files[0] or b""))
+    except KidxError:
+        return False
+
+
 _NO_LIMIT = INT_MAX - 8
 _READS = "translate_offset read_segment read_next_offset find_offset"
 
@@ -202,6 +211,9 @@ ROWS: tuple[Row, ...] = (
     Row("FR-1", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
     Row("SEG-46", "find_offset recover_segment", "closed", "another refusal"),
     Row("SEG-47", "find_offset recover_segment", "out_of_bounds", "another refusal"),
+    Row("SEG-48", "find_offset", "invalid_argument", "another refusal",
+        lambda s: not str(s.outcome.text).startswith("Unknown compression")),
+    Row("SEG-49", "find_offset", "invalid_record", "another refusal", _has_gzip),
     Row("FR-1b", "find_offset", "invalid_record", "there would be an answer", lambda s: s.args[2] < _NO_LIMIT),
     Row("FR-3", "truncate_segment", "ok", "the maximum is part of the state", lambda s: s.now.maximum is not None),
     Row("RB-1", "recover_segment", "ok", "the batch would be cut", lambda s: s.now.size > 0),

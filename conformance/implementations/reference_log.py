@@ -20,8 +20,9 @@ _SAME_KIND = {
     "producer_fenced": "producer",
     "coordinator_fenced": "producer",
     "unsupported_version": "kafka",
+    "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
 }
-"""Kinds that Kafka's exceptions tell apart and the log machine does not."""
+"""What the log machine calls kinds that kidx has other words for."""
 
 
 class ReferenceLog:

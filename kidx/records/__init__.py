@@ -24,7 +24,9 @@ from kidx.records.errors import (
     InvalidRecordError,
     RecordCutError,
     RecordError,
+    RecordSizeError,
     RecordStreamError,
+    StreamCutError,
     UnsupportedCodecError,
 )
 from kidx.records.legacy import LegacyRecord, LegacyRecordBatch
@@ -62,8 +64,10 @@ __all__ = [
     "RecordBatch",
     "RecordCutError",
     "RecordError",
+    "RecordSizeError",
     "RecordStreamError",
     "SimpleRecord",
+    "StreamCutError",
     "TimestampType",
     "UnsupportedCodecError",
     "build_batch",

@@ -15,7 +15,9 @@ from kidx.records.errors import (
     InvalidRecordError,
     OutOfBoundsError,
     RecordCutError,
+    RecordSizeError,
     RecordStreamError,
+    StreamCutError,
 )
 from kidx.records.layout import (
     ATTRIBUTE_CODEC,
@@ -304,7 +306,10 @@ class DefaultRecordBatch(StoredBatch):
             try:
                 record = _read_compressed(source, context, max_record_body_size)
             except RecordStreamError as error:
-                raise _in_words(error, "Failed to decompress record stream") from error
+                said = _in_words(error, "Failed to decompress record stream")
+                if isinstance(said, StreamCutError):
+                    said.in_record = True
+                raise said from error
             if number == count:
                 try:
                     at_end = source.at_end()
@@ -319,7 +324,7 @@ def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError
     """What Kafka makes of an error in a compressed stream; one with words of its own is not an IOException there."""
     if error.kafka_message is not None:
         return error
-    return RecordStreamError(f"{kafka_message}: {error}", kafka_message)
+    return type(error)(f"{kafka_message}: {error}", kafka_message)
 
 
 def _read_compressed(source: Source, context: BatchContext, max_record_body_size: int) -> Record:
@@ -328,9 +333,11 @@ def _read_compressed(source: Source, context: BatchContext, max_record_body_size
     try:
         size = source.read_varint()
     except InvalidArgumentError as error:
+        raise RecordSizeError(premature, str(error)) from error
+    except EOFError as error:
         raise InvalidRecordError(premature) from error
     if size < 0:  # the text of 4.4 speaks of a negative size
-        raise InvalidRecordError(premature)
+        raise RecordSizeError(premature, f"capacity < 0: ({size} < 0)")
     if size > max_record_body_size:
         raise InvalidRecordError(
             f"Invalid record size: {size} exceeds the configured maximum record size of {max_record_body_size}."

@@ -17,7 +17,9 @@ __all__ = [
     "OutOfBoundsError",
     "RecordCutError",
     "RecordError",
+    "RecordSizeError",
     "RecordStreamError",
+    "StreamCutError",
     "UnsupportedCodecError",
 ]
 
@@ -55,6 +57,17 @@ class HeaderCutError(InvalidRecordError):
     """The key of a record's header ends behind the batch; before 2.7 an ``IndexOutOfBoundsException``."""
 
 
+class RecordSizeError(InvalidRecordError):
+    """The size of a compressed record is negative or has no end.
+
+    Before 3.6 an ``IllegalArgumentException`` escaped, whose text is ``escaped``.
+    """
+
+    def __init__(self, message: str, escaped: str) -> None:
+        super().__init__(message)
+        self.escaped = escaped
+
+
 class UnsupportedCodecError(RecordError, InvalidArgumentError):
     """Attributes name a codec that Kafka does not have (``IllegalArgumentException`` of ``CompressionType.forId``)."""
 
@@ -65,3 +78,10 @@ class RecordStreamError(RecordError, OSError):
     """The bytes could not be read or decompressed (``KafkaException`` around an ``IOException``)."""
 
     kind = "io"
+
+
+class StreamCutError(RecordStreamError):
+    """A compressed stream ends before its codec says so; only gzip's tells, with an ``EOFException``."""
+
+    in_record = False
+    """Whether it ends inside a record of a v2 batch, which was an ``InvalidRecordException`` before 3.6."""

@@ -176,6 +176,17 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
     return tuple(headers), position
 
 
+def _is_header_cut(data: bytes, position: int, count: int) -> bool:
+    """Whether reading more headers than there is room for, as Kafka before 2.8 does, ends in one that is cut."""
+    try:
+        _read_headers(data, position, count)
+    except HeaderCutError:
+        return True
+    except (IndexError, InvalidArgumentError, InvalidRecordError):
+        pass
+    return False
+
+
 def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tuple[Record, int]:
     """The record whose attributes are at ``start``, and the position after it (``DefaultRecord.readFrom``).
 
@@ -205,7 +216,8 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         if count < 0:
             raise InvalidRecordError(f"Found invalid number of record headers {count}")
         if count > len(data) - position:
-            raise InvalidRecordError(
+            kind = HeaderCutError if _is_header_cut(data, position, count) else InvalidRecordError
+            raise kind(
                 f"Found invalid number of record headers. {count} is larger than the remaining size of the buffer"
             )
         headers: tuple[Header, ...] = ()

@@ -37,6 +37,19 @@ def test_an_incomplete_batch_ends_the_log():
     assert len(list(oracle.records_of(data + data[:-1]))) == 1
 
 
+@pytest.mark.parametrize("codec", list(Codec)[1:])
+def test_a_batch_that_cannot_be_decompressed_ends_the_log(codec):
+    sound, damaged = build_batch([(1, None, b"")]), bytearray(build_batch([(2, None, b"")], codec=codec))
+    damaged[62:] = bytes(len(damaged) - 62)
+    assert [record.timestamp for record in oracle.records_of(sound + damaged + sound)] == [1]
+
+
+def test_a_batch_whose_records_run_out_ends_the_log():
+    sound = build_batch([(1, None, b"")])
+    claims_two = sound[:57] + (2).to_bytes(4, "big") + sound[61:]
+    assert len(list(oracle.records_of(sound + claims_two))) == 1
+
+
 def test_only_visible_records_count(tmp_path):
     (tmp_path / f"{0:020d}.log").write_bytes(build_batch([(1, None, b""), (2, None, b"")]))
     (tmp_path / f"{2:020d}.log").write_bytes(build_batch([(3, None, b"")], base_offset=2))

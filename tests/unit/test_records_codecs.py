@@ -49,12 +49,18 @@ def test_a_cut_stream_gives_what_it_has_and_then_fails(codec):
             read(codec, compressed[:keep])
 
 
-def test_varints_near_the_end_read_missing_bytes_as_ff():
-    source = decompress(Codec.NONE, b"\x02\x80\x02")
+def test_varints_are_read_up_to_the_end():
+    source = decompress(Codec.NONE, b"\x02\x80\x02\x80")
     assert source.read_varint() == 1
     assert source.read_varint() == 128
-    with pytest.raises(InvalidArgumentError):
+    with pytest.raises(EOFError):
         source.read_varint()
+
+
+@pytest.mark.parametrize("behind", [b"", b"more"])
+def test_varints_end_within_five_bytes(behind):
+    with pytest.raises(InvalidArgumentError):
+        decompress(Codec.NONE, b"\xff" * 5 + behind).read_varint()
 
 
 def test_zstd_came_with_v2():
@@ -247,6 +253,27 @@ def test_zstd_frames_before_the_damage_are_given(stray):
     assert source.read(1) == b"a"
     with pytest.raises(RecordStreamError):
         source.at_end()
+
+
+@pytest.mark.parametrize("plain", [b"ab", b"ab" * 100, LARGE], ids=["as it is", "one block", "several blocks"])
+def test_zstd_gives_the_blocks_before_a_cut(plain):
+    compressed = zstd.compress(plain)
+    # Without what marks the last block as the last, all its bytes are there, and something is missing.
+    cut = compressed[:6] + bytes((compressed[6] & 0xFE,)) + compressed[7:] if plain != LARGE else compressed[:-10]
+    source = decompress(Codec.ZSTD, cut)
+    given = source.read(len(plain) if plain != LARGE else 128 * 1024)
+    assert given
+    assert plain.startswith(given)
+    with pytest.raises(RecordStreamError):
+        source.read(len(plain))
+
+
+@pytest.mark.parametrize("byte", [4, 7])
+def test_zstd_gives_nothing_of_a_frame_that_is_damaged(byte):
+    damaged = bytearray(zstd.compress(b"ab"))
+    damaged[byte] ^= 0xFF
+    with pytest.raises(RecordStreamError):
+        decompress(Codec.ZSTD, bytes(damaged)).read(1)
 
 
 def test_zstd_refuses_a_frame_that_could_fill_the_memory():

@@ -47,6 +47,8 @@ LOG_KIND_OF: Final = {
     "org.apache.kafka.common.errors.UnsupportedForMessageFormatException": "unsupported_format",
     "org.apache.kafka.common.errors.KafkaStorageException": "io",
     "org.apache.kafka.common.KafkaException": "kafka",
+    "java.lang.NegativeArraySizeException": "kafka",  # a snappy block of a negative length, up to 3.4
+    "org.xerial.snappy.SnappyError": "kafka",  # the same, since
     "java.lang.IllegalArgumentException": "invalid_argument",
     "java.lang.IllegalStateException": "illegal_state",
     "java.nio.ReadOnlyBufferException": "read_only",

@@ -33,6 +33,8 @@ SEGMENT_KIND_OF: Final = KIND_OF | {
     "org.apache.kafka.common.errors.InvalidTxnStateException": "invalid_txn_state",
     "org.apache.kafka.common.errors.ProducerFencedException": "producer_fenced",
     "org.apache.kafka.common.errors.TransactionCoordinatorFencedException": "coordinator_fenced",
+    "java.lang.NegativeArraySizeException": "io",  # a snappy block of a negative length, up to 3.4
+    "org.xerial.snappy.SnappyError": "io",  # the same, since
     "java.nio.BufferUnderflowException": "buffer_underflow",  # its text is Java's own: none
 }
 """Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""

@@ -10,7 +10,7 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from kidx.records.errors import RecordStreamError
+from kidx.records.errors import RecordStreamError, StreamCutError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -81,11 +81,11 @@ def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
         if piece:
             yield piece
         elif not pending and not inflate.eof:
-            raise RecordStreamError("gzip: Unexpected end of ZLIB input stream", None)
+            raise StreamCutError("gzip: Unexpected end of ZLIB input stream", None)
     end = len(data) - len(inflate.unused_data)
     trailer = data[end : end + _TRAILER.size]
     if len(trailer) < _TRAILER.size:
-        raise RecordStreamError("gzip: the stream ends inside its trailer", None)
+        raise StreamCutError("gzip: the stream ends inside its trailer", None)
     if _TRAILER.unpack(trailer) != (checksum, size & 0xFFFF_FFFF):
         raise RecordStreamError("gzip: Corrupt GZIP trailer", None)
     return end

@@ -54,10 +54,11 @@ class Source:
         return not self._has(1)
 
     def read_varint(self) -> int:
-        """The next ``int``. As in ``ByteUtils.readUnsignedVarint(InputStream)``, missing bytes read as 0xFF.
+        """The next ``int``.
 
         Raises:
-            InvalidArgumentError: it does not end within five bytes, which includes every one cut off by the end.
+            InvalidArgumentError: it does not end within five bytes.
+            EOFError: the stream ends inside it.
         """
         if len(self._buffer) - self._position >= 5:
             value, self._position = read_varint(self._buffer, self._position)
@@ -65,7 +66,10 @@ class Source:
         # Near the end of a chunk, byte by byte, so that no chunk is decompressed before it is needed.
         head = bytearray()
         while len(head) < 5:
-            head += self.read(1) or b"\xff"
+            byte = self.read(1)
+            if not byte:
+                raise EOFError
+            head += byte
             if head[-1] < 0x80:
                 break
         return read_varint(head, 0)[0]

@@ -1,0 +1,100 @@
+"""Every damage of a compressed batch, as the releases on both sides of each change of rule refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import google_crc32c
+import pytest
+
+from conformance.machines.segment import SegmentMachine
+from conformance.operations import Operation
+from conformance.scratch import scratch_directory
+from conformance.segment_lockstep import SegmentLockstep
+from kidx.records import Codec, SimpleRecord, build_batch, write_batch
+from kidx.records.codecs import compress
+from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD
+from kidx.records.record import write_record
+
+pytestmark = pytest.mark.jvm
+
+SIDES = ("2.6.3", "2.7.2", "2.8.2", "3.5.2", "3.6.2", "4.4.0")
+"""SEG-47 ends with 2.6, the search for headers beyond the record with 2.7, SEG-48 and SEG-49 with 3.5; 4.4 streams."""
+
+OPEN = Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000))
+RECORDS = [SimpleRecord(1000, b"k", b"value", (("h", b"v"),)), SimpleRecord(1007, None, b"", ())]
+BODY = b"".join(write_record(number, record.timestamp - 1000, record) for number, record in enumerate(RECORDS))
+ENDLESS = b"\x80" * 11
+
+
+def with_header(batch: bytes) -> bytes:
+    """The batch with the length that it has now, and a checksum that is right."""
+    batch = batch[:8] + (len(batch) - 12).to_bytes(4, "big") + batch[12:]
+    checksum = google_crc32c.value(batch[CHECKSUMMED_FROM:])
+    return batch[:17] + checksum.to_bytes(4, "big") + batch[CHECKSUMMED_FROM:]
+
+
+def flipped(data: bytes, position: int, bits: int) -> bytes:
+    return data[:position] + bytes((data[position] ^ bits,)) + data[position + 1 :]
+
+
+def damaged_records(codec: Codec) -> Iterator[bytes]:
+    """Sound streams of damaged records: each byte flipped, each number without an end, cut anywhere, miscounted."""
+    bodies = [flipped(BODY, position, bits) for position in range(len(BODY)) for bits in (0x01, 0x40, 0x80)]
+    bodies += [BODY[:position] + ENDLESS + BODY[position + 1 :] for position in range(len(BODY))]
+    bodies += [BODY[:position] for position in range(len(BODY))]
+    for count, body in [(1, BODY), (3, BODY), (-1, BODY), *((2, body) for body in bodies)]:
+        stream = compress(codec, body)
+        yield write_batch(
+            stream,
+            base_offset=0,
+            last_offset=1,
+            count=count,
+            codec=codec,
+            base_timestamp=1000,
+            max_timestamp=2000,  # so that every search looks at the records
+        )
+
+
+def damaged_streams(codec: Codec) -> Iterator[bytes]:
+    """Streams cut anywhere, and with each byte flipped."""
+    batch = build_batch(RECORDS, codec=codec)
+    for position in range(RECORD_BATCH_OVERHEAD, len(batch)):
+        yield batch[:position]
+        if codec is not Codec.ZSTD:  # older versions of its library notice less
+            yield flipped(batch, position, 0x01)
+
+
+@pytest.fixture(scope="module")
+def lockstep():
+    with scratch_directory() as scratch:
+        yield SegmentLockstep([SegmentMachine.subject("jvm", release) for release in SIDES], scratch)
+
+
+def hold(lockstep: SegmentLockstep, batches: Iterator[bytes]) -> None:
+    """Everybody searches the batch for the first of its records and for one that it may have."""
+    for batch in batches:
+        lockstep.begin()
+        try:
+            lockstep.perform(OPEN)
+            lockstep.perform(Operation("append_records", (with_header(batch).hex(), 1, 2000, 1)))
+            for timestamp in (0, 1007):
+                lockstep.perform(Operation("find_offset", (timestamp, 0, (1 << 31) - 9)))
+        finally:
+            lockstep.end()
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4], ids=lambda codec: codec.label)
+def test_damaged_records_are_refused_alike(lockstep, codec):
+    hold(lockstep, damaged_records(codec))
+    if codec is not Codec.NONE:
+        assert lockstep.tally.exercised("3.5.2")["SEG-48"]
+        assert not lockstep.tally.exercised("3.6.2")["SEG-48"]
+
+
+@pytest.mark.parametrize("codec", list(Codec)[1:], ids=lambda codec: codec.label)
+def test_damaged_streams_are_refused_alike(lockstep, codec):
+    hold(lockstep, damaged_streams(codec))
+    if codec is Codec.GZIP:
+        assert lockstep.tally.exercised("3.5.2")["SEG-49"]
+        assert not lockstep.tally.exercised("3.6.2")["SEG-49"]

@@ -1,0 +1,105 @@
+"""Damaged compressed records are refused otherwise up to 3.5 (SEG-48, SEG-49) and up to 2.7 (SEG-47)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kidx.errors import InvalidArgumentError, OutOfBoundsError
+from kidx.records import (
+    Codec,
+    InvalidRecordError,
+    RecordSizeError,
+    RecordStreamError,
+    SimpleRecord,
+    StreamCutError,
+    build_batch,
+    iter_batches,
+    write_batch,
+)
+from kidx.records.codecs import compress
+from kidx.records.record import write_record
+from kidx.segment.file_records import FileRecords
+
+BODY = write_record(0, 0, SimpleRecord(1000, None, b"value"))
+
+
+def batch_of(body: bytes, codec: Codec = Codec.LZ4) -> bytes:
+    return write_batch(
+        compress(codec, body),
+        base_offset=0,
+        last_offset=0,
+        count=1,
+        codec=codec,
+        base_timestamp=1000,
+        max_timestamp=1000,
+    )
+
+
+@pytest.fixture
+def searched(tmp_path):
+    """What comes of a search for the first record of a log."""
+
+    def search(data: bytes, release: str):
+        path = tmp_path / "00000000000000000000.log"
+        path.write_bytes(data)
+        log = FileRecords(path, file_already_exists=True, dialect=release)
+        try:
+            return log.search_for_timestamp(0, 0, 0)
+        finally:
+            log.close_handlers()
+
+    return search
+
+
+@pytest.mark.parametrize(
+    ("size", "escaped"),
+    [
+        (b"\x01", r"capacity < 0: \(-1 < 0\)"),
+        (b"\xff" * 5, "Varint is too long, the most significant bit in the 5th byte is set, converted value: ffffffff"),
+    ],
+)
+def test_a_size_that_makes_no_sense(searched, size, escaped):
+    data = batch_of(size + BODY[1:])
+    with pytest.raises(RecordSizeError, match="premature EOF"):
+        searched(data, "3.6.2")
+    with pytest.raises(InvalidArgumentError, match=escaped) as raised:
+        searched(data, "3.5.2")
+    assert not isinstance(raised.value, InvalidRecordError)
+
+
+def test_a_size_that_is_cut_is_invalid_in_all(searched):
+    for release in ("3.5.2", "3.6.2"):
+        with pytest.raises(InvalidRecordError, match="premature EOF"):
+            searched(batch_of(b"\xff"), release)
+
+
+def gzip_cut_by(count: int) -> bytes:
+    data = build_batch([(1000, None, b"value")], codec=Codec.GZIP)[:-count]
+    return data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
+
+
+def test_a_gzip_stream_that_ends_inside_a_record(searched):
+    with pytest.raises(StreamCutError):
+        searched(gzip_cut_by(12), "3.6.2")
+    with pytest.raises(InvalidRecordError):
+        searched(gzip_cut_by(12), "3.5.2")
+
+
+def test_a_gzip_stream_without_its_header_is_unreadable_in_all(searched):
+    data = build_batch([(1000, None, b"value")], codec=Codec.GZIP)[: 61 + 5]
+    data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]
+    for release in ("3.5.2", "3.6.2"):
+        with pytest.raises(RecordStreamError):
+            searched(data, release)
+
+
+def test_more_headers_than_there_is_room_for_are_read_before_2_7(searched):
+    """One of them is longer than the record, which was out of bounds then."""
+    one = write_record(0, 0, SimpleRecord(1000, None, None, (("key", b""),)))
+    assert one[6:8] == b"\x02\x06"  # one header, of a key of three bytes
+    lying = one[:6] + b"\x28\x7e" + one[8:]
+    assert len(list(iter_batches(batch_of(one)))) == 1
+    with pytest.raises(OutOfBoundsError):
+        searched(batch_of(lying), "2.6.3")
+    with pytest.raises(InvalidRecordError, match="invalid number of record headers"):
+        searched(batch_of(lying), "2.8.2")
