@@ -285,11 +285,19 @@ class Lockstep:
             if name == "open" and self._name != before:
                 for group in self.groups:
                     group.file = group.reference.file.read()
-        if name not in FILE_OPERATIONS:
+        if name in FILE_OPERATIONS:
+            for group in self.groups:
+                self._damage(group, operation, before)
+            return self.groups[-1].observation
+        for fleet in self._fleets:
+            fleet.start(operation)
+        try:
+            clauses = [self._refer(group, operation) for group in self.groups]
+        finally:
             for fleet in self._fleets:
-                fleet.perform(operation)
-        for group in self.groups:
-            self._step(group, operation, before)
+                fleet.finish()
+        for group, ids in zip(self.groups, clauses, strict=True):
+            self._hold_subjects(group, operation, ids)
         return self.groups[-1].observation
 
     def _watch(self, name: str) -> None:
@@ -297,12 +305,10 @@ class Lockstep:
         for party in self._parties:
             party.file.watch(party.prefix + name)
 
-    def _step(self, group: _Group, operation: Operation, before: str) -> None:
+    def _refer(self, group: _Group, operation: Operation) -> tuple[str, ...]:
+        """What the reference makes of an operation, held to the model; the clauses that this exercises."""
         reference = group.reference
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=group.file)
-        if operation.name in FILE_OPERATIONS:
-            self._damage(group, operation, before)
-            return
         observation = reference.perform(operation)
         clauses: tuple[str, ...] = ()
         if self.attribute:
@@ -320,10 +326,12 @@ class Lockstep:
         group.observation = observation
         if prediction is not None:
             self._hold_reference_to_model(group, operation, prediction, clauses)
-        self._hold_subjects(group, operation, clauses)
+        return clauses
 
     def _damage(self, group: _Group, operation: Operation, name: str) -> None:
         """Everybody's file is changed alike; they are all the same, as the step before has shown."""
+        if group.model is not None:
+            group.model.perform(operation)
         group.observation = Observation(OK, group.observation.state)
         group.situation.follow(operation, group.observation)
         if group.file is None and operation.name != "write_file":

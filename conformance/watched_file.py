@@ -14,30 +14,46 @@ from typing import Any
 class WatchedFile:
     """One file of one party's directory; which one may change with ``open`` and ``rename``."""
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_inode", "_moved", "_path")
 
     def __init__(self) -> None:
         self._path = ""
         self._descriptor = -1
+        self._inode = 0
+        self._moved = False
 
     def watch(self, path: str) -> None:
-        """Looks at ``path`` from now on."""
-        self.release()
+        """Looks at ``path`` from now on, which is often the same file still or again."""
         self._path = path
+        self._moved = True
 
     def read(self) -> bytes | None:
         """Everything in the file right now; None if there is no file."""
         if self._descriptor >= 0:
-            status = os.fstat(self._descriptor)
-            if status.st_nlink:
+            if self._moved:
+                try:
+                    status = os.stat(self._path)  # noqa: PTH116 -- every step of every party comes by here
+                except OSError:
+                    self.release()
+                    return None
+                same = status.st_ino == self._inode
+            else:
+                status = os.fstat(self._descriptor)
+                same = status.st_nlink > 0
+            if same:
+                self._moved = False
                 return os.pread(self._descriptor, status.st_size, 0)
             # Deleted, or replaced by another file of that name.
             self.release()
+        elif not os.access(self._path, os.F_OK):  # cheaper than a refusal
+            return None
         try:
             self._descriptor = os.open(self._path, os.O_RDONLY)
         except OSError:
             return None
-        return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        status = os.fstat(self._descriptor)
+        self._inode, self._moved = status.st_ino, False
+        return os.pread(self._descriptor, status.st_size, 0)
 
     def release(self) -> None:
         """Closes the file."""

@@ -55,9 +55,15 @@ class Member(Implementation, Protocol):
 
 
 class Fleet(Protocol):
-    """Several implementations that perform an operation in one go."""
+    """Several implementations that perform an operation in one go, while the lockstep is busy with its references.
 
-    perform: Callable[[Operation], None]
+    Attributes:
+        start: begins to perform an operation, at least; once it was called, ``finish`` must be, before anything else.
+        finish: returns when all members have performed it.
+    """
+
+    start: Callable[[Operation], None]
+    finish: Callable[[], None]
 
     def packed(self, operation: Operation, observation: Observation) -> bytes | None:
         """The reply of a member that makes this observation; None if none could be made."""

@@ -4,9 +4,10 @@ Generating: the same examples (same seed) by Hypothesis with nobody to drive, wi
 with one release, and with all 26. Replaying: the operations of those examples performed again without Hypothesis, by
 the full lockstep, and by the release's classes and the reference alone.
 
-A step is one operation, whatever took part in it. Everybody warms up before the clock starts, and takes turns with the
-others then, so that what else the machine does hits all alike; shares are of processor time, which it hits least.
-Two minutes on two idle cores.
+A step is one operation, whatever took part in it. Everybody warms up before the clock starts, so that Java has compiled
+what it will, and takes turns with the others then, so that what else the machine does hits all alike. Shares are of the
+clock's time, and of processor time: all 26 releases use a second core, which costs the latter. Three minutes on two
+idle cores.
 """
 
 from __future__ import annotations
@@ -99,10 +100,11 @@ Row = tuple[str, float, float]
 
 
 def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> list[Row]:
-    """Does everything so many times unobserved, then in turns; the median of each."""
+    """Does everything unobserved, for so many steps, then in turns; the median of each."""
     for task in tasks.values():
-        for _ in range(warm_up):
-            task()
+        steps = 0
+        while steps < warm_up:
+            steps += task().steps
     done = [[task() for task in tasks.values()] for _ in range(rounds)]
     return [
         (
@@ -131,7 +133,7 @@ def measure(machine: str, examples: int, rounds: int, scratch: Path) -> list[Row
     for label, options in {"whole lockstep": {}, "reference and release": {"attribute": False, "model": False}}.items():
         lockstep = Lockstep([JvmIndex(newest())], scratch / f"p{label[0]}", **options)
         replaying[f"replaying, {label}, {newest()}"] = partial(replay, runs, lockstep)
-    return in_turns(generating, 3, rounds) + in_turns(replaying, 10, 3 * rounds)
+    return in_turns(generating, 15_000, rounds) + in_turns(replaying, 60_000, 3 * rounds)
 
 
 def main() -> None:
@@ -148,14 +150,14 @@ def main() -> None:
         f" Java {find_java().version}",
         highlight=False,
     )
-    table = Table("machine", "what", "steps/s", "of Hypothesis alone", box=None, pad_edge=False)
+    table = Table("machine", "what", "steps/s", "of Hypothesis alone", "processor", box=None, pad_edge=False)
     for name in arguments.machine or INDEX_MACHINES:
         with scratch_directory() as scratch, rare_collections():
             rows = measure(name, arguments.examples, arguments.rounds, scratch)
-        _, _, alone = rows[0]
-        for label, wall, processor in rows:
-            share = f"{processor / alone:.0%}" if label.startswith("generating") else ""
-            table.add_row(name, label, f"{wall:,.0f}", share)
+        _, *alone = rows[0]
+        for label, *rates in rows:
+            shares = zip(rates, alone, strict=True) if label.startswith("generating") else ()
+            table.add_row(name, label, f"{rates[0]:,.0f}", *(f"{rate / of:.0%}" for rate, of in shares))
     console.print(table)
 
 

@@ -127,7 +127,7 @@ class JvmIndex:
 
 
 class JvmIndexes:
-    """The classes of many releases: one call to Java performs an operation on all of them."""
+    """The classes of many releases: one call to Java starts an operation on all of them."""
 
     packed = staticmethod(packed)
 
@@ -135,4 +135,5 @@ class JvmIndexes:
         drivers = driver_class("IndexFleet")()
         for member in members:
             drivers.add(member.driver)
-        self.perform = _Driving(drivers)
+        self.start = _Driving(drivers)
+        self.finish = drivers.finish
