@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.mutants import log, mapped, offset, search, segment, time, transaction
+from conformance.implementations.mutants import (
+    log,
+    mapped,
+    offset,
+    search,
+    segment_growing,
+    segment_reading,
+    time,
+    transaction,
+)
 from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
 from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.reference_log import ReferenceLog
@@ -66,7 +75,8 @@ __all__ = [
     "mutant",
     "offset",
     "search",
-    "segment",
+    "segment_growing",
+    "segment_reading",
     "time",
     "transaction",
 ]
