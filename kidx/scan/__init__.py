@@ -13,7 +13,7 @@ from kidx.scan.compiled import COMPILED
 from kidx.scan.entries import IndexContent, parse_index, read_index
 from kidx.scan.expected import ExpectedIndexes, expected_indexes
 from kidx.scan.lookup import BulkLookup
-from kidx.scan.records import RecordColumns, decode_records
+from kidx.scan.records import RecordColumns, decode_batch, decode_records
 from kidx.scan.walk import BATCH
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "LogBlocks",
     "LogTail",
     "RecordColumns",
+    "decode_batch",
     "decode_records",
     "expected_indexes",
     "parse_index",

@@ -1,19 +1,26 @@
 """The records of v2 batches as columns: where key, value and headers lie, without an object for each record.
 
-For whoever reads records by the million; :class:`kidx.records.DefaultRecordBatch` says the same readably, and reads
-what is not here: damaged batches with Kafka's own errors, and those of v0 and v1.
+For whoever reads records by the million; :class:`kidx.records.DefaultRecordBatch` says the same readably, and is asked
+for everything that is not as it should be, so that damage has Kafka's own errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kidx.records import Codec, DefaultRecordBatch, InvalidRecordError, iter_memory_batches
+from kidx.errors import KidxError
+from kidx.java_text import java_text
+from kidx.records import Codec, DefaultRecordBatch, Header, InvalidRecordError, RecordBatch, iter_memory_batches
 from kidx.records.codecs import decompress
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
+from kidx.scan.walk import BATCH, FULL, ODD, walk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
 
@@ -24,18 +31,31 @@ RECORD: Final = np.dtype([
     ("key_position",     "i8"),  # in the decompressed bytes
     ("value_position",   "i8"),
     ("headers_position", "i8"),  # of the first header
-    ("key_size",         "i4"),  # -1: null
-    ("value_size",       "i4"),  # -1: null
+    ("key_size",         "i4"),  # negative: null
+    ("value_size",       "i4"),  # negative: null
     ("headers",          "i4"),  # how many
 ], align=True)
 # fmt: on
 
+RecordTuple: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
+"""Offset, timestamp, key, value and headers of a record."""
+
+_ROWS: Final = 4096
+"""Records at a time: few enough to stay in the processor's cache."""
+
+_BYTES: Final = 1 << 20
+"""Bytes of batches at a time, about."""
+
+_BATCHES: Final = 4096
+
+_SMALLEST: Final = 7
+"""Bytes of a record at least."""
 
 _CHUNK: Final = 1 << 20
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch.
+    """The records of one batch, or of several that follow each other.
 
     Attributes:
         data: the bytes that the positions count in.
@@ -45,55 +65,130 @@ class RecordColumns(NamedTuple):
     data: bytes
     rows: Array
 
-    def tuples(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
-        """Offset, timestamp, key and value of each record."""
-        data, rows = self.data, self.rows
-        keys, values = rows["key_position"], rows["value_position"]
-        columns = (
-            rows["offset"],
-            rows["timestamp"],
-            keys,
-            keys + rows["key_size"],
-            values,
-            values + rows["value_size"],
-        )
-        # A null has the size -1, and so ends before it begins.
-        return [
-            (offset, stamp, data[key:key_end] if key_end >= key else None, data[at:end] if end >= at else None)
-            for offset, stamp, key, key_end, at, end in zip(*(column.tolist() for column in columns), strict=True)
-        ]
+    def column(self, name: str) -> pa.BinaryViewArray:
+        """The bytes of ``key`` or ``value`` of each record as an Arrow array, which copies none of them.
+
+        Where another kind of array is wanted, ``cast(pyarrow.binary())`` makes one.
+        """
+        import pyarrow as pa  # noqa: PLC0415 -- only who asks for it needs it
+
+        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+
+        positions, sizes = self.rows[f"{name}_position"], self.rows[f"{name}_size"]
+        first = int(positions[0]) if len(positions) else 0
+        views = kernels.views(np.frombuffer(self.data, np.uint8), first, positions, sizes)
+        nulls = int(np.count_nonzero(sizes < 0))
+        there = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
+        buffers = [there, pa.py_buffer(views), pa.py_buffer(self.data).slice(first)]
+        return pa.Array.from_buffers(pa.binary_view(), len(sizes), buffers, nulls)
+
+    def tuples(self) -> Iterator[RecordTuple]:
+        """The records as Python objects."""
+        rows = self.rows
+        keys, values = self._bytes("key"), self._bytes("value")
+        headers = self._headers() if rows["headers"].any() else repeat((), len(rows))
+        return zip(rows["offset"].tolist(), rows["timestamp"].tolist(), keys, values, headers, strict=True)
+
+    def _bytes(self, name: str) -> list[bytes | None]:
+        try:
+            found: list[bytes | None] = self.column(name).to_numpy(zero_copy_only=False).tolist()
+        except ImportError:  # without pyarrow
+            starts = self.rows[f"{name}_position"]
+            return self._pieces(starts, starts + self.rows[f"{name}_size"])
+        return found
+
+    def _pieces(self, starts: Array, ends: Array) -> list[bytes | None]:
+        data = self.data
+        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+        return [data[start:end] if end >= start else None for start, end in pairs]
+
+    def _headers(self) -> Iterator[tuple[Header, ...]]:
+        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+
+        places = kernels.find_headers(np.frombuffer(self.data, np.uint8), self.rows)
+        keys = (java_text(key or b"") for key in self._pieces(places[:, 0], places[:, 2]))
+        headers = zip(keys, self._pieces(places[:, 1], places[:, 3]), strict=True)
+        return (tuple(islice(headers, count)) for count in self.rows["headers"].tolist())
 
 
 def decode_records(data: bytes) -> Iterator[RecordColumns]:
     """The records of v2 batches that lie one after another, as in a segment file or a fetch; checksums are not checked.
 
+    Small batches come together, some thousand records at a time. A last batch that is not whole is left out.
+
     Raises:
-        InvalidRecordError: a batch is not v2, or its records cannot be read.
-        KidxError: what decompressing raises, or a batch that does not fit.
+        InvalidRecordError: a batch is not v2; the records before it come first.
+        KidxError: what reading the batch with :func:`kidx.records.iter_memory_batches` raises.
     """
-    for batch in iter_memory_batches(data):
-        if not isinstance(batch, DefaultRecordBatch):
-            raise InvalidRecordError(
-                f"a batch of format v{batch.magic} at position {batch.position}: only v2 has columns"
-            )
-        yield _columns(batch, data)
+    buffer = np.frombuffer(data, np.uint8)
+    batches = np.empty(_BATCHES, BATCH)
+    start, reason = 0, FULL
+    while reason == FULL:
+        found, start, reason = walk(buffer, len(buffer), batches, start=start, checked=False)
+        yield from _decoded(data, buffer, batches[:found])
+    for batch in iter_memory_batches(data, start):  # whatever the walk stopped at
+        yield decode_batch(batch)
 
 
-def _columns(batch: DefaultRecordBatch, data: bytes) -> RecordColumns:
-    start, end = batch.position + RECORD_BATCH_OVERHEAD, batch.position + batch.size_in_bytes
-    if batch.codec is not Codec.NONE:
-        source = decompress(batch.codec, data[start:end], batch.magic)
-        data = b"".join(iter(lambda: source.read(_CHUNK), b""))
-        start, end = 0, len(data)
-    rows = np.empty(max(0, batch.count), RECORD)
-    fixed = bool(batch.attributes & ATTRIBUTE_LOG_APPEND_TIME)
-    base = batch.max_timestamp if fixed else batch.base_timestamp
+def _decoded(data: bytes, buffer: Array, batches: Array) -> Iterator[RecordColumns]:
+    """The records of batches that were found in ``data``."""
     from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
 
-    buffer = np.frombuffer(data, np.uint8)
-    read = kernels.decode(
-        buffer, start, end, base_offset=batch.base_offset, base_timestamp=base, fixed=fixed, rows=rows
+    number = 0
+    while number < len(batches):
+        rows = np.empty(_ROWS, RECORD)
+        number, filled, reason = kernels.read_batches(buffer, batches, number, rows, _BYTES)
+        if filled:
+            yield RecordColumns(data, rows[:filled])
+        if reason == ODD or (reason == FULL and not filled):
+            batch = next(iter_memory_batches(data, int(batches["position"][number])))
+            yield decode_batch(batch)
+            number += 1
+
+
+def decode_batch(batch: RecordBatch) -> RecordColumns:
+    """The records of one v2 batch, compressed or not; its checksum is not checked.
+
+    Raises:
+        InvalidRecordError: the batch is not v2.
+        KidxError: what iterating over the batch raises.
+    """
+    if not isinstance(batch, DefaultRecordBatch):
+        raise InvalidRecordError(f"a batch of format v{batch.magic} at position {batch.position}: only v2 has columns")
+    columns = _read(batch)
+    if columns is None:
+        for _ in batch:  # it knows what is wrong
+            pass
+        raise InvalidRecordError(f"the records of the batch at position {batch.position} cannot be read")
+    return columns
+
+
+def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
+    """The records, or None if anything is wrong with them."""
+    from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+
+    if batch.size_in_bytes < RECORD_BATCH_OVERHEAD:
+        return None
+    count, data = batch.count, batch.to_bytes()[RECORD_BATCH_OVERHEAD:]
+    if count == 0:  # what may lie behind is not looked at
+        return RecordColumns(b"", np.empty(0, RECORD))
+    try:
+        if batch.codec is not Codec.NONE:
+            source = decompress(batch.codec, data, batch.magic)
+            data = b"".join(iter(lambda: source.read(_CHUNK), b""))
+    except KidxError:
+        return None
+    if not 0 < count <= len(data) // _SMALLEST:
+        return None
+    rows = np.empty(count, RECORD)
+    fixed = bool(batch.attributes & ATTRIBUTE_LOG_APPEND_TIME)
+    whole = kernels.read_records(
+        np.frombuffer(data, np.uint8),
+        0,
+        len(data),
+        base_offset=batch.base_offset,
+        base_timestamp=batch.max_timestamp if fixed else batch.base_timestamp,
+        fixed=fixed,
+        rows=rows,
     )
-    if read < len(rows):
-        raise InvalidRecordError(f"record {read} of the batch at position {batch.position} cannot be read")
-    return RecordColumns(data, rows)
+    return RecordColumns(data, rows) if whole else None
