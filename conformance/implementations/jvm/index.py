@@ -126,12 +126,19 @@ class JvmIndex:
             raise ToolError(f"{self.name} threw what no error kind stands for: {error}") from None
 
 
+def _nothing() -> None:
+    """What is left to do when one release has performed its operation."""
+
+
 class JvmIndexes:
     """The classes of many releases: one call to Java starts an operation on all of them."""
 
     packed = staticmethod(packed)
 
     def __init__(self, members: Sequence[JvmIndex]) -> None:
+        if len(members) == 1:  # there is nothing to share out
+            self.start, self.finish = _Driving(members[0].driver), _nothing
+            return
         drivers = driver_class("IndexFleet")()
         for member in members:
             drivers.add(member.driver)

@@ -14,7 +14,7 @@ from conformance.implementations.model.transaction_index import TransactionIndex
 from conformance.operations import FILE_OPERATIONS, OK
 
 if TYPE_CHECKING:
-    from conformance.operations import Operation
+    from conformance.operations import Operation, Outcome
 
 SLOTS: Final[dict[str, type[SlotIndex]]] = {"offset": OffsetIndex, "time": TimeIndex}
 
@@ -65,8 +65,7 @@ class Model:
         if name == "open":
             return self._open(args[0], Opening(*args[1:]), file_bytes)
         index = self._index
-        method = None if index is None else index.operations.get(name)
-        if index is None or method is None:
+        if index is None or name not in index.operations:
             if name in FILE_OPERATIONS:
                 self._damage()
             return None
@@ -75,7 +74,7 @@ class Model:
                 self._give_up()
             return None
         try:
-            outcome = method(*args)
+            outcome: Outcome | None = getattr(index, name)(*args)
         except UndefinedError:
             self._give_up()
             return None

@@ -12,8 +12,6 @@ from conformance.implementations.model.prediction import UNKNOWN, UndefinedError
 from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conformance.implementations.model.dialect import Dialect
     from conformance.implementations.model.directory import Directory
 
@@ -83,6 +81,7 @@ class SlotIndex(ABC):
     until a truncation puts it back; entries are always what the slots of the file hold.
 
     Attributes:
+        operations: names of those it knows, which are its methods.
         data: every byte of the file while the index is open.
         keys: the keys of the entries that are inside the file, i.e. of all ``count`` of them but for a file that was
             cut below its entries (AI-11).
@@ -95,9 +94,21 @@ class SlotIndex(ABC):
     """
 
     size: ClassVar[int]
-    names: ClassVar[tuple[str, ...]] = (
-        *("lookup", "entry", "truncate", "truncate_to", "reset", "resize", "trim"),
-        *("sanity_check", "flush", "close", "delete", "rename"),
+    operations: ClassVar[frozenset[str]] = frozenset(
+        (
+            "lookup",
+            "entry",
+            "truncate",
+            "truncate_to",
+            "reset",
+            "resize",
+            "trim",
+            "sanity_check",
+            "flush",
+            "close",
+            "delete",
+            "rename",
+        )
     )
 
     def __init__(self, dialect: Dialect, directory: Directory, opening: Opening) -> None:
@@ -120,7 +131,6 @@ class SlotIndex(ABC):
         self._state: State | None = None
         self.reread()
         self.refresh_last()
-        self.operations: dict[str, Callable[..., Outcome | None]] = {name: getattr(self, name) for name in self.names}
 
     @classmethod
     def refusal(cls, opening: Opening) -> Outcome | None:

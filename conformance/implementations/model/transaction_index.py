@@ -10,8 +10,6 @@ from conformance.implementations.model.slots import need_longs
 from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conformance.implementations.model.dialect import Dialect
     from conformance.implementations.model.directory import Directory
     from conformance.implementations.model.slots import Opening
@@ -30,15 +28,26 @@ class TransactionIndex:
     """A list of transactions in a file that is made by the first append (TX-2).
 
     Attributes:
+        operations: names of those it knows, which are its methods.
         data: every byte of the file while its channel is open, else None.
         records: the transactions before the first record of a version that the release does not know.
         barred: there is such a record after them.
         remembered: the last offset that was appended through this object, if any.
     """
 
-    names: ClassVar[tuple[str, ...]] = (
-        *("append_aborted", "collect_aborted", "all_aborted", "truncate_to", "reset"),
-        *("sanity_check", "flush", "close", "delete", "rename"),
+    operations: ClassVar[frozenset[str]] = frozenset(
+        (
+            "append_aborted",
+            "collect_aborted",
+            "all_aborted",
+            "truncate_to",
+            "reset",
+            "sanity_check",
+            "flush",
+            "close",
+            "delete",
+            "rename",
+        )
     )
     lost: ClassVar[bool] = False
 
@@ -54,7 +63,6 @@ class TransactionIndex:
         if isinstance(content, bytearray):
             self.data = content
             self.reread()
-        self.operations: dict[str, Callable[..., Outcome | None]] = {name: getattr(self, name) for name in self.names}
 
     @property
     def mapped(self) -> bool:
