@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from conformance.lockstep import Divergence, DivergenceError, Tally
+from conformance.lockstep import Divergence, DivergenceError, Tally, fleets_of
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class FilesParty(ABC):
     def __init__(self, implementation: Any, directory: Path) -> None:
         self.implementation = implementation
         self.perform: Callable[[Operation], Any] = implementation.perform
+        self.fleet: Any = None
         self.directory = directory
         self.active = True
 
@@ -140,6 +141,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         oldest_first = sorted(alike.values(), key=lambda pair: dialect_of(pair[0]).version)
         self.groups = [self.group(release, members, scratch / f"kidx-{release}") for release, members in oldest_first]
         self._parties = [*parties, *(group.reference for group in self.groups)]
+        self._fleets = fleets_of(parties)
         self._counts: list[Counter[str]] = [Counter() for _ in self.groups]
         for group, counts in zip(self.groups, self._counts, strict=True):
             self.tally.clauses[self.key(group.dialect.release)] = counts
@@ -200,6 +202,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
                     party.end()
                     group.subjects.remove(party)
                     self._parties.remove(party)
+                    self._fleets = fleets_of(self._parties)
                     return True
         return False
 
@@ -220,8 +223,14 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
 
     def end(self) -> None:
         """Ends the example and removes its files."""
+        self._join()
         for party in self._parties:
             party.end()
+
+    def _join(self) -> None:
+        """Waits for those who are driven together."""
+        for fleet in self._fleets:
+            fleet.join()
 
     def perform(self, operation: Operation) -> Any:
         """One step of everybody.
@@ -235,15 +244,24 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         self.operations.append(operation)
         self.tally.steps += 1
         self.prepare(operation)
-        for group, counts in zip(self.groups, self._counts, strict=True):
-            if operation.name == self.damaging:
+        if operation.name == self.damaging:
+            for group in self.groups:
                 self.damage(group, operation.args)
                 group.files = group.reference.read()
-            else:
-                self._step(group, operation, counts)
+            return self.groups[-1].observation
+        for fleet in self._fleets:
+            fleet.perform(operation)
+        steps = zip(self.groups, self._counts, strict=True)
+        clauses = [self._step(group, operation, counts) for group, counts in steps]
+        self._join()
+        for group, exercised in zip(self.groups, clauses, strict=True):
+            for subject in group.subjects:
+                if subject.active:
+                    self._hold(subject, operation, group.observation, group.files, exercised)
         return self.groups[-1].observation
 
-    def _step(self, group: GroupType, operation: Operation, counts: Counter[str]) -> None:
+    def _step(self, group: GroupType, operation: Operation, counts: Counter[str]) -> tuple[str, ...]:
+        """The reference's step; returns the clauses that it exercises."""
         observation = group.reference.perform(operation)
         files = group.reference.read()
         clauses: tuple[str, ...] = ()
@@ -254,9 +272,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
                 before = self.state_word(group.observation.state)
                 self.tally.cells[operation.name, before, observation.outcome.error] += 1
         group.observation, group.files = observation, files
-        for subject in group.subjects:
-            if subject.active:
-                self._hold(subject, operation, observation, files, clauses)
+        return clauses
 
     def _hold(
         self, party: PartyType, operation: Operation, expected: Any, files: Any, clauses: tuple[str, ...]

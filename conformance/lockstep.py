@@ -126,9 +126,9 @@ class _Party:
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
 
 
-def _fleets(parties: Iterable[_Party]) -> list[Fleet]:
+def fleets_of(parties: Iterable[Any]) -> list[Any]:
     """Who can be driven together is, and knows it from now on."""
-    kinds: dict[Callable[..., Fleet], list[_Party]] = {}
+    kinds: dict[Callable[..., Any], list[Any]] = {}
     for party in parties:
         kind = getattr(party.implementation, "fleet", None)
         if kind is not None:
@@ -198,7 +198,7 @@ class Lockstep:
             _Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
         ]
         self._parties = [*parties, *(group.reference for group in self.groups)]
-        self._fleets = _fleets(parties)
+        self._fleets = fleets_of(parties)
         for group in self.groups:
             self.tally.clauses[group.dialect.index_rules] = group.exercised
         self._name = ""
@@ -225,7 +225,7 @@ class Lockstep:
                     party.end()
                     group.subjects.remove(party)
                     self._parties.remove(party)
-                    self._fleets = _fleets(self._parties)
+                    self._fleets = fleets_of(self._parties)
                     return True
         return False
 

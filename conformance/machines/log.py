@@ -127,6 +127,9 @@ class LogMachine(FilesMachine):
         # producers, or that there were none; kidx reads them from the log and knows no snapshots.
         clean = clean and not (how == "crash" and self.has_producers)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
+        if self.has_producers and 0 < start >= self.state.last_stable_offset:
+            # A transaction that began before the log start is known from snapshots only, for the same reason.
+            return
         bases = [base for base, _ in self.state.segments]
         if how == "crash":
             self.do("crash_log")

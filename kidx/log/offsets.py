@@ -73,13 +73,19 @@ class LogOffsets:
         """Up to 2.6 a truncation looks for the first open transaction before it forgets it (LG-11).
 
         Raises:
-            OffsetOutOfRangeError: it began behind what is now the end, and the log has been opened since.
+            OffsetOutOfRangeError: there is nothing any more where it began, or, if that is before the log start, where
+                the log starts; if it began before the log was opened, or before the log start.
         """
         first = self.transactions.first_unstable_offset
-        if not self.dialect.truncation_looks_for_transactions or first is None or first in self.transactions.located:
+        if not self.dialect.truncation_looks_for_transactions or first is None:
             return
-        if first > self.end_offset:
-            raise OffsetOutOfRangeError(f"the first unstable offset {first} is behind the end {self.end_offset}")
+        if first in self.transactions.located and first >= self.start_offset:
+            return
+        wanted = max(first, self.start_offset)
+        if not self.segments.first.base_offset <= wanted <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"the first unstable offset {wanted} is not in {self.segments.first.base_offset}..{self.end_offset}"
+            )
 
     def _set_start_offset(self, offset: int) -> None:
         self.start_offset = offset

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.batches import encode, is_marker
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
+from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.kafka.fetch import Progress
@@ -84,50 +86,16 @@ _SETTINGS: Final = {
 }
 
 
-class JvmLog:
-    """One release's log behind the adapter interface (:mod:`conformance.implementations.protocol`).
+class _Driving:
+    """Tells a driver, or a fleet of them, to perform an operation."""
 
-    Args:
-        release: a locked release.
-        progress: told while jars are being fetched.
-
-    Raises:
-        ToolError: no Java, no jars, or a log class whose parts are not known.
-    """
-
-    speaks_kafka = True
-
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
-        self.release = release
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
         jpype = start_jvm()
         self._new_map = jpype.JClass("java.util.HashMap")
         self._longs = jpype.JArray(jpype.JLong)
-        kinds = {exception: LOG_ERROR_KINDS.index(kind) + 1 for exception, kind in LOG_KIND_OF.items()}
-        self._reply = bytearray(_REPLY_BYTES)
-        self._driver = connected_driver("LogDriver", release, "log", kinds, self._reply, progress)
-        self._directory: Path
 
-    @property
-    def class_name(self) -> str:
-        """The Java class that is driven."""
-        return str(self._driver.className())
-
-    def begin(self, directory: Path) -> None:
-        """See the protocol."""
-        self._driver.abandon()
-        self._directory = directory
-
-    def end(self) -> None:
-        """See the protocol."""
-        self._driver.abandon()
-
-    def supports(self, operation: str) -> bool:
-        """See the protocol."""
-        return operation in LOG_SIGNATURES
-
-    def perform(self, operation: Operation) -> LogObservation:
-        """See the protocol."""
+    def __call__(self, operation: Operation) -> None:
         name, arguments = operation
         code = _CODES.get(name)
         if code is not None:
@@ -145,32 +113,84 @@ class JvmLog:
             self._driver.fetchOffsets(self._longs(arguments[0]))
         else:
             raise ValueError(f"{name} is the harness's own")
-        return self._observation(name)
-
-    def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
-        """Appends bytes as a follower."""
-        self._driver.appendAsFollower(records, epoch)
-        return self._observation("append_as_follower")
 
     def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
         properties = self._new_map()
         for key, value in (_SETTINGS | settings).items():
             if key != "segment.bytes":
                 properties.put(key, str(value))
-        directory = self._directory / TOPIC_DIRECTORY
-        self._driver.open(str(directory), properties, settings["segment.bytes"], start, recovery_point, clean, now)
+        self._driver.open(properties, settings["segment.bytes"], start, recovery_point, clean, now)
 
-    def _observation(self, name: str) -> LogObservation:
+
+class JvmLog:
+    """One release's log behind the adapter interface (:mod:`conformance.implementations.protocol`).
+
+    Args:
+        release: a locked release.
+        progress: told while jars are being fetched.
+
+    Raises:
+        ToolError: no Java, no jars, or a log class whose parts are not known.
+    """
+
+    speaks_kafka = True
+
+    def __init__(self, release: str, progress: Progress | None = None) -> None:
+        self.name = f"jvm {release}"
+        self.release = release
+        kinds = {exception: LOG_ERROR_KINDS.index(kind) + 1 for exception, kind in LOG_KIND_OF.items()}
+        self._reply = bytearray(_REPLY_BYTES)
+        self.driver = connected_driver("LogDriver", release, "log", kinds, self._reply, progress)
+        self._drive = _Driving(self.driver)
+
+    @property
+    def class_name(self) -> str:
+        """The Java class that is driven."""
+        return str(self.driver.className())
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        self.driver.begin(str(directory / TOPIC_DIRECTORY))
+
+    def end(self) -> None:
+        """See the protocol."""
+        self.driver.abandon()
+
+    def supports(self, operation: str) -> bool:
+        """See the protocol."""
+        return operation in LOG_SIGNATURES
+
+    def perform(self, operation: Operation) -> LogObservation:
+        """See the protocol."""
+        self._drive(operation)
+        return self.observation(operation)
+
+    def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
+        """Appends bytes as a follower."""
+        self.driver.appendAsFollower(records, epoch)
+        return self.observation(Operation("append_as_follower"))
+
+    @staticmethod
+    def fleet(members: Sequence[JvmLog]) -> JvmFleet:
+        """All of them, to be driven as one."""
+        return JvmFleet("LogFleet", members, _Driving)
+
+    def observation(self, operation: Operation) -> LogObservation:
+        """What came of the last operation, which was this one.
+
+        Raises:
+            ToolError: the class threw what no error kind stands for.
+        """
         error, count, state_count = _HEAD.unpack_from(self._reply)
         body = struct.unpack_from(f"={max(count, 0) + state_count}q", self._reply, _HEAD.size)
         values, rest = body[: max(count, 0)], body[max(count, 0) :]
         state = LogState._make((*rest[:5], tuple(zip(rest[6::2], rest[7::2], strict=True)))) if state_count else None
         if error:
-            text = self._driver.text()
+            text = self.driver.text()
             if error < 0:
                 raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
             return LogObservation(Outcome(LOG_ERROR_KINDS[error - 1], None, None if text is None else str(text)), state)
-        return LogObservation(Outcome(None, _value(name, values, count)), state)
+        return LogObservation(Outcome(None, _value(operation.name, values, count)), state)
 
 
 def _value(name: str, values: tuple[int, ...], count: int) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
+from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
 from conformance.segment_operations import (
@@ -23,6 +24,8 @@ from conformance.segment_operations import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.kafka.fetch import Progress
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
@@ -94,6 +97,38 @@ def comparable(text: str, directory: str) -> str:
     return text.replace(f"{directory}/", "").replace(f"{directory}.source", "SOURCE")
 
 
+class _Driving:
+    """Tells a driver, or a fleet of them, to perform an operation."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._perform = driver.perform
+        jpype = start_jvm()
+        self._bytes = jpype.JArray(jpype.JByte)
+
+    def __call__(self, operation: Operation) -> None:
+        name, arguments = operation
+        code = _CODES.get(name)
+        if code is not None:
+            self._perform(code, *map(int, arguments), *_PADDING[len(arguments)])
+        elif name == "append_records":
+            records, *numbers = arguments
+            self._driver.append(self._bytes(bytes.fromhex(records)), *numbers)
+        elif name == "should_roll":
+            self._driver.shouldRoll(*arguments)
+        elif name == "open_segment":
+            self._driver.open(*arguments)
+        elif name == "update_txn_index":
+            self._driver.updateTxnIndex(*arguments)
+        elif name == "rename_segment":
+            self._driver.rename(*arguments)
+        elif name == "append_from_file":
+            records, position = arguments
+            self._driver.appendFromFile(self._bytes(bytes.fromhex(records)), position)
+        else:
+            raise ValueError(f"{name} is the harness's own")
+
+
 class JvmSegment:
     """One release's segment behind the adapter interface (:mod:`conformance.implementations.protocol`).
 
@@ -110,22 +145,20 @@ class JvmSegment:
     def __init__(self, release: str, progress: Progress | None = None) -> None:
         self.name = f"jvm {release}"
         self.release = release
-        jpype = start_jvm()
-        self._bytes = jpype.JArray(jpype.JByte)
         kinds = {exception: SEGMENT_ERROR_KINDS.index(kind) + 1 for exception, kind in SEGMENT_KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        self._driver = connected_driver("SegmentDriver", release, "segment", kinds, self._reply, progress)
-        self._perform = self._driver.perform
+        self.driver = connected_driver("SegmentDriver", release, "segment", kinds, self._reply, progress)
+        self._drive = _Driving(self.driver)
         self._directory = ""
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
-        self._driver.abandon()
         self._directory = str(directory)
+        self.driver.begin(self._directory)
 
     def end(self) -> None:
         """See the protocol."""
-        self._driver.abandon()
+        self.driver.abandon()
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""
@@ -133,32 +166,21 @@ class JvmSegment:
 
     def perform(self, operation: Operation) -> SegmentObservation:
         """See the protocol."""
-        name, arguments = operation
-        code = _CODES.get(name)
-        if code is not None:
-            self._perform(code, *map(int, arguments), *_PADDING[len(arguments)])
-        elif name == "append_records":
-            records, *numbers = arguments
-            self._driver.append(self._bytes(bytes.fromhex(records)), *numbers)
-        elif name == "should_roll":
-            self._driver.shouldRoll(*arguments)
-        elif name == "open_segment":
-            self._driver.open(self._directory, *arguments)
-        elif name == "update_txn_index":
-            self._driver.updateTxnIndex(*arguments)
-        elif name == "rename_segment":
-            self._driver.rename(*arguments)
-        elif name == "append_from_file":
-            self._append_from_file(*arguments)
-        else:
-            raise ValueError(f"{name} is the harness's own")
-        return self._observation(name)
+        self._drive(operation)
+        return self.observation(operation)
 
-    def _append_from_file(self, records: str, start: int) -> None:
-        with source_file(self._directory, records) as path:
-            self._driver.appendFromFile(path, start)
+    @staticmethod
+    def fleet(members: Sequence[JvmSegment]) -> JvmFleet:
+        """All of them, to be driven as one."""
+        return JvmFleet("SegmentFleet", members, _Driving)
 
-    def _observation(self, name: str) -> SegmentObservation:
+    def observation(self, operation: Operation) -> SegmentObservation:
+        """What came of the last operation, which was this one.
+
+        Raises:
+            ToolError: the class threw what no error kind stands for.
+        """
+        name = operation.name
         error, count, state_count = _HEAD.unpack_from(self._reply)
         values_count = max(count, 0)
         body = struct.unpack_from(f"={values_count + state_count}q", self._reply, _HEAD.size)
@@ -168,7 +190,7 @@ class JvmSegment:
         return SegmentObservation(Outcome(None, _value(name, body[:values_count], count)), state)
 
     def _refusal(self, error: int) -> Outcome:
-        text = self._driver.text()
+        text = self.driver.text()
         if error < 0:
             raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
         kind = SEGMENT_ERROR_KINDS[error - 1]

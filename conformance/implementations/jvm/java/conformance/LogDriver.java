@@ -22,6 +22,7 @@ public final class LogDriver {
     private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
+    private String directory;
     private boolean open;
 
     public LogDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
@@ -40,6 +41,12 @@ public final class LogDriver {
         return reply.text();
     }
 
+    /** Starts an example; the log will be in this directory. */
+    public void begin(String directory) {
+        abandon();
+        this.directory = directory;
+    }
+
     /** Lets go of what is open, as a killed process does. */
     public void abandon() {
         if (open)
@@ -54,8 +61,8 @@ public final class LogDriver {
         return adapter;
     }
 
-    public void open(String directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
-                     boolean clean, long nowMs) {
+    public void open(Map<String, String> settings, int segmentBytes, long start, long recoveryPoint, boolean clean,
+                     long nowMs) {
         abandon();
         run(() -> {
             stage.setClock(nowMs);

@@ -2,6 +2,8 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
@@ -35,6 +37,7 @@ public final class SegmentDriver {
     private final LogReply reply;
     private final Stage stage;
     private SegmentAdapter adapter;
+    private String directory;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
         this.loader = loader;
@@ -45,6 +48,12 @@ public final class SegmentDriver {
     /** The text of the last refusal, or null. */
     public String text() {
         return reply.text();
+    }
+
+    /** Starts an example in an empty directory. */
+    public void begin(String directory) {
+        abandon();
+        this.directory = directory;
     }
 
     /** Lets go of what is open, as a killed process does. */
@@ -64,8 +73,8 @@ public final class SegmentDriver {
             System.gc();
     }
 
-    public void open(String directory, long baseOffset, int indexInterval, int indexSize, long jitterMs, boolean exists,
-                     int initFileSize, boolean preallocate, String suffix, long nowMs) {
+    public void open(long baseOffset, int indexInterval, int indexSize, long jitterMs, boolean exists, int initFileSize,
+                     boolean preallocate, String suffix, long nowMs) {
         abandon();
         mapping();
         run(() -> {
@@ -79,8 +88,17 @@ public final class SegmentDriver {
         run(() -> adapter.append(records, largestOffset, largestTimestamp, shallowOffset));
     }
 
-    public void appendFromFile(String file, int start) {
-        run(() -> reply.add(adapter.appendFromFile(new File(file), start)));
+    /** Appends from a file that holds the records, beside the directory and never in it. */
+    public void appendFromFile(byte[] records, int position) {
+        run(() -> {
+            Path source = Path.of(directory + ".source");
+            Files.write(source, records);
+            try {
+                reply.add(adapter.appendFromFile(source.toFile(), position));
+            } finally {
+                Files.delete(source);
+            }
+        });
     }
 
     public void shouldRoll(long maxMs, int maxBytes, long timestamp, long offset, int size, long nowMs) {
