@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -84,6 +85,13 @@ class RowBuffer:
         for name, values in self._columns.items():
             values.append(row.get(name))
         self._rows += 1
+        self._bytes += size
+
+    def extend(self, columns: Mapping[str, Iterable[Any]], rows: int, size: int) -> None:
+        """Adds so many rows at once, as :meth:`add` does one; ``size`` bytes of keys and values."""
+        for name, values in self._columns.items():
+            values.extend(columns.get(name) or repeat(None, rows))
+        self._rows += rows
         self._bytes += size
 
     @property

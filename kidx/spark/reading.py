@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.command_line import ToolError
 from kidx.errors import KidxError
+from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.records.errors import CorruptRecordError
+from kidx.scan import decode_batch
+from kidx.scan.blocks import worth_compiling
 from kidx.spark.columns import RowBuffer, to_microseconds
 from kidx.spark.isolation import AbortedFilter, aborted_transactions
 from kidx.spark.walking import BatchWalk
@@ -18,9 +22,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kidx.records import Header, RecordBatch
+    from kidx.scan import RecordColumns
     from kidx.spark.conditions import Conditions
     from kidx.spark.indexes import Counter
     from kidx.spark.options import Isolation
+    from kidx.spark.segments import Segment
     from kidx.spark.splits import Piece
     from kidx.spark.storage import RangeReader
 
@@ -52,11 +58,12 @@ class Reading:
         """
         try:
             aborted = self._aborted(piece, counter)
+            compiled = worth_compiling(counter.log_bytes + piece.end - piece.start)
             for position, batch in self._batches(piece, counter):
                 if batch.is_control or aborted.hides(batch):
                     continue
                 try:
-                    self._add(piece, batch, buffer)
+                    self._add(piece, batch, buffer, compiled=compiled)
                 except KidxError as error:
                     raise _Damage(position, error) from error
                 if buffer.is_full:
@@ -76,15 +83,20 @@ class Reading:
         found = aborted_transactions(piece.later, piece.segment.base_offset, min(ends, default=_NEVER), counter)
         return AbortedFilter(found)
 
-    def _add(self, piece: Piece, batch: RecordBatch, buffer: RowBuffer) -> None:
+    def _add(self, piece: Piece, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> None:
         if self.check_crcs:
             batch.ensure_valid()
         segment, kind, bounds = piece.segment, int(batch.timestamp_type), self.conditions
-        end = _NEVER if piece.end_offset is None else piece.end_offset
-        least = -_NEVER if bounds.least_time is None else bounds.least_time
-        largest = _NEVER if bounds.largest_time is None else bounds.largest_time
+        first, last = piece.first_offset, LONG_MAX if piece.end_offset is None else piece.end_offset - 1
+        least = LONG_MIN if bounds.least_time is None else bounds.least_time
+        largest = LONG_MAX if bounds.largest_time is None else bounds.largest_time
+        if compiled and (columns := _columns_of(batch)) is not None:
+            offsets, times = columns.rows["offset"], columns.rows["timestamp"]
+            there = (offsets >= first) & (offsets <= last) & (times >= least) & (times <= largest)
+            _extend(segment, kind, columns._replace(rows=columns.rows[there]), buffer)
+            return
         for record in batch:
-            if not (piece.first_offset <= record.offset < end and least <= record.timestamp <= largest):
+            if not (first <= record.offset <= last and least <= record.timestamp <= largest):
                 continue
             key, value = record.key, record.value
             row = {
@@ -160,3 +172,28 @@ def _is_zero(reader: RangeReader, position: int) -> bool:
 def _headers(headers: tuple[Header, ...]) -> list[dict[str, Any]] | None:
     """As Spark's Kafka source has them: null if there are none."""
     return [{"key": key, "value": value} for key, value in headers] if headers else None
+
+
+def _columns_of(batch: RecordBatch) -> RecordColumns | None:
+    """The records, unless the batch is damaged or old: then the reference gives what can be read, and says more."""
+    try:
+        return decode_batch(batch)
+    except KidxError:
+        return None
+
+
+def _extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffer) -> None:
+    rows = len(columns.rows)
+    offsets, times, keys, values, headers = zip(*columns.tuples(), strict=True) if rows else ((),) * 5
+    added = {
+        "key": keys,
+        "value": values,
+        "topic": repeat(segment.topic, rows),
+        "partition": repeat(segment.partition, rows),
+        "offset": offsets,
+        "timestamp": map(to_microseconds, times),
+        "timestampType": repeat(kind, rows),
+        "headers": map(_headers, headers),
+    }
+    sizes = columns.rows["key_size"].clip(0).sum(dtype="i8") + columns.rows["value_size"].clip(0).sum(dtype="i8")
+    buffer.extend(added, rows, int(sizes))
