@@ -27,6 +27,8 @@ class Transactions:
         self.unreplicated: dict[int, CompletedTxn] = {}
         self.located: set[int] = set()
         """First offsets of transactions that began while the log was open: their place in a file is known."""
+        self.snapshots: set[int] = set()
+        """Offsets at which Kafka has written down which transactions are open, and nothing of completed ones."""
 
     def _empty(self) -> ProducerState:
         return ProducerState(self.name, self.dialect)
@@ -75,10 +77,16 @@ class Transactions:
         self.producers = self._empty()
         self.unreplicated = {}
         self.located.clear()
+        self.snapshots.clear()
 
     def rebuild(self, segments: Iterable[LogSegment], start_offset: int, end_offset: int) -> None:
-        """Reads the producers anew from what the log holds between two offsets."""
+        """Reads the producers anew from what the log holds between two offsets.
+
+        What was completed before the last snapshot is forgotten, replicated or not (``loadFromSnapshot``).
+        """
+        snapshots = {offset for offset in self.snapshots if start_offset < offset <= end_offset}
         self.clear()
+        last_snapshot = max(snapshots, default=start_offset)
         for segment in segments:
             for batch in segment.batches():
                 if batch.last_offset < start_offset:
@@ -87,4 +95,7 @@ class Transactions:
                     break
                 for completed in self.update([batch]):
                     self.complete(completed)
+                    if batch.base_offset < last_snapshot:
+                        del self.unreplicated[completed.first_offset]
         self.located.clear()
+        self.snapshots = {*snapshots, end_offset}
