@@ -112,10 +112,10 @@ class LogMachine(FilesMachine):
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
-        """Opens the log as a broker does with what its checkpoints say; one that does not open ends the example."""
+        """Opens the log as a broker does with what its checkpoints say; where some do not open it, the example ends."""
         arguments = (self.settings, start, recovery_point, clean, self.now)
-        observation = self.lockstep.perform(Operation("open_log", arguments))
-        self.is_open = observation.state is not None
+        self.lockstep.perform(Operation("open_log", arguments))
+        self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
 
     @rule(how=strategies.closings(), opening=strategies.openings(), damages=strategies.damages())
     def reopen(self, how: str, opening: tuple[bool, str, str], damages: list[strategies.Damage]) -> None:
