@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import shlex
+import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ from conformance.scratch import scratch_directory
 from conformance.trace import Trace, failure_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from conformance.attached_run import Attachment
@@ -187,16 +189,48 @@ def _stale_expectations(ledger: Ledger, results: list[Result]) -> tuple[Expectat
     )
 
 
-def examples_of(machine: type[Machine], lockstep: Any, how: settings, seed: int, examples: int) -> None:
+class _TimeIsUp(BaseException):
+    """Ends Hypothesis between two examples."""
+
+
+def examples_of(
+    machine: type[Machine],
+    lockstep: Any,
+    how: settings,
+    seed: int,
+    examples: int,
+    is_time_up: Callable[[], bool] = lambda: False,
+) -> None:
     """Drives a lockstep through that many examples, hand by hand.
+
+    Args:
+        machine: what is done.
+        lockstep: by whom.
+        how: in how many steps.
+        seed: of the first hand.
+        examples: how many.
+        is_time_up: asked after each, and ends it; the examples up to there are those that this seed always has.
 
     Raises:
         DivergenceError: somebody differs.
     """
+
+    def teardown(self: Any) -> None:
+        super(type(self), self).teardown()
+        if sys.exception() is None and is_time_up():
+            raise _TimeIsUp
+
     for number, done in enumerate(range(0, examples, HAND)):
         # Bound anew, because by now somebody may have turned out not to have an operation.
-        bound = seeded(seed + number * _SEED_OF_HAND)(machine.bind(lockstep))
-        run_state_machine_as_test(bound, settings=settings(how, max_examples=min(HAND, examples - done)))
+        bound = machine.bind(lockstep)
+        timed = type(bound.__name__, (bound,), {"teardown": teardown, "__module__": bound.__module__})
+        try:
+            run_state_machine_as_test(
+                seeded(seed + number * _SEED_OF_HAND)(timed),
+                settings=settings(how, max_examples=min(HAND, examples - done)),
+            )
+        except _TimeIsUp:
+            return
 
 
 class _MachineRun:
@@ -230,6 +264,7 @@ class _MachineRun:
         for _, subject in self.subjects:
             subject.watch(self.lockstep)
         self.divergences: dict[str, list[Divergence]] = {}
+        self.is_cut = False
         self.expected: dict[str, set[str]] = {}
 
     def _enrol(self, specification: str, progress: Progress | None) -> None:
@@ -264,25 +299,33 @@ class _MachineRun:
         return next((name for name, subject in self.subjects if subject.name == divergence.party), "jvm")
 
     def run(self, limit: float | None) -> list[Result]:
-        """Rounds until the examples or the seconds are used up, or nobody is left."""
+        """Rounds until the examples or the seconds are used up, or nobody is left; at least one example."""
         started = time.monotonic()
         profile, given = self.plan.profile, self.plan.max_examples
         wanted = given if given is not None else profile.examples_of(self.name)
         done = rounds = 0
         if self.plan.kept and self._is_anybody_left and not self._replay_kept():
             wanted = 0
+        first, tally = self.lockstep.tally.examples, self.lockstep.tally
+
+        def is_time_up() -> bool:
+            """What has failed is shrunk first, however long that takes."""
+            late = limit is not None and time.monotonic() - started >= limit
+            return late and tally.examples > first and self.lockstep.failure is None
+
         while done < wanted and self._is_anybody_left:
-            elapsed = time.monotonic() - started
-            if limit is not None and elapsed >= limit and rounds:
-                break
             examples = min(round_of(self.name), wanted - done)
-            if not self._round(examples, self.seed + rounds * SEED_OF_ROUND):
+            if not self._round(examples, self.seed + rounds * SEED_OF_ROUND, is_time_up):
                 break
             rounds += 1
             done += examples
-            share = done / wanted if limit is None else max(done / wanted, min(1.0, elapsed / limit))
-            tally = self.lockstep.tally
+            self.is_cut = is_time_up() and tally.examples - first < wanted
+            share = 1.0 if self.is_cut else done / wanted
+            if limit:
+                share = max(share, min(1.0, (time.monotonic() - started) / limit))
             self.sink(Progressed(self.name, tally.examples, tally.steps, share))
+            if self.is_cut:
+                break
         seconds = time.monotonic() - started
         self._tell_coverage()
         return [self._result(specification, subject, seconds) for specification, subject in self.subjects] + [
@@ -349,11 +392,11 @@ class _MachineRun:
             self.sink(Replayed(self.name, traces, diverging))
         return go_on
 
-    def _round(self, examples: int, seed: int) -> bool:
+    def _round(self, examples: int, seed: int, is_time_up: Callable[[], bool]) -> bool:
         """Runs of Hypothesis; False if the reference itself is wrong, so that going on makes no sense."""
         try:
             self.lockstep.failure = None
-            examples_of(self.machine, self.lockstep, self.plan.profile.settings(HAND), seed, examples)
+            examples_of(self.machine, self.lockstep, self.plan.profile.settings(HAND), seed, examples, is_time_up)
         except (DivergenceError, Flaky) as error:
             failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
@@ -426,6 +469,7 @@ class _MachineRun:
             len(divergences),
             clauses,
             verdicts,
+            {"cut_by_time": True} if self.is_cut else {},
         )
         self.sink(result)
         return result

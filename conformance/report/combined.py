@@ -48,6 +48,13 @@ class Pace(NamedTuple):
     checks: int
     """Steps times the implementations that performed each."""
     seconds: float
+    cut: bool = False
+    """Whether ``--max-time`` ended it before its last example."""
+
+    @property
+    def label(self) -> str:
+        """The machine, and whether it was cut."""
+        return f"{self.machine} (cut by --max-time)" if self.cut else self.machine
 
 
 @dataclass
@@ -180,6 +187,7 @@ class Combined:
                     known.steps + first.steps,
                     known.checks + first.steps * len(results),
                     known.seconds + first.seconds,
+                    known.cut or bool(first.details.get("cut_by_time")),
                 )
         return list(found.values())
 

@@ -83,7 +83,7 @@ def _pace(report: Combined) -> list[str]:
     rows = []
     for pace in report.pace:
         rates = [f"{n / pace.seconds:.0f}" if pace.seconds else "" for n in (pace.steps, pace.checks)]
-        rows.append([pace.machine, str(pace.examples), str(pace.steps), f"{pace.seconds:.1f}", *rates])
+        rows.append([pace.label, str(pace.examples), str(pace.steps), f"{pace.seconds:.1f}", *rates])
     return _table(["machine", "examples", "steps", "seconds", "steps/s", "checks/s"], rows, numbers=1)
 
 

@@ -99,6 +99,7 @@ class TerminalWriter:
         if not self.quiet:
             self.console.print(self._table())
             self._print_brokers()
+            self._print_cut()
             if self.verbose:
                 self._print_not_run()
         differences = f"{self._differences} difference{'' if self._differences == 1 else 's'}"
@@ -144,6 +145,12 @@ class TerminalWriter:
                 table.add_row(*row)
             self.console.print()
             self.console.print(table)
+
+    def _print_cut(self) -> None:
+        """The machines that did not do all their examples."""
+        cut = dict.fromkeys(result.machine for result in self._results if result.details.get("cut_by_time"))
+        if cut:
+            self.console.print(f"cut by --max-time: {', '.join(cut)}", highlight=False)
 
     def _print_not_run(self) -> None:
         """The clauses that nobody exercised; releases with the same ones share a line."""

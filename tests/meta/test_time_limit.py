@@ -1,0 +1,74 @@
+"""``--max-time`` ends a run between two examples, and does nothing else to it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import Phase, settings
+from rich.console import Console
+
+from conformance.campaign import HAND, Plan, examples_of, run
+from conformance.events import Result
+from conformance.implementations.reference import ReferenceIndex
+from conformance.machines import MACHINES
+from conformance.profiles import PROFILES
+from conformance.repeatable import without_local_constants
+from conformance.report.terminal import TerminalWriter
+from conformance.scratch import scratch_directory
+
+QUICK = settings(PROFILES["dev"].settings(HAND), phases=[Phase.generate])
+
+
+def examples_before(machine: str, limit: int | None) -> list[list[str]]:
+    """What is done in 25 examples, if time is up before the one with this number."""
+    with scratch_directory() as scratch, without_local_constants():
+        lockstep = MACHINES[machine].new_lockstep([], scratch, releases=["4.4.0"])
+        done: list[list[str]] = []
+        begin = lockstep.begin
+
+        def noted() -> None:
+            if lockstep.operations or done:
+                done.append([str(operation) for operation in lockstep.operations])
+            begin()
+
+        lockstep.begin = noted
+        examples_of(
+            MACHINES[machine], lockstep, QUICK, 3, 25, lambda: limit is not None and lockstep.tally.examples >= limit
+        )
+        return [*done, [str(operation) for operation in lockstep.operations]]
+
+
+@pytest.mark.parametrize("machine", ["offset", "log"])
+@pytest.mark.parametrize("limit", [1, 14])
+def test_the_examples_up_to_the_limit_are_those_of_the_seed(machine, limit):
+    whole, cut = examples_before(machine, None), examples_before(machine, limit)
+    assert len(cut) == limit < len(whole)
+    assert cut == whole[:limit]
+
+
+def results_of(implementations, tmp_path, max_time: float | None) -> list[Result]:
+    implementations["sound"] = ReferenceIndex
+    events = []
+    plan = Plan(("4.4.0",), ("sound",), ("offset",), PROFILES["dev"], tmp_path, 1, 30, max_time, kept=False)
+    assert run(plan, events.append)
+    text = io.StringIO()
+    with TerminalWriter(Console(file=text, width=200)) as write:
+        for event in events:
+            write(event)
+    results = [event for event in events if isinstance(event, Result)]
+    assert ("cut by --max-time: offset" in text.getvalue()) == any(r.details.get("cut_by_time") for r in results)
+    return results
+
+
+def test_a_run_without_time_does_one_example_and_says_so(implementations, tmp_path):
+    (result,) = results_of(implementations, tmp_path, 0.0)
+    assert result.examples == 1
+    assert result.details == {"cut_by_time": True}
+
+
+@pytest.mark.parametrize("max_time", [None, 10_000.0])
+def test_a_run_with_time_does_them_all(implementations, tmp_path, max_time):
+    (result,) = results_of(implementations, tmp_path, max_time)
+    assert result.examples >= 30
+    assert result.details == {}
