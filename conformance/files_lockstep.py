@@ -223,14 +223,8 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
 
     def end(self) -> None:
         """Ends the example and removes its files."""
-        self._join()
         for party in self._parties:
             party.end()
-
-    def _join(self) -> None:
-        """Waits for those who are driven together."""
-        for fleet in self._fleets:
-            fleet.join()
 
     def perform(self, operation: Operation) -> Any:
         """One step of everybody.
@@ -250,10 +244,13 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
                 group.files = group.reference.read()
             return self.groups[-1].observation
         for fleet in self._fleets:
-            fleet.perform(operation)
-        steps = zip(self.groups, self._counts, strict=True)
-        clauses = [self._step(group, operation, counts) for group, counts in steps]
-        self._join()
+            fleet.start(operation)
+        try:
+            steps = zip(self.groups, self._counts, strict=True)
+            clauses = [self._step(group, operation, counts) for group, counts in steps]
+        finally:
+            for fleet in self._fleets:
+                fleet.finish()
         for group, exercised in zip(self.groups, clauses, strict=True):
             for subject in group.subjects:
                 if subject.active:

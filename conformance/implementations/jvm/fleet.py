@@ -1,4 +1,4 @@
-"""Kafka's own segments or logs of many releases, driven as one: Java works while the references do."""
+"""Kafka's own classes of many releases, driven as one: Java works while the references do."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ if TYPE_CHECKING:
 
 
 class JvmFleet:
-    """Members of one kind; every operation is one crossing into Java, which performs it on threads of its own.
+    """Members of one kind (see :class:`conformance.implementations.protocol.Fleet`).
 
     Args:
         name: of the Java class, to which the members' drivers are added.
         members: implementations, each with its ``driver``.
-        driving: makes of it what performs operations.
+        driving: makes of a driver, or of that class, what performs operations.
     """
 
     def __init__(
         self, name: str, members: Sequence[Any], driving: Callable[[Any], Callable[[Operation], None]]
     ) -> None:
+        self.start: Callable[[Operation], None]
+        self.finish: Callable[[], None]
+        if len(members) == 1:  # there is nothing to share out
+            self.start, self.finish = driving(members[0].driver), _nothing
+            return
         drivers = driver_class(name)()
         for member in members:
             drivers.add(member.driver)
-        self.perform = driving(drivers)
-        """Starts an operation and returns at once."""
-        self.join: Callable[[], None] = drivers.join
-        """Waits until everybody has performed it."""
+        self.start, self.finish = driving(drivers), drivers.finish
+
+
+def _nothing() -> None:
+    """What is left to do when one release has performed its operation."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import connected_driver, driver_class
+from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF
+from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
@@ -108,7 +109,7 @@ class JvmIndex:
     @staticmethod
     def fleet(members: Sequence[JvmIndex]) -> JvmIndexes:
         """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Fleet`)."""
-        return JvmIndexes(members)
+        return JvmIndexes("IndexFleet", members, _Driving)
 
     def answers(self, reply: bytes) -> bool:
         """Whether the last operation was answered with this (see :func:`~.reply.packed`)."""
@@ -126,21 +127,7 @@ class JvmIndex:
             raise ToolError(f"{self.name} threw what no error kind stands for: {error}") from None
 
 
-def _nothing() -> None:
-    """What is left to do when one release has performed its operation."""
-
-
-class JvmIndexes:
-    """The classes of many releases: one call to Java starts an operation on all of them."""
+class JvmIndexes(JvmFleet):
+    """The index classes of many releases, whose replies are compared as bytes."""
 
     packed = staticmethod(packed)
-
-    def __init__(self, members: Sequence[JvmIndex]) -> None:
-        if len(members) == 1:  # there is nothing to share out
-            self.start, self.finish = _Driving(members[0].driver), _nothing
-            return
-        drivers = driver_class("IndexFleet")()
-        for member in members:
-            drivers.add(member.driver)
-        self.start = _Driving(drivers)
-        self.finish = drivers.finish
