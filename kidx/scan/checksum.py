@@ -122,7 +122,7 @@ def _load(bits: int, *, swap: bool) -> Callable[[Any, Any, Any], Any]:
 
 
 def _step(bits: int) -> Callable[[Any, Any, Any], Any]:
-    """The instruction ``crc32`` of SSE 4.2, over 8, 32 or 64 bits."""
+    """The instruction ``crc32`` of SSE 4.2, over 8, 16, 32 or 64 bits."""
 
     def generate(ir: Any, builder: Any, values: Any) -> Any:
         width = ir.IntType(64 if bits == 64 else 32)
@@ -160,9 +160,11 @@ load_be64: Final[Any] = _intrinsic(_load(64, swap=True), "int64", 1) if COMPILED
 _INLINE: Final = COMPILED and has_instruction()
 _load_64: Final[Any] = _intrinsic(_load(64, swap=False), "int64", 1) if _INLINE else None
 _load_32: Final[Any] = _intrinsic(_load(32, swap=False), "int64", 1) if _INLINE else None
+_load_16: Final[Any] = _intrinsic(_load(16, swap=False), "int64", 1) if _INLINE else None
 _load_8: Final[Any] = _intrinsic(_load(8, swap=False), "int64", 1) if _INLINE else None
 _step_64: Final[Any] = _intrinsic(_step(64), "int64", 2) if _INLINE else None
 _step_32: Final[Any] = _intrinsic(_step(32), "int64", 2) if _INLINE else None
+_step_16: Final[Any] = _intrinsic(_step(16), "int64", 2) if _INLINE else None
 _step_8: Final[Any] = _intrinsic(_step(8), "int64", 2) if _INLINE else None
 
 _SHORT: Final = 1024
@@ -175,15 +177,21 @@ def _crc32c_inline(library: int, _tables: Any, buffer: Any, start: int, end: int
     if library != 0 and stop - at > _SHORT:
         return call_crc32c(library, at, stop - at)
     crc = 0xFFFFFFFF
+    while at + 32 <= stop:
+        crc = _step_64(_step_64(crc, _load_64(at)), _load_64(at + 8))
+        crc = _step_64(_step_64(crc, _load_64(at + 16)), _load_64(at + 24))
+        at += 32
     while at + 8 <= stop:
         crc = _step_64(crc, _load_64(at))
         at += 8
     if at + 4 <= stop:
         crc = _step_32(crc, _load_32(at))
         at += 4
-    while at < stop:
+    if at + 2 <= stop:
+        crc = _step_16(crc, _load_16(at))
+        at += 2
+    if at < stop:
         crc = _step_8(crc, _load_8(at))
-        at += 1
     return crc ^ 0xFFFFFFFF
 
 

@@ -34,7 +34,7 @@ _OFFSET_FACTS: Final = np.dtype(
         ("running_offset", "i8"),  # last offset of the first batch that reaches it
         ("in_log", "?"),  # the entry's offset is not behind the log
         ("ends_batch", "?"),  # it is the last of some batch
-    ]
+    ],
 )
 
 _TIME_FACTS: Final = np.dtype(
@@ -48,7 +48,7 @@ _TIME_FACTS: Final = np.dtype(
         ("holder_magic", "i1"),
         ("holder_attributes", "i2"),
         ("before_max", "i8"),  # largest timestamp of the batches before it
-    ]
+    ],
 )
 
 
@@ -121,6 +121,16 @@ class Gatherer:
         self._before_max_offset = -1
         self._last_producer = -1
         self._open: set[int] = set()
+
+    def read(self, blocks: LogBlocks) -> None:
+        """All batches of a log in one pass.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        for rows in blocks.rows(self.quick if blocks.compiled else None):
+            self.take(rows)
+        self.finish()
 
     def take(self, rows: Array) -> None:
         """The next batches of the log, at least one."""
@@ -321,9 +331,11 @@ class _Cursor:
     """
 
     def __init__(self, keys: Array) -> None:
-        keys = np.ascontiguousarray(keys)
-        self.slots = np.argsort(keys, kind="stable")
-        self.keys = keys[self.slots]
+        self.keys = np.ascontiguousarray(keys)
+        self.slots = np.arange(len(keys))
+        if (self.keys[1:] < self.keys[:-1]).any():
+            self.slots = np.argsort(self.keys, kind="stable")
+            self.keys = self.keys[self.slots]
         self.done = 0
 
     def up_to(self, key: int) -> tuple[Array, Array]:
@@ -337,16 +349,3 @@ class _Cursor:
     def rest(self) -> Array:
         """Slots of the entries never handed out."""
         return self.slots[self.done :]
-
-
-def gather(base_offset: int, blocks: LogBlocks, offsets: Array, times: Array) -> Gatherer:
-    """Everything in one pass; see :class:`Gatherer`.
-
-    Raises:
-        OSError: the log cannot be read.
-    """
-    gatherer = Gatherer(base_offset, offsets, times)
-    for rows in blocks.rows(gatherer.quick if blocks.compiled else None):
-        gatherer.take(rows)
-    gatherer.finish()
-    return gatherer

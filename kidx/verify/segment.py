@@ -13,7 +13,7 @@ from kidx.layout import TIME_INDEX
 from kidx.scan.blocks import LogBlocks, LogTail
 from kidx.scan.entries import Array, IndexContent, parse_index, read_index
 from kidx.verify import offset_rules, time_rules
-from kidx.verify.facts import Gatherer, gather
+from kidx.verify.facts import Gatherer
 from kidx.verify.log_rules import check_batches, check_tail
 from kidx.verify.offset_rules import interval_of
 from kidx.verify.reporter import Reporter
@@ -109,12 +109,12 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
     tail, bytes_read = LogTail(), files.size
     try:
         with LogBlocks(segment.log) as blocks:
-            facts = gather(segment.base_offset, blocks, *entries)
+            facts.read(blocks)
             tail, bytes_read = blocks.tail, bytes_read + blocks.bytes_read
     except FileNotFoundError:
         return SegmentVerdict(segment, gone=True, readable=False)
     except OSError as raised:
-        error = raised
+        error, facts = raised, Gatherer(segment.base_offset, *entries)
     verdicts = [_judge_log(facts, tail, reporter, error, segment)]
     if error is None:
         verdicts += _judge_indexes(files, facts, reporter, dialect, given)

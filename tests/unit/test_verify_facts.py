@@ -17,7 +17,7 @@ from kidx.scan import blocks as blocks_module
 from kidx.scan.entries import read_index
 from kidx.scan.expected import OFFSET_ENTRY, TIME_ENTRY, expected_indexes
 from kidx.segment import LogSegment, SegmentConfig
-from kidx.verify.facts import gather
+from kidx.verify.facts import Gatherer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LOGS = sorted(GOLDEN.glob("*/*/*.log"))
@@ -28,7 +28,8 @@ def told(path, base, offsets, times):
     both = []
     for compiled in (True, False):
         with LogBlocks(path, compiled=compiled) as blocks:
-            facts = gather(base, blocks, offsets, times)
+            facts = Gatherer(base, offsets, times)
+            facts.read(blocks)
             both.append((dataclasses.asdict(facts.log), facts.offset_facts, facts.time_facts, blocks.tail))
     return both
 
