@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kidx.verify.entry_findings import EntryFindings
 from kidx.verify.verdicts import Interval
 
 if TYPE_CHECKING:
@@ -36,46 +37,26 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     """Reports every entry that can mislead, and, as a remark, those that no release writes."""
     entries, found = content.entries, facts.offset_facts
     offsets, positions = entries["offset"], entries["position"]
-    if content.odd_bytes:
-        reporter.add(
-            _SUFFIX,
-            "OI-11",
-            "broken",
-            f"{content.size} bytes are no multiple of 8: the sanity check of a broker refuses the file",
-            expected="a multiple of 8",
-            actual=content.size,
-        )
+    findings = EntryFindings(_SUFFIX, content, reporter)
+    findings.check_size("OI-11")
     wrong_order = np.zeros(len(entries), bool)
     wrong_order[1:] = (offsets[1:] <= offsets[:-1]) | (positions[1:] <= positions[:-1])
     for slot in np.flatnonzero(wrong_order):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "OI-3",
             f"({offsets[slot]}, {positions[slot]}) follows ({offsets[slot - 1]}, {positions[slot - 1]}): "
             "the binary search goes astray, and fetches may start too late",
             expected=f"more than {offsets[slot - 1]} at more than {positions[slot - 1]}",
         )
-    base = reporter.segment.base_offset
-    for slot in np.flatnonzero(offsets < base):
-        _entry(
-            reporter,
-            entries,
-            slot,
-            "AI-9",
-            f"offset {offsets[slot]} is below the segment's base offset {base}",
-            expected=f"at least {base}",
-        )
+    findings.check_base()
     for slot in np.flatnonzero(~found["at_batch"]):
         around = int(found["around_position"][slot])
         said = (
             f"inside the batch at {around}" if around >= 0 else f"behind the last batch, at {facts.log.last_position}"
         )
         effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-5",
             f"offset {offsets[slot]} points at byte {positions[slot]}, {said}: "
@@ -85,9 +66,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     late = found["at_batch"] & (found["before_last"] >= offsets)
     for slot in np.flatnonzero(late):
         reached = int(found["before_last"][slot])
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-50a",
             f"offset {offsets[slot]} points at byte {positions[slot]}, but the log before that reaches {reached}: "
@@ -95,9 +74,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
             expected=f"an offset above {reached}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-40",
             f"offset {offsets[slot]} is behind the end of the log, {facts.log.last_offset}: the broker looks for the "
@@ -106,9 +83,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
         )
     odd = found["in_log"] & ~found["ends_batch"] & ~late & found["at_batch"] & ~wrong_order
     for slot in np.flatnonzero(odd):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-4",
             f"offset {offsets[slot]} is not the last one of any batch: no release writes that, but look-ups come out "
@@ -116,21 +91,6 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
             verdict="sound",
             expected="the last offset of a batch",
         )
-
-
-def _entry(reporter: Reporter, entries: Array, slot: Any, clause: str, message: str, **columns: Any) -> None:
-    offset, position = int(entries["offset"][slot]), int(entries["position"][slot])
-    reporter.add(
-        _SUFFIX,
-        clause,
-        columns.pop("verdict", "broken"),
-        message,
-        slot=int(slot),
-        offset=offset,
-        position=position,
-        actual=f"{offset} at {position}",
-        **columns,
-    )
 
 
 def interval_of(entries: Array, facts: Gatherer) -> Interval:

@@ -26,6 +26,7 @@ from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.scan.blocks import read_range
 from kidx.scan.expected import TIME_ENTRY
+from kidx.verify.entry_findings import EntryFindings
 
 if TYPE_CHECKING:
     from kidx.scan.entries import IndexContent
@@ -48,43 +49,23 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
     """
     entries, found, log = content.entries, facts.time_facts, facts.log
     stamps, offsets = entries["timestamp"], entries["offset"]
-    if content.odd_bytes:
-        reporter.add(
-            _SUFFIX,
-            "TI-11a",
-            "broken",
-            f"{content.size} bytes are no multiple of 12: the sanity check of a broker refuses the file",
-            expected="a multiple of 12",
-            actual=content.size,
-        )
+    findings = EntryFindings(_SUFFIX, content, reporter)
+    findings.check_size("TI-11a")
     wrong_order = np.zeros(len(entries), bool)
     wrong_order[1:] = (stamps[1:] <= stamps[:-1]) | (offsets[1:] < offsets[:-1])
     for slot in np.flatnonzero(wrong_order):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "TI-3c",
             f"({stamps[slot]}, {offsets[slot]}) follows ({stamps[slot - 1]}, {offsets[slot - 1]}): "
             "the binary search goes astray, and look-ups by time start too late",
             expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or behind it",
         )
-    base = reporter.segment.base_offset
-    for slot in np.flatnonzero(offsets < base):
-        _entry(
-            reporter,
-            entries,
-            slot,
-            "AI-9",
-            f"offset {offsets[slot]} is below the segment's base offset {base}",
-            expected=f"at least {base}",
-        )
+    findings.check_base()
     missed = found["before_max"] >= stamps
     for slot in np.flatnonzero(missed):
         latest = int(found["before_max"][slot])
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-6",
             f"({stamps[slot]}, {offsets[slot]}): a record before that offset has timestamp {latest}: "
@@ -92,9 +73,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             expected=f"a timestamp above {latest}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-6",
             f"({stamps[slot]}, {offsets[slot]}): the log ends at offset {log.last_offset}",
@@ -103,9 +82,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
     odd = found["in_log"] & (found["holder_max"] != stamps) & ~missed & ~wrong_order
     odd[-1:] &= not finished or stamps[-1:] == log.max_timestamp
     for slot in np.flatnonzero(odd):
-        _entry(
-            reporter,
-            entries,
+        findings.add(
             slot,
             "SEG-4",
             f"({stamps[slot]}, {offsets[slot]}): the batch with that offset reaches {found['holder_max'][slot]}: "
@@ -154,21 +131,6 @@ def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, f
             "ListOffsets(-3) names a wrong record up to 3.7",
             **place,
         )
-
-
-def _entry(reporter: Reporter, entries: Array, slot: Any, clause: str, message: str, **columns: Any) -> None:
-    stamp, offset = int(entries["timestamp"][slot]), int(entries["offset"][slot])
-    reporter.add(
-        _SUFFIX,
-        clause,
-        columns.pop("verdict", "broken"),
-        message,
-        slot=int(slot),
-        offset=offset,
-        timestamp=stamp,
-        actual=f"{stamp} at {offset}",
-        **columns,
-    )
 
 
 def expected_entries(facts: Gatherer, *, finished: bool) -> Array:

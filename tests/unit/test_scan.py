@@ -17,7 +17,7 @@ from kidx.errors import KidxError
 from kidx.records import Codec, SimpleRecord, build_batch, iter_batches
 from kidx.scan import BATCH, COMPILED, LogBlocks, parse_index, scan_log
 from kidx.scan import blocks as blocks_module
-from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c_address, crc_tables, table_crc
+from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, table_crc
 from kidx.scan.walk import walk
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -96,6 +96,17 @@ def test_the_tables_compute_both_checksums(data, start):
     buffer = np.frombuffer(data, np.uint8)
     assert table_crc(crc_tables(CASTAGNOLI), buffer, start, len(data)) == google_crc32c.value(data[start:])
     assert table_crc(crc_tables(IEEE), buffer, start, len(data)) == zlib.crc32(data[start:])
+
+
+@pytest.mark.skipif(not COMPILED, reason="needs numba")
+def test_compiled_code_computes_the_checksum_of_any_length():
+    """Long pieces are the library's; short ones end with any number of bytes less than a word."""
+    data = bytes(range(256)) * 5
+    buffer = np.frombuffer(data, np.uint8)
+    for library in (crc32c_address(), 0):
+        for end in (*range(3, 140), 1026, 1027, 1028, 1280):
+            expected = google_crc32c.value(data[3:end])
+            assert crc32c(library, crc_tables(CASTAGNOLI), buffer, 3, end) == expected
 
 
 def test_without_the_library_a_table_does_the_work(monkeypatch):

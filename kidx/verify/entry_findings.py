@@ -1,0 +1,67 @@
+"""What is said of the entries of either index: one place for their columns, and the rules that both share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kidx.layout import OFFSET_INDEX, TIME_INDEX, Layout
+
+if TYPE_CHECKING:
+    from kidx.findings import Verdict
+    from kidx.scan.entries import IndexContent
+    from kidx.verify.reporter import Reporter
+
+_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (OFFSET_INDEX, TIME_INDEX)}
+
+
+class EntryFindings:
+    """Findings about the entries of one index file.
+
+    Args:
+        suffix: ``.index`` or ``.timeindex``.
+        content: the file.
+        reporter: is told.
+    """
+
+    def __init__(self, suffix: str, content: IndexContent, reporter: Reporter) -> None:
+        self._suffix = suffix
+        self._content = content
+        self._reporter = reporter
+
+    def add(self, slot: Any, clause: str, message: str, *, expected: str, verdict: Verdict = "broken") -> None:
+        """Notes a finding about the entry in a slot."""
+        entry = self._content.entries[slot]
+        columns = {name: int(entry[name]) for name in entry.dtype.names}
+        key, value = columns.values()
+        self._reporter.add(
+            self._suffix,
+            clause,
+            verdict,
+            message,
+            slot=int(slot),
+            expected=expected,
+            actual=f"{key} at {value}",
+            **columns,
+        )
+
+    def check_size(self, clause: str) -> None:
+        """A file of whole entries (OI-11, TI-11a)."""
+        size, whole = self._content.size, _LAYOUTS[self._suffix].size
+        if self._content.odd_bytes:
+            self._reporter.add(
+                self._suffix,
+                clause,
+                "broken",
+                f"{size} bytes are no multiple of {whole}: the sanity check of a broker refuses the file",
+                expected=f"a multiple of {whole}",
+                actual=size,
+            )
+
+    def check_base(self) -> None:
+        """No offset below the segment's (AI-9)."""
+        offsets, base = self._content.entries["offset"], self._reporter.segment.base_offset
+        for slot in np.flatnonzero(offsets < base):
+            message = f"offset {offsets[slot]} is below the segment's base offset {base}"
+            self.add(slot, "AI-9", message, expected=f"at least {base}")
