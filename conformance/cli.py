@@ -22,8 +22,7 @@ from conformance.commands import (
     running,
     smoking,
 )
-from conformance.commands.options import print_version
-from kidx.command_line import run_app
+from kidx.command_line import run_app, version_printer
 
 app = typer.Typer(
     name="conformance",
@@ -51,7 +50,10 @@ app.add_typer(kafka.app, name="kafka")
 @app.callback()
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=version_printer("conformance"), is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Proves whether an implementation of Kafka's log indexes is Kafka's: byte for byte, answer for answer."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kidx.command_line import run_app
+from kidx.command_line import run_app, version_printer
 from kidx.commands import dump, lookup, rebuild, trends, verify
 
 app = typer.Typer(
@@ -24,18 +24,11 @@ app.command("verify")(verify.verify_command)
 app.command("trends")(trends.trends_command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from kidx import __version__  # noqa: PLC0415 -- only when asked
-
-        typer.echo(f"kidx {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=version_printer("kidx"), is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Looks into, verifies and rebuilds Kafka's log directories; reading never changes them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 import typer
@@ -22,6 +23,19 @@ class ToolError(Exception):
     def __init__(self, message: str) -> None:
         # Causes such as HTTP errors bring line breaks along; the promise is one line.
         super().__init__(" ".join(message.split()))
+
+
+def version_printer(name: str) -> Callable[[bool], None]:
+    """The callback of a command line's ``--version``."""
+
+    def show(wanted: bool) -> None:
+        if wanted:
+            from importlib.metadata import version  # noqa: PLC0415 -- only when asked
+
+            typer.echo(f"{name} {version('kidx')}")
+            raise typer.Exit
+
+    return show
 
 
 def run_app(app: typer.Typer, name: str) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -53,13 +52,6 @@ BROKER = "broker"
 """The implementation, and the machine that drives nothing else."""
 _WIDE = 120
 """Columns of a log file."""
-
-
-def print_version(wanted: bool) -> None:
-    """Prints the version and exits."""
-    if wanted:
-        typer.echo(f"conformance {version('kidx')}")
-        raise typer.Exit
 
 
 def chosen_releases(names: list[str] | None) -> tuple[str, ...]:
