@@ -164,5 +164,5 @@ def test_a_message_names_the_file_where_it_is_now(tmp_path):
     """After a move (Kafka renames an index to .deleted) errors of the mapping name the new place as well (AI-21)."""
     with OffsetIndex(tmp_path / "a", 0, 80) as index:
         index.rename_to(tmp_path / "a.deleted")
-        with pytest.raises(errors.OutOfBoundsError, match=r"/a\.deleted: 4 bytes at -8"):
+        with pytest.raises(errors.OutOfBoundsError, match=r"/a\.deleted: 8 bytes at -8"):
             index.entry(-1)
