@@ -124,12 +124,11 @@ class LogMachine(FilesMachine):
             return
         clean, recovery_anchor, start_anchor = opening
         # A killed broker leaves no mark of a clean shutdown. Where somebody makes one, Kafka believes its snapshots of
-        # producers, or that there were none; kidx reads them from the log and knows no snapshots.
+        # producers, or that there were none (LG-30); kidx reads them from the log and knows no snapshots.
         clean = clean and not (how == "crash" and self.has_producers)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
-        if self.has_producers and 0 < start >= self.state.last_stable_offset:
-            # A transaction that began before the log start is known from snapshots only, for the same reason.
-            return
+        if self.has_producers and 0 < max(start, self.state.start_offset) >= self.state.last_stable_offset:
+            return  # a transaction that began before the log start is known, or forgotten, from snapshots only
         bases = [base for base, _ in self.state.segments]
         if how == "crash":
             self.do("crash_log")

@@ -97,6 +97,24 @@ def test_every_trace_still_shows_its_difference(path, scratch):
     assert list(error.divergence.aspects) == trace.failure["aspects"]
 
 
+@pytest.mark.parametrize(("clean", "last_stable_offset"), [(True, 1), (False, 0)])
+def test_a_false_clean_mark_forgets_open_transactions(clean, last_stable_offset, scratch):
+    """LG-30, of every release: without a snapshot, only who recovers reads the producers from the log."""
+    batch = {"base": 0, "epoch": 0, "records": [[0, 1000]], "transactional": True, "producer": [1, 0, 0]}
+    for release in RELEASES:
+        log = JvmLog(release)
+        directory = scratch / release
+        directory.mkdir()
+        log.begin(directory)
+        log.perform(Operation("open_log", (SETTINGS, 0, 0, True, 10_000)))
+        log.perform(Operation("append_as_follower", ([batch], 0)))
+        log.perform(Operation("crash_log"))
+        log.perform(Operation("open_log", (SETTINGS, 0, 0, clean, 10_000)))
+        state = log.perform(Operation("update_high_watermark", (1,))).state
+        log.end()
+        assert (state.high_watermark, state.last_stable_offset) == (1, last_stable_offset), release
+
+
 def test_the_change_of_kafka_806_is_found_unaided(scratch):
     """Nobody told the machine what to look for: 3.9.1 is held to 3.9.0."""
     lockstep = LogLockstep(
