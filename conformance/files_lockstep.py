@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from conformance.implementations.jvm.exceptions import OUT_OF_MEMORY
 from conformance.lockstep import Divergence, DivergenceError, Tally, fleets_of
 from kidx.dialect import dialect_of
 
@@ -277,6 +278,9 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         actual = party.perform(operation)
         contents = party.read()
         if actual == expected and contents == files:
+            return
+        if actual.outcome.error == OUT_OF_MEMORY:
+            party.active = False
             return
         if actual.outcome.error == "unsupported":
             self.tally.unsupported[party.implementation.name, operation.name] += 1

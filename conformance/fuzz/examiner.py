@@ -16,9 +16,6 @@ from conformance.minimize import minimized
 if TYPE_CHECKING:
     from conformance.operations import Operation
 
-_OUT_OF_MEMORY: Final = "java.lang.OutOfMemoryError"
-"""Kafka makes room for as many records as a damaged header claims: an end for which kidx has no word, and no answer."""
-
 DEADLINE: Final = 20
 """Seconds that a case may take; it needs some milliseconds, so this is a hang."""
 
@@ -93,9 +90,7 @@ class Examiner:
                 finally:
                     lockstep.end()
         except ToolError as error:
-            if _OUT_OF_MEMORY not in str(error):
-                return Examined(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
-            outcomes.append((operations[len(outcomes)].name, "out_of_memory"))
+            return Examined(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
         except DivergenceError as failure:
             return Examined(tuple(outcomes), minimized(lockstep, failure), None, operations)
         except Exception as crash:  # noqa: BLE001 -- what escapes is what is looked for

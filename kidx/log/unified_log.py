@@ -317,7 +317,8 @@ class UnifiedLog(LogOffsets):
             self.start_offset = min(offset, self.start_offset)
             self.epochs.truncate_from_end(offset)
             self.transactions.rebuild(self.segments, self.start_offset, offset)
-            self.transactions.on_high_watermark(self.high_watermark)
+            if self.high_watermark >= offset and not self.dialect.truncation_looks_for_transactions:
+                self.transactions.on_high_watermark(self.high_watermark)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:

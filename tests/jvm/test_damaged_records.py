@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import google_crc32c
 import pytest
@@ -71,7 +71,7 @@ def lockstep():
         yield SegmentLockstep([SegmentMachine.subject("jvm", release) for release in SIDES], scratch)
 
 
-def hold(lockstep: SegmentLockstep, batches: Iterator[bytes]) -> None:
+def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
     """Everybody searches the batch for the first of its records and for one that it may have."""
     for batch in batches:
         lockstep.begin()
@@ -90,6 +90,14 @@ def test_damaged_records_are_refused_alike(lockstep, codec):
     if codec is not Codec.NONE:
         assert lockstep.tally.exercised("3.5.2")["SEG-48"]
         assert not lockstep.tally.exercised("3.6.2")["SEG-48"]
+
+
+def test_who_has_not_enough_memory_is_held_to_nothing(lockstep):
+    """Kafka makes room for what a record claims; here that is two gigabytes, more than Java has."""
+    claims = b"\xfe\xff\xff\xff\x0f"
+    stream = compress(Codec.LZ4, claims + BODY[1:])
+    damaged = write_batch(stream, base_offset=0, last_offset=1, count=2, codec=Codec.LZ4, max_timestamp=2000)
+    hold(lockstep, [damaged, build_batch(RECORDS)])
 
 
 @pytest.mark.parametrize("codec", list(Codec)[1:], ids=lambda codec: codec.label)

@@ -23,5 +23,14 @@ KIND_OF: Final = {
     "java.io.IOException": "io",
 }
 
+OUT_OF_MEMORY: Final = "out_of_memory"
+"""Kafka allocates what a damaged record claims before it looks for its bytes. What a larger heap would have come to,
+nobody knows: who says so is held to nothing and leaves the example."""
+
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
+
+
+def is_out_of_memory(text: object) -> bool:
+    """Whether a text is that of an ``OutOfMemoryError``, which is no refusal."""
+    return str(text).startswith("java.lang.OutOfMemoryError")

@@ -6,6 +6,7 @@ A JVM cannot be started twice in a process, so it is started once, at the first 
 
 from __future__ import annotations
 
+import faulthandler
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,9 @@ def start_jvm() -> Any:
         raise ToolError("Kafka's own classes need the jvm extra: pip install 'kidx[jvm]'") from error
     if not jpype.isJVMStarted():
         java = find_java()
+        # Java reads through null pointers on purpose and catches the signal. Who disables Python's handler later, as
+        # pytest does at its end, puts back the one from before Java, and Java's last threads crash the process.
+        faulthandler.disable()
         try:
             jpype.startJVM(str(java.libjvm), *OPTIONS, convertStrings=False, interrupt=False)
         except (OSError, RuntimeError) as error:
