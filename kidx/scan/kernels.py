@@ -302,12 +302,20 @@ def entry_slots(positions: Array, interval: int) -> Array:
     return found[: _entry_slots(positions, interval, found)]
 
 
+_NEAR: Final = 8
+"""Keys behind the last answer in which the next one is looked for first: they lie beside it in memory."""
+
+
 @kernel
 def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
-    """The last key not above each target, among increasing keys: a guess, then steps that double, then halves."""
+    """The last key not above each target, among increasing keys: a guess, then steps that double, then halves.
+
+    What was found last is the guess if the target follows closely, as in sorted ones.
+    """
     count = len(keys)
     first, last = keys[0], keys[count - 1]
     scale = (count - 1) / max(1.0, np.float64(last) - np.float64(first))
+    low: Any = 0
     for number in range(len(targets)):
         target = targets[number]
         if target < first:
@@ -316,7 +324,8 @@ def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
         if target >= last:
             slots[number] = count - 1
             continue
-        low: Any = min(count - 2, np.int64((np.float64(target) - np.float64(first)) * scale))
+        if target < keys[low] or target >= keys[min(count - 1, low + _NEAR)]:
+            low = min(count - 2, np.int64((np.float64(target) - np.float64(first)) * scale))
         step = 1
         if keys[low] <= target:
             high = low + 1
