@@ -27,8 +27,8 @@ class Transactions:
         self.unreplicated: dict[int, CompletedTxn] = {}
         self.located: set[int] = set()
         """First offsets of transactions that began while the log was open: their place in a file is known."""
-        self.snapshots: set[int] = set()
-        """Offsets at which Kafka has written down which transactions are open, and nothing of completed ones."""
+        self.snapshots: dict[int, ProducerState] = {}
+        """What Kafka has written down at some offsets: which transactions are open, and nothing of completed ones."""
 
     def _empty(self) -> ProducerState:
         return ProducerState(self.name, self.dialect)
@@ -79,23 +79,31 @@ class Transactions:
         self.located.clear()
         self.snapshots.clear()
 
-    def rebuild(self, segments: Iterable[LogSegment], start_offset: int, end_offset: int) -> None:
-        """Reads the producers anew from what the log holds between two offsets.
+    def take_snapshot(self, offset: int) -> None:
+        """Writes down what is known at the offset where the log ends."""
+        self.snapshots[offset] = self.producers.snapshot()
 
-        What was completed before the last snapshot is forgotten, replicated or not (``loadFromSnapshot``).
+    def rebuild(self, segments: Iterable[LogSegment], start_offset: int, end_offset: int) -> None:
+        """Reads the producers anew, from the last snapshot between two offsets and what the log holds behind it.
+
+        What was completed before the snapshot is forgotten, replicated or not; what began before the log start and is
+        open in it is known (``truncateAndReload``, ``loadFromSnapshot``).
         """
-        snapshots = {offset for offset in self.snapshots if start_offset < offset <= end_offset}
+        snapshots = {offset: state for offset, state in self.snapshots.items() if start_offset < offset <= end_offset}
         self.clear()
-        last_snapshot = max(snapshots, default=start_offset)
+        begin = max(snapshots, default=start_offset)
+        if snapshots:
+            self.producers = snapshots[begin].snapshot()
+        self.snapshots = snapshots
         for segment in segments:
+            if begin < segment.base_offset <= end_offset:
+                self.take_snapshot(segment.base_offset)
             for batch in segment.batches():
-                if batch.last_offset < start_offset:
+                if batch.last_offset < begin:
                     continue
                 if batch.base_offset >= end_offset:
                     break
                 for completed in self.update([batch]):
                     self.complete(completed)
-                    if batch.base_offset < last_snapshot:
-                        del self.unreplicated[completed.first_offset]
         self.located.clear()
-        self.snapshots = {*snapshots, end_offset}
+        self.take_snapshot(end_offset)

@@ -110,7 +110,6 @@ class UnifiedLog(LogOffsets):
             self.start_offset if self.dialect.loading_cuts_epochs_at_start else log_start_offset
         )
         self.transactions = Transactions(self.dialect, self.directory.name)
-        self.transactions.snapshots.update(segment.base_offset for segment in self.segments)
         self.transactions.rebuild(self.segments, self.start_offset, self.end_offset)
         self.transactions.unreplicated.clear()  # closing and recovering take snapshots, which hold open ones only
         self.segments.delete_retired()
@@ -284,7 +283,7 @@ class UnifiedLog(LogOffsets):
             active.on_become_inactive_segment()
         segment = self._open_segment(base)
         self.segments.add(segment)
-        self.transactions.snapshots.add(base)
+        self.transactions.take_snapshot(base)
         self._set_end_offset(self.end_offset)
         self.recovery_point = max(self.recovery_point, base)
         return segment

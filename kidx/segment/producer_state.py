@@ -6,7 +6,7 @@ Batches come as they do from a leader or from the log itself; what only a client
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
@@ -57,6 +57,11 @@ class ProducerState:
     producers: dict[int, ProducerEntry] = field(default_factory=dict)
     ongoing: dict[int, int] = field(default_factory=dict)
     map_end_offset: int = 0
+
+    def snapshot(self) -> ProducerState:
+        """What a snapshot file keeps of it: all but what has been read of the log since."""
+        entries = {producer: replace(entry) for producer, entry in self.producers.items()}
+        return replace(self, producers=entries, ongoing=dict(self.ongoing))
 
     @property
     def first_undecided_offset(self) -> int | None:
