@@ -316,7 +316,7 @@ class UnifiedLog(LogOffsets):
             self.start_offset = min(offset, self.start_offset)
             self.epochs.truncate_from_end(offset)
             self.transactions.rebuild(self.segments, self.start_offset, offset)
-            if self.high_watermark >= offset and not self.dialect.truncation_looks_for_transactions:
+            if not self.dialect.truncation_looks_for_transactions:
                 self.transactions.on_high_watermark(self.high_watermark)
             return True
 
