@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import shutil
 import statistics
@@ -24,7 +23,6 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from conformance.scratch import scratch_directory
 from kidx import OffsetIndex
@@ -32,6 +30,7 @@ from kidx.java import find_java
 from kidx.scan import BulkLookup, decode_records, read_index
 from kidx.verify import verify_segment
 from tests.bench.segments import template, write_segment
+from tests.bench.telling import machine, tell, write_page
 
 DUMP_RELEASE = "4.2.1"
 """The newest that can be waited for: from 4.3 on, checking a .timeindex reads the rest of the log for every entry."""
@@ -315,20 +314,8 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
     console = Console(width=170)
-    processor = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        platform.processor(),
-    )
-    machine = (
-        f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; Python {platform.python_version()}, "
-        f"numpy {version('numpy')}, numba {version('numba')}, google-crc32c {version('google-crc32c')}, "
-        f"Java {find_java().version}; medians of {arguments.rounds} runs, processor time"
-    )
-    console.print(machine, highlight=False)
+    where = f"{machine('numpy', 'numba', 'google-crc32c')}; medians of {arguments.rounds} runs, processor time"
+    console.print(where, highlight=False)
     share = 10 if arguments.small else 1
     sizes = {
         "16 KB batches": (1_000_000_000 // share, 16, 996, 10),
@@ -340,14 +327,10 @@ def main() -> None:
         rows = verify_rows(console, kafka, scratch, arguments.rounds, sizes)
         rows += lookup_rows(kafka, scratch, arguments.rounds)
     rows += alone
-    table = Table(*HEADS, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*row.cells())
-    console.print(table)
+    cells = [row.cells() for row in rows]
+    tell(console, HEADS, cells)
     if arguments.markdown is not None:
-        lines = [HEADS, ["---"] * len(HEADS), *(row.cells() for row in rows)]
-        told = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        arguments.markdown.write_text(f"# Speed\n\n{INTRODUCTION}\n\n{machine}.\n\n{told}\n")
+        write_page(arguments.markdown, "Speed", f"{INTRODUCTION}\n\n{where}.", HEADS, cells)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     console.print(f"peak memory of this process, the JVM's heap included: {peak:.0f} MiB", highlight=False)
 

@@ -1,0 +1,44 @@
+"""What the benchmarks say: on which machine, and the table, in the terminal and as a page of ``reports``."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from kidx.java import find_java
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def machine(*packages: str) -> str:
+    """Processor, load and versions, those of the packages included; a line."""
+    processor = platform.processor()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            processor = line.partition(":")[2].strip()
+            break
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
+    versions.append(f"Java {find_java().version}")
+    return f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {', '.join(versions)}"
+
+
+def tell(console: Console, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints a table."""
+    table = Table(*heads, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def write_page(path: Path, title: str, introduction: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Writes a table as Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    path.write_text(f"# {title}\n\n{introduction}\n\n{table}\n", "utf-8")
