@@ -77,6 +77,9 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, e
         bootstrap = broker.bootstrap
         with Client(bootstrap) as client:
             client.create_topic("t", 1, {})
+        # A broker knows of a topic before it has made its directory, and serves before it knows what it leads.
+        with PartitionClient(broker) as client:
+            client.await_leader("t")
         broker.kill()
         assert not broker.running
         assert not containers_of(engine, tmp_path)
@@ -85,7 +88,7 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, e
         broker.start()
         assert broker.bootstrap == bootstrap
         with PartitionClient(broker) as client:
-            client.await_leader("t")  # a broker that serves may yet have to hear from its controller what it leads
+            client.await_leader("t")
             assert client.list_offset("t", -1, "read_uncommitted", version=5).offset == 0
 
 
