@@ -69,12 +69,13 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
         for batch in records.batches(0, limit):
             batch_fields = _batch_fields(batch, valid, words)
             yield Entry("batch", batch_fields, _batch_line(batch_fields, words))
-            again = {name: java_value(value) for name, value in batch_fields.items()}
-            for record in batch if options.deep or options.print_data else ():
-                if last_offset != record.offset - 1 and (last_offset != -1 or words.first_offset_alarms):
-                    mismatches.add("non_consecutive_offsets", str(path.absolute()), last_offset, record.offset)
-                last_offset = record.offset
-                yield _record_entry(batch, record, again, options, words)
+            if options.deep or options.print_data:
+                again = {name: java_value(value) for name, value in batch_fields.items()}
+                for record in batch:
+                    if last_offset != record.offset - 1 and (last_offset != -1 or words.first_offset_alarms):
+                        mismatches.add("non_consecutive_offsets", str(path.absolute()), last_offset, record.offset)
+                    last_offset = record.offset
+                    yield _record_entry(batch, record, again, options, words)
             valid += batch.size_in_bytes
         if limit > valid and options.max_bytes == INT_MAX:
             text = f"Found {limit - valid} invalid bytes at the end of {path.name}"

@@ -34,7 +34,7 @@ _OFFSET_FACTS: Final = np.dtype(
         ("running_offset", "i8"),  # last offset of the first batch that reaches it
         ("in_log", "?"),  # the entry's offset is not behind the log
         ("ends_batch", "?"),  # it is the last of some batch
-    ],
+    ]
 )
 
 _TIME_FACTS: Final = np.dtype(
@@ -48,7 +48,7 @@ _TIME_FACTS: Final = np.dtype(
         ("holder_magic", "i1"),
         ("holder_attributes", "i2"),
         ("before_max", "i8"),  # largest timestamp of the batches before it
-    ],
+    ]
 )
 
 
