@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from conformance.errors import ToolError
+from conformance.operations import Outcome
+
 KIND_OF: Final = {
     "org.apache.kafka.common.errors.InvalidOffsetException": "invalid_offset",
     "kafka.common.IndexOffsetOverflowException": "offset_overflow",  # up to 3.4
@@ -31,6 +34,16 @@ SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bou
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
 
 
-def is_out_of_memory(text: object) -> bool:
-    """Whether a text is that of an ``OutOfMemoryError``, which is no refusal."""
-    return str(text).startswith("java.lang.OutOfMemoryError")
+def unknown_outcome(name: str, text: object) -> Outcome:
+    """What comes of an exception that no error kind stands for: only ``OutOfMemoryError`` is an outcome.
+
+    Args:
+        name: of the implementation.
+        text: class and message of the exception.
+
+    Raises:
+        ToolError: it is another one.
+    """
+    if str(text).startswith("java.lang.OutOfMemoryError"):
+        return Outcome(OUT_OF_MEMORY)
+    raise ToolError(f"{name} threw what no error kind stands for: {text}")

@@ -6,9 +6,8 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.batches import encode, is_marker
-from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
-from conformance.implementations.jvm.exceptions import OUT_OF_MEMORY, is_out_of_memory
+from conformance.implementations.jvm.exceptions import unknown_outcome
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
@@ -189,9 +188,7 @@ class JvmLog:
         if error:
             text = self.driver.text()
             if error < 0:
-                if is_out_of_memory(text):
-                    return LogObservation(Outcome(OUT_OF_MEMORY), state)
-                raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
+                return LogObservation(unknown_outcome(self.name, text), state)
             return LogObservation(Outcome(LOG_ERROR_KINDS[error - 1], None, None if text is None else str(text)), state)
         return LogObservation(Outcome(None, _value(operation.name, values, count)), state)
 

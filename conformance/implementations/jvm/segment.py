@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
-from conformance.implementations.jvm.exceptions import KIND_OF, OUT_OF_MEMORY, SILENT, is_out_of_memory
+from conformance.implementations.jvm.exceptions import KIND_OF, SILENT, unknown_outcome
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
@@ -192,9 +191,7 @@ class JvmSegment:
     def _refusal(self, error: int) -> Outcome:
         text = self.driver.text()
         if error < 0:
-            if is_out_of_memory(text):
-                return Outcome(OUT_OF_MEMORY)
-            raise ToolError(f"{self.name} threw what no error kind stands for: {text}")
+            return unknown_outcome(self.name, text)
         kind = SEGMENT_ERROR_KINDS[error - 1]
         if kind == "unsupported_version" and "aborted transaction version" not in str(text):
             kind = "io"  # a KafkaException around an IOException: a batch could not be read
