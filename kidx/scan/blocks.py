@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,13 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.records.legacy import LegacyRecordBatch
-from kidx.scan.compiled import COMPILED
+from kidx.scan.compiled import worth_compiling
 from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, ODD, Array, old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
 """Bytes read at once; a larger batch makes the buffer grow."""
 
 _ROWS: Final = 1 << 15
-
-_COMPILED_FROM: Final = 32 << 20
 
 
 def open_read_only(path: str | os.PathLike[str]) -> int:
@@ -54,11 +51,6 @@ def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
         return os.pread(descriptor, size, position)
     finally:
         os.close(descriptor)
-
-
-def worth_compiling(size: int) -> bool:
-    """Whether the compiled kernel is faster for so many bytes: loading numba takes a second, the first time."""
-    return COMPILED and (size >= _COMPILED_FROM or "kidx.scan.kernels" in sys.modules)
 
 
 @dataclass(slots=True)
@@ -90,7 +82,7 @@ class LogBlocks:
         path: a ``.log`` file.
         end: byte position not to read past; the size of the file by default.
         checked: whether to compute checksums.
-        compiled: by the compiled kernel or the plain one; see :func:`worth_compiling`.
+        compiled: by the compiled kernel or the plain one; see :func:`~kidx.scan.compiled.worth_compiling`.
 
     Attributes:
         tail: how the log ends; final once the iteration is over.

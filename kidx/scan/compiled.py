@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -26,12 +27,29 @@ def _wanted() -> bool:
 COMPILED: Final = _wanted()
 """Whether kernels are compiled in this process."""
 
+_COMPILED_FROM: Final = 32 << 20
+
+
+@cache
+def _compiler() -> Any:
+    return importlib.import_module("numba")
+
+
+def kernels_loaded() -> bool:
+    """Whether this process has compiled kernels already: then others take milliseconds to load, not a second."""
+    return _compiler.cache_info().currsize > 0
+
+
+def worth_compiling(size: int) -> bool:
+    """Whether compiled kernels are faster for so many bytes of logs; the first ones take a second to load."""
+    return COMPILED and (size >= _COMPILED_FROM or kernels_loaded())
+
 
 def kernel(function: _Function) -> _Function:
     """Compiles a function when it is first called, or leaves it as it is."""
     if not COMPILED:
         return function
-    numba: Any = importlib.import_module("numba")
+    numba = _compiler()
     compiled: _Function
     try:
         compiled = numba.njit(cache=True, nogil=True)(function)

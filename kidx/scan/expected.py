@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.scan.blocks import worth_compiling
+from kidx.scan.compiled import kernels_loaded
 
 Array = np.ndarray[Any, Any]
 
@@ -72,10 +72,10 @@ def _merged(rows: Array, appends: Array) -> dict[str, Array]:
 
 def _entry_slots(positions: Array, interval: int) -> Array:
     """Numbers of the batches that get an entry: the first that starts more than the interval behind the last one."""
-    if worth_compiling(0):
-        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+    if kernels_loaded():
+        from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
 
-        return kernels.entry_slots(positions, interval)
+        return entry_kernels.entry_slots(positions, interval)
     found, last = [], 0
     while (slot := int(np.searchsorted(positions, last + interval, side="right"))) < len(positions):
         found.append(slot)

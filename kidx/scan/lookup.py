@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kidx.layout import OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES
-from kidx.scan.blocks import worth_compiling
+from kidx.scan.compiled import COMPILED, kernels_loaded
 from kidx.search import Keys, warm_search
 
 if TYPE_CHECKING:
@@ -55,16 +55,18 @@ class BulkLookup:
         """
         wanted = np.ascontiguousarray(targets, np.int64)
         if self._compiled(len(wanted)) if compiled is None else compiled:
-            from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+            from kidx.scan import entry_kernels  # noqa: PLC0415 -- numba takes a second to load
 
-            return kernels.lookup_slots(self._keys, wanted, WARM_SECTION_BYTES // self._width, ordered=self.ordered)
+            return entry_kernels.lookup_slots(
+                self._keys, wanted, WARM_SECTION_BYTES // self._width, ordered=self.ordered
+            )
         if self.ordered:
             return np.searchsorted(self._keys, wanted, side="right") - 1
         return self._searched(wanted)
 
     @staticmethod
     def _compiled(count: int) -> bool:
-        return worth_compiling(32 << 20 if count >= _MANY else 0)
+        return COMPILED and (count >= _MANY or kernels_loaded())
 
     def _searched(self, targets: Array) -> Array:
         """By the search of a broker, over keys that lie as far apart as in the file."""
@@ -81,9 +83,9 @@ class BulkLookup:
         """
         slots = self.slots(targets, compiled=compiled)
         if self._compiled(len(slots)) if compiled is None else compiled:
-            from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+            from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
 
-            answers: Array = kernels.answers(self._keys, self._values, slots, self._none).view(self._dtype)[:, 0]
+            answers: Array = entry_kernels.answers(self._keys, self._values, slots, self._none).view(self._dtype)[:, 0]
             return answers
         found = np.empty(len(slots), self._dtype)
         first, second = self._dtype.names

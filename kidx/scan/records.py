@@ -72,11 +72,11 @@ class RecordColumns(NamedTuple):
         """
         import pyarrow as pa  # noqa: PLC0415 -- only who asks for it needs it
 
-        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+        from kidx.scan import record_kernels  # noqa: PLC0415 -- loaded already
 
         positions, sizes = self.rows[f"{name}_position"], self.rows[f"{name}_size"]
         first = int(positions[0]) if len(positions) else 0
-        views = kernels.views(np.frombuffer(self.data, np.uint8), first, positions, sizes)
+        views = record_kernels.views(np.frombuffer(self.data, np.uint8), first, positions, sizes)
         nulls = int(np.count_nonzero(sizes < 0))
         there = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
         buffers = [there, pa.py_buffer(views), pa.py_buffer(self.data).slice(first)]
@@ -103,9 +103,9 @@ class RecordColumns(NamedTuple):
         return [data[start:end] if end >= start else None for start, end in pairs]
 
     def _headers(self) -> Iterator[tuple[Header, ...]]:
-        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already
+        from kidx.scan import record_kernels  # noqa: PLC0415 -- loaded already
 
-        places = kernels.find_headers(np.frombuffer(self.data, np.uint8), self.rows)
+        places = record_kernels.find_headers(np.frombuffer(self.data, np.uint8), self.rows)
         keys = (java_text(key or b"") for key in self._pieces(places[:, 0], places[:, 2]))
         headers = zip(keys, self._pieces(places[:, 1], places[:, 3]), strict=True)
         return (tuple(islice(headers, count)) for count in self.rows["headers"].tolist())
@@ -132,12 +132,12 @@ def decode_records(data: bytes) -> Iterator[RecordColumns]:
 
 def _decoded(data: bytes, buffer: Array, batches: Array) -> Iterator[RecordColumns]:
     """The records of batches that were found in ``data``."""
-    from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+    from kidx.scan import record_kernels  # noqa: PLC0415 -- numba takes a second to load
 
     number = 0
     while number < len(batches):
         rows = np.empty(_ROWS, RECORD)
-        number, filled, reason = kernels.read_batches(buffer, batches, number, rows, _BYTES)
+        number, filled, reason = record_kernels.read_batches(buffer, batches, number, rows, _BYTES)
         if filled:
             yield RecordColumns(data, rows[:filled])
         if reason == ODD or (reason == FULL and not filled):
@@ -165,7 +165,7 @@ def decode_batch(batch: RecordBatch) -> RecordColumns:
 
 def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
     """The records, or None if anything is wrong with them."""
-    from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+    from kidx.scan import record_kernels  # noqa: PLC0415 -- numba takes a second to load
 
     if batch.size_in_bytes < RECORD_BATCH_OVERHEAD:
         return None
@@ -182,7 +182,7 @@ def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
         return None
     rows = np.empty(count, RECORD)
     fixed = bool(batch.attributes & ATTRIBUTE_LOG_APPEND_TIME)
-    whole = kernels.read_records(
+    whole = record_kernels.read_records(
         np.frombuffer(data, np.uint8),
         0,
         len(data),

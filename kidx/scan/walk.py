@@ -183,9 +183,9 @@ def walk(
     """
     end = file_position + filled if file_end is None else file_end
     if COMPILED if compiled is None else compiled:
-        from kidx.scan import kernels  # noqa: PLC0415 -- numba takes a second to load
+        from kidx.scan import batch_kernels  # noqa: PLC0415 -- numba takes a second to load
 
-        return Walked(*kernels.walk(buffer, filled, start, file_position, end, rows, checked=checked))
+        return Walked(*batch_kernels.walk(buffer, filled, start, file_position, end, rows, checked=checked))
     return _walk_plain(buffer, filled, start, file_position, end, rows, checked)
 
 

@@ -13,7 +13,7 @@ from kidx.errors import KidxError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.records.errors import CorruptRecordError
 from kidx.scan import decode_batch
-from kidx.scan.blocks import worth_compiling
+from kidx.scan.compiled import worth_compiling
 from kidx.spark.columns import RowBuffer, to_microseconds
 from kidx.spark.isolation import AbortedFilter, aborted_transactions
 from kidx.spark.walking import BatchWalk

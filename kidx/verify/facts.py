@@ -159,7 +159,7 @@ class Gatherer:
 
     def quick(self, buffer: Array, filled: int, start: int, position: int, end: int) -> tuple[int, int]:
         """Takes ordinary batches by the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
-        from kidx.scan import kernels  # noqa: PLC0415 -- loaded already, or to be
+        from kidx.scan import batch_kernels  # noqa: PLC0415 -- loaded already, or to be
 
         log = self.log
         epoch = log.epochs[-1][0] if log.epochs else -1
@@ -178,7 +178,7 @@ class Gatherer:
             np.int64,
         )
         places = [column for cursor in cursors for column in (cursor.keys, cursor.slots)]
-        stopped, reason = kernels.follow(
+        stopped, reason = batch_kernels.follow(
             (buffer, filled, start, position, end),
             log.base_offset,
             state,

@@ -16,7 +16,7 @@ from typing import Any, Final
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
 from kidx.findings import Finding, Verdict, in_order, worst
-from kidx.scan.blocks import worth_compiling
+from kidx.scan.compiled import worth_compiling
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
@@ -139,7 +139,7 @@ def _verdicts(
     size = _size(found)
     workers = processes or (_processors() if size >= _POOL_FROM else 1)
     if worth_compiling(size):
-        importlib.import_module("kidx.scan.kernels")
+        importlib.import_module("kidx.scan.batch_kernels")
     if workers < 2:
         yield from map(look, found.segments)
         return

@@ -112,8 +112,24 @@ def test_compiled_code_computes_the_checksum_of_any_length():
 def test_without_the_library_a_table_does_the_work(monkeypatch):
     path = LOGS[0]
     expected, _ = scan_log(path, compiled=True)
-    monkeypatch.setattr("kidx.scan.kernels.crc32c_address", lambda: 0)
+    monkeypatch.setattr("kidx.scan.batch_kernels.crc32c_address", lambda: 0)
     assert (scan_log(path, compiled=True)[0] == expected).all()
+
+
+@pytest.mark.skipif(not COMPILED, reason="needs numba")
+def test_kernels_that_are_loaded_already_read_small_logs_too():
+    """Whichever they are: what takes time is loading numba."""
+    code = """
+import sys
+from kidx.records import iter_memory_batches
+from kidx.scan import LogBlocks, decode_batch
+print(LogBlocks(sys.argv[1]).compiled, 'numba' in sys.modules)
+decode_batch(next(iter_memory_batches(open(sys.argv[1], 'rb').read())))
+print(LogBlocks(sys.argv[1]).compiled, 'kidx.scan.batch_kernels' in sys.modules)
+"""
+    log = next(path for path in LOGS if path.read_bytes()[16:17] == b"\x02")
+    run = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False", "True", "False"]
 
 
 @pytest.mark.parametrize("variable", ["KIDX_PLAIN", "NUMBA_DISABLE_JIT"])

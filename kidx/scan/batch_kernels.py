@@ -1,0 +1,283 @@
+"""The walk over the batches of a block, compiled; only imported where it is used, as numba takes a second to load."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from kidx.records.layout import (
+    ATTRIBUTE_CONTROL,
+    CHECKSUMMED_FROM,
+    LOG_OVERHEAD,
+    MESSAGE_OVERHEAD_V0,
+    RECORD_BATCH_OVERHEAD,
+)
+from kidx.scan import markers
+from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, load_be32, load_be64, table_crc
+from kidx.scan.compiled import kernel
+from kidx.scan.walk import CORRUPT, END, FULL, MORE, ODD, Array
+
+_control_type = kernel(markers.control_type)
+
+
+@kernel
+def _integer(buffer: Any, position: int, size: int) -> Any:
+    """A signed big-endian number; compiled, the loop becomes one load."""
+    value = np.int64(buffer[position])
+    if value > 127:
+        value -= 256
+    for index in range(1, size):
+        value = (value << 8) | np.int64(buffer[position + index])
+    return value
+
+
+@kernel
+def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: bool) -> None:
+    """The header of a batch of v0 or v1, and of what claims a negative format."""
+    magic = row["magic"]
+    crc = _integer(buffer, at + 12, 4) & 0xFFFFFFFF
+    timestamp = _integer(buffer, at + 18, 8) if magic == 1 else np.int64(-1)
+    row["attributes"] = np.int64(buffer[at + 17])
+    row["crc"] = crc
+    row["base_timestamp"] = timestamp
+    row["max_timestamp"] = timestamp
+    row["crc_ok"] = magic >= 0 and (not checked or table_crc(ieee, buffer, at + 16, at + size) == crc)
+
+
+@kernel
+def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnoli: Any, checked: bool) -> None:
+    """The header of a v2 batch."""
+    crc = _integer(buffer, at + 17, 4) & 0xFFFFFFFF
+    attributes = np.int64(buffer[at + 22])
+    row["attributes"] = attributes
+    row["crc"] = crc
+    row["last_offset"] = row["base_offset"] + _integer(buffer, at + 23, 4)
+    row["base_timestamp"] = _integer(buffer, at + 27, 8)
+    row["max_timestamp"] = _integer(buffer, at + 35, 8)
+    row["producer_id"] = _integer(buffer, at + 43, 8)
+    row["producer_epoch"] = _integer(buffer, at + 51, 2)
+    row["base_sequence"] = _integer(buffer, at + 53, 4)
+    row["count"] = _integer(buffer, at + 57, 4)
+    row["leader_epoch"] = _integer(buffer, at + 12, 4)
+    start = at + CHECKSUMMED_FROM
+    if size < RECORD_BATCH_OVERHEAD:
+        row["crc_ok"] = False
+        return
+    row["crc_ok"] = not checked or crc32c(address, castagnoli, buffer, start, at + size) == crc
+    if attributes & ATTRIBUTE_CONTROL:
+        row["control"] = _control_type(buffer, at, at + size)
+
+
+@kernel
+def _walk(
+    buffer: Any,
+    filled: int,
+    start: int,
+    file_position: int,
+    file_end: int,
+    rows: Any,
+    address: int,
+    castagnoli: Any,
+    ieee: Any,
+    checked: bool,
+) -> tuple[int, int, int]:
+    """See :func:`walk`; ``file_position`` is that of the buffer's first byte."""
+    count, at, reason = 0, start, FULL
+    while count < len(rows):
+        left = file_end - (file_position + at)
+        reason = END if left <= 17 else MORE if filled - at < min(left, RECORD_BATCH_OVERHEAD) else FULL
+        if reason != FULL:
+            break
+        length = _integer(buffer, at + 8, 4)
+        size = LOG_OVERHEAD + length
+        if length < MESSAGE_OVERHEAD_V0:
+            reason = CORRUPT
+        elif size > left:
+            reason = END
+        elif size > filled - at:
+            reason = MORE
+        if reason != FULL:
+            break
+        row = rows[count]
+        offset, magic = _integer(buffer, at, 8), _integer(buffer, at + 16, 1)
+        row["position"] = file_position + at
+        row["size"] = size
+        row["base_offset"] = offset
+        row["last_offset"] = offset
+        row["magic"] = magic
+        row["control"] = -1
+        row["leader_epoch"] = -1
+        row["base_sequence"] = -1
+        row["producer_id"] = -1
+        row["producer_epoch"] = -1
+        row["count"] = -1
+        if magic < 2:
+            _read_old(row, buffer, at, size, ieee, checked)
+        elif left >= RECORD_BATCH_OVERHEAD:
+            _read_new(row, buffer, at, size, address, castagnoli, checked)
+        else:
+            row["attributes"] = 0
+            row["crc"] = 0
+            row["base_timestamp"] = -1
+            row["max_timestamp"] = -1
+            row["crc_ok"] = False
+        count += 1
+        at += size
+    return count, at, reason
+
+
+def walk(
+    buffer: Array, filled: int, start: int, file_position: int, file_end: int, rows: Array, *, checked: bool
+) -> tuple[int, int, int]:
+    """See :func:`kidx.scan.walk.walk`; ``file_position`` is that of the buffer's first byte."""
+    tables = crc_tables(CASTAGNOLI), crc_tables(IEEE)
+    found: tuple[int, int, int] = _walk(
+        buffer, filled, start, file_position, file_end, rows, crc32c_address(), *tables, checked
+    )
+    return found
+
+
+STATE: Final = ("before_last", "before_position", "before_max", "before_max_offset", "batches", "records", "epoch")
+"""What goes on from batch to batch in :func:`follow`; how many entries have been handed out comes behind it."""
+
+_NEVER: Final = 2**63 - 1
+"""A key that no batch reaches."""
+
+
+@kernel
+def _key(keys: Any, number: int) -> Any:
+    return keys[number] if number < len(keys) else _NEVER
+
+
+@kernel
+def _hold(
+    fact: Any, first: int, last: int, stamp: int, position: int, size: int, attributes: int, largest: int
+) -> None:
+    """What is to be known of a time entry: the batch that holds its offset."""
+    fact["in_log"] = True
+    fact["holder_base"] = first
+    fact["holder_last"] = last
+    fact["holder_max"] = stamp
+    fact["holder_position"] = position
+    fact["holder_size"] = size
+    fact["holder_magic"] = 2
+    fact["holder_attributes"] = attributes
+    fact["before_max"] = largest
+
+
+@kernel
+def _point(
+    fact: Any, last: int, before_last: int, before_position: int, position: int, largest: int, largest_offset: int
+) -> None:
+    """What is to be known of an offset entry: the batch that it points at, and those before it."""
+    fact["at_batch"] = True
+    fact["batch_last"] = last
+    fact["before_last"] = before_last
+    fact["before_position"] = before_position
+    fact["around_position"] = position
+    fact["running_timestamp"] = largest
+    fact["running_offset"] = largest_offset
+
+
+@kernel
+def _follow(
+    buffer: Any,
+    filled: int,
+    start: int,
+    file_position: int,
+    file_end: int,
+    base: int,
+    state: Any,
+    positions: Any,
+    position_slots: Any,
+    offsets: Any,
+    offset_slots: Any,
+    times: Any,
+    time_slots: Any,
+    offset_facts: Any,
+    time_facts: Any,
+    address: int,
+    castagnoli: Any,
+) -> tuple[int, int]:
+    """See :func:`follow`. What goes on from batch to batch is in local variables, which become registers."""
+    at, reason = start, MORE
+    pointer = buffer.ctypes.data
+    before_last, before_position, largest, largest_offset = state[0], state[1], state[2], state[3]
+    batches, records, epoch = state[4], state[5], state[6]
+    by_position, by_offset, by_time = state[7], state[8], state[9]
+    next_position, next_offset = _key(positions, by_position), _key(offsets, by_offset)
+    next_time = _key(times, by_time)
+    while filled - at >= RECORD_BATCH_OVERHEAD:
+        size = LOG_OVERHEAD + load_be32(pointer + at + 8)
+        first, delta = load_be64(pointer + at), load_be32(pointer + at + 23)
+        last, position = first + delta, file_position + at
+        if size > filled - at or size < RECORD_BATCH_OVERHEAD:
+            reason = MORE if size >= RECORD_BATCH_OVERHEAD and size <= file_end - position else ODD
+            break
+        # Epoch, magic and attributes each share a word with what is not looked at here.
+        magic = (load_be32(pointer + at + 13)) & 0xFF
+        attributes = load_be32(pointer + at + 19) & 0xFF
+        if (
+            magic != 2
+            or first != before_last + 1
+            or delta < 0
+            or last - base > 2147483647
+            or load_be32(pointer + at + 12) != epoch
+            or attributes & 0x30
+            or load_be32(pointer + at + 57) != delta + 1
+            or (next_position < position + size and next_position != position)
+        ):
+            reason = ODD
+            break
+        begin = at + CHECKSUMMED_FROM
+        if crc32c(address, castagnoli, buffer, begin, at + size) != load_be32(pointer + at + 17) & 0xFFFFFFFF:
+            reason = ODD
+            break
+        stamp = load_be64(pointer + at + 35)
+        while next_time <= last:
+            _hold(time_facts[time_slots[by_time]], first, last, stamp, position, size, attributes, largest)
+            by_time += 1
+            next_time = _key(times, by_time)
+        if stamp > largest:
+            largest, largest_offset = stamp, last
+        while next_position == position:
+            place = offset_facts[position_slots[by_position]]
+            _point(place, last, before_last, before_position, position, largest, largest_offset)
+            by_position += 1
+            next_position = _key(positions, by_position)
+        while next_offset <= last:
+            reached = offset_facts[offset_slots[by_offset]]
+            reached["in_log"] = True
+            reached["ends_batch"] = next_offset == last
+            by_offset += 1
+            next_offset = _key(offsets, by_offset)
+        before_last, before_position = last, position
+        batches, records = batches + 1, records + delta + 1
+        at += size
+    if reason == MORE and file_end - (file_position + at) < RECORD_BATCH_OVERHEAD:
+        reason = ODD  # the last few bytes are looked at by the walk
+    state[0], state[1], state[2], state[3] = before_last, before_position, largest, largest_offset
+    state[4], state[5] = batches, records
+    state[7], state[8], state[9] = by_position, by_offset, by_time
+    return at, reason
+
+
+def follow(block: tuple[Any, ...], base: int, state: Array, places: tuple[Array, ...]) -> tuple[int, int]:
+    """Takes ordinary batches into account without a row for each.
+
+    They are v2, of the epoch before, of no transaction, have the right checksum and all offsets from the expected one
+    on, and any entry that points into one points at its first byte.
+
+    Args:
+        block: buffer, bytes in it, where the next batch begins, position of the buffer, end of the file.
+        base: offset of the segment.
+        state: int64, by :data:`STATE`, then how many entries have been handed out, by position, offset and time.
+        places: of those three, keys in order and slots; then the facts about both indexes, to be written.
+
+    Returns:
+        Where in the buffer it stopped, and why: MORE, or ODD at what is not ordinary, the end of the file included.
+    """
+    arguments: tuple[Any, ...] = (*block, base, state, *places, crc32c_address(), crc_tables(CASTAGNOLI))
+    found: tuple[int, int] = _follow(*arguments)
+    return found

@@ -1,0 +1,193 @@
+"""The records of v2 batches, compiled; only imported where it is used, as numba takes a second to load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
+from kidx.scan.compiled import kernel
+from kidx.scan.walk import END, FULL, ODD, Array
+
+
+@kernel
+def _varint(buffer: Any, at: int, end: int, most: int) -> tuple[Any, int]:
+    """A zigzag varint of up to so many bytes, 5 for an ``int``, 10 for a ``long``, and the position behind it.
+
+    The position is -1 if there is no such number before ``end``, or ``at`` is -1.
+    """
+    value = np.int64(0)
+    for number in range(most):
+        if at < 0 or at >= end:
+            break
+        byte = np.int64(buffer[at])
+        value |= (byte & 0x7F) << (7 * number)
+        at += 1
+        if byte < 128:
+            if most == 5:
+                value &= 0xFFFFFFFF
+            return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
+    return value, -1
+
+
+@kernel
+def _behind(buffer: Any, at: int, end: int) -> tuple[Any, int, int]:
+    """Bytes behind their size: the size, negative for null, where they begin, and the position behind them or -1."""
+    size, begin = _varint(buffer, at, end, 5)
+    behind = begin + max(np.int64(0), size)
+    return size, begin, behind if begin >= 0 and behind <= end else -1
+
+
+@kernel
+def _read_records(
+    buffer: Any, at: int, end: int, base_offset: int, base_timestamp: int, fixed: bool, rows: Any
+) -> bool:
+    """Reads the records of one batch, as many as there are rows; False where the reference finds anything wrong."""
+    for number in range(len(rows)):
+        length, at = _varint(buffer, at, end, 5)
+        stop = at + length
+        if at < 0 or length < 1 or stop > end:
+            return False
+        row = rows[number]
+        stamp, at = _varint(buffer, at + 1, stop, 10)
+        delta, at = _varint(buffer, at, stop, 5)
+        row["offset"] = base_offset + delta
+        row["timestamp"] = base_timestamp if fixed else base_timestamp + stamp
+        row["key_size"], row["key_position"], at = _behind(buffer, at, stop)
+        row["value_size"], row["value_position"], at = _behind(buffer, at, stop)
+        headers, at = _varint(buffer, at, stop, 5)
+        row["headers"] = headers
+        row["headers_position"] = at
+        if headers < 0:
+            return False
+        for _ in range(headers):
+            size, _begin, at = _behind(buffer, at, stop)
+            if size < 0:
+                return False
+            size, _begin, at = _behind(buffer, at, stop)
+            if at < 0:
+                return False
+        if at != stop:
+            return False
+    return at == end
+
+
+def read_records(
+    buffer: Array, start: int, end: int, *, base_offset: int, base_timestamp: int, fixed: bool, rows: Array
+) -> bool:
+    """Reads the records of one v2 batch from decompressed bytes.
+
+    Args:
+        buffer: uint8.
+        start: where the first record begins.
+        end: behind the last one.
+        base_offset: of the batch.
+        base_timestamp: of the batch; the timestamp of every record if ``fixed`` (LogAppendTime).
+        fixed: see there.
+        rows: of :data:`kidx.scan.records.RECORD`, to be written, one for each record there should be.
+
+    Returns:
+        Whether they are all there, and nothing else is.
+    """
+    with np.errstate(over="ignore"):  # offsets and times wrap around, as Java's do
+        return bool(_read_records(buffer, start, end, base_offset, base_timestamp, fixed, rows))
+
+
+@kernel
+def _read_batches(buffer: Any, batches: Any, first: int, rows: Any, most: int) -> tuple[int, int, int]:
+    """See :func:`read_batches`."""
+    filled, last = 0, batches[first]["position"] + most
+    for number in range(first, len(batches)):
+        batch = batches[number]
+        attributes, count = np.int64(batch["attributes"]), np.int64(batch["count"])
+        at, size = batch["position"], batch["size"]
+        if batch["magic"] != 2 or attributes & ATTRIBUTE_CODEC or count < 0 or size < RECORD_BATCH_OVERHEAD:
+            return number, filled, ODD
+        if count > len(rows) - filled or at > last:
+            return number, filled, FULL
+        fixed = attributes & ATTRIBUTE_LOG_APPEND_TIME != 0
+        stamp = batch["max_timestamp"] if fixed else batch["base_timestamp"]
+        part: Any = rows[filled : filled + count]
+        begin = at + RECORD_BATCH_OVERHEAD
+        if count and not _read_records(buffer, begin, at + size, batch["base_offset"], stamp, fixed, part):
+            return number, filled, ODD
+        filled += int(count)
+    return len(batches), filled, END
+
+
+def read_batches(buffer: Array, batches: Array, first: int, rows: Array, most: int) -> tuple[int, int, int]:
+    """Reads the records of uncompressed v2 batches, as long as there is room.
+
+    Args:
+        buffer: uint8.
+        batches: of :data:`kidx.scan.walk.BATCH`, positions counting in the buffer.
+        first: number of the one to begin with.
+        rows: of :data:`kidx.scan.records.RECORD`, to be written.
+        most: bytes before the last batch.
+
+    Returns:
+        The batch it stopped before, records read, and why: END, FULL if there is no room, ODD if that batch is
+        compressed, of another format, or damaged.
+    """
+    with np.errstate(over="ignore"):
+        found: tuple[int, int, int] = _read_batches(buffer, batches, first, rows, most)
+    return found
+
+
+@kernel
+def _views(buffer: Any, first: int, positions: Any, sizes: Any, words: Any, content: Any) -> None:
+    for number in range(len(positions)):
+        position: Any = positions[number]
+        size: Any = max(np.int64(0), np.int64(sizes[number]))
+        words[number, 0] = size
+        if size > 12:
+            words[number, 2] = 0
+            words[number, 3] = position - first
+        for index in range(4 if size > 12 else size):
+            content[number, 4 + index] = buffer[position + index]
+
+
+def views(buffer: Array, first: int, positions: Array, sizes: Array) -> Array:
+    """Pieces of a buffer as Arrow's "binary view" has them, 16 bytes each: int32, shape (n, 4).
+
+    Size, first four bytes, 0, where it begins; or size and up to twelve bytes, then zeros.
+
+    Args:
+        buffer: uint8.
+        first: where to count from.
+        positions: of the pieces, shape (n,).
+        sizes: theirs; negative ones count as 0.
+    """
+    words = np.zeros((len(positions), 4), np.int32)
+    _views(buffer, first, positions, sizes, words, words.view(np.uint8))
+    return words
+
+
+@kernel
+def _find_headers(buffer: Any, rows: Any, headers: Any) -> None:
+    found = 0
+    for number in range(len(rows)):
+        at = rows[number]["headers_position"]
+        for _ in range(rows[number]["headers"]):
+            for column in range(2):
+                size, begin, at = _behind(buffer, at, len(buffer))
+                headers[found, column] = begin
+                headers[found, 2 + column] = begin + size
+            found += 1
+
+
+def find_headers(buffer: Array, rows: Array) -> Array:
+    """Where the headers of records lie.
+
+    Args:
+        buffer: uint8.
+        rows: of :data:`kidx.scan.records.RECORD`, as :func:`read_records` leaves them.
+
+    Returns:
+        Begin of the key, begin of the value, end of the key, end of the value, which a null has before its begin; of
+        one record's headers after the other's: int64, shape (n, 4).
+    """
+    headers = np.empty((int(rows["headers"].sum(dtype=np.int64)), 4), np.int64)
+    _find_headers(buffer, rows, headers)
+    return headers
