@@ -19,6 +19,8 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """A batch of magic 2: offset, length, epoch, magic, checksum, attributes, last delta, base and largest timestamp, …"""
 _LENGTH_COUNTS_FROM: Final = 12
 _STAMPED: Final = 1 << 3
+_TRANSACTIONAL: Final = 1 << 4
+_CONTROL: Final = 1 << 5
 _XERIAL: Final = b"\x82SNAPPY\x00"
 
 Why = Literal[
@@ -35,6 +37,16 @@ class SeenRecord(NamedTuple):
     segment: int
 
 
+class SeenBatch(NamedTuple):
+    """What a batch says of its producer; both offsets are inclusive."""
+
+    first_offset: int
+    last_offset: int
+    producer: int
+    is_transactional: bool
+    is_marker: bool
+
+
 def visible_records(directory: Path, start: int, end: int) -> list[SeenRecord]:
     """The records of a log's files with offsets from ``start`` up to ``end``, in order."""
     files = sorted(directory.glob("*.log"))
@@ -44,16 +56,29 @@ def visible_records(directory: Path, start: int, end: int) -> list[SeenRecord]:
 
 def records_of(data: bytes, segment: int = 0) -> Iterator[SeenRecord]:
     """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged."""
+    for batch in _whole_batches(data):
+        try:
+            yield from _records_of_batch(batch, segment)
+        except (cramjam.DecompressionError, zlib.error, struct.error, IndexError):
+            return
+
+
+def batches_of(data: bytes) -> Iterator[SeenBatch]:
+    """The batches of magic 2, one after another, up to the first that is incomplete."""
+    for batch in _whole_batches(data):
+        base, _, _, _, _, attributes, last_delta, _, _, producer, *_ = _HEADER.unpack_from(batch)
+        is_transactional, is_marker = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
+        yield SeenBatch(base, base + last_delta, producer, is_transactional, is_marker)
+
+
+def _whole_batches(data: bytes) -> Iterator[bytes]:
     position = 0
     while position + _HEADER.size <= len(data):
         _, length, *_ = _HEADER.unpack_from(data, position)
         end = position + _LENGTH_COUNTS_FROM + length
         if not position + _HEADER.size <= end <= len(data):
             return
-        try:
-            yield from _records_of_batch(data[position:end], segment)
-        except (cramjam.DecompressionError, zlib.error, struct.error, IndexError):
-            return
+        yield data[position:end]
         position = end
 
 

@@ -296,8 +296,8 @@ class Dialect:
 
     @cached_property
     def full_truncation_moves_recovery_point(self) -> bool:
-        """After a full truncation to a larger offset, that is the recovery point too (2.4.1 to 2.6)."""
-        return (2, 4, 1) <= self.version < (2, 7)
+        """After a full truncation to a larger offset, that is the recovery point too (2.4.1 to 2.7.0)."""
+        return (2, 4, 1) <= self.version < (2, 7, 1)
 
     @cached_property
     def search_start_survives_truncation(self) -> bool:
@@ -306,8 +306,13 @@ class Dialect:
 
     @cached_property
     def truncation_looks_for_transactions(self) -> bool:
-        """Truncating can fail half way because of a transaction that it cuts off (LG-11; up to 2.6)."""
-        return self.version < (2, 7)
+        """Truncating sets the high watermark before it looks at transactions, and may fail (LG-11, LG-31; to 2.7.0)."""
+        return self.version < (2, 7, 1)
+
+    @cached_property
+    def truncation_applies_any_watermark(self) -> bool:
+        """Truncating also settles transactions where the high watermark stays as it is (LG-31; up to 3.0)."""
+        return self.version < (3, 1)
 
     @cached_property
     def retention_starts_with_start_offset(self) -> bool:

@@ -6,12 +6,12 @@ clause holds is the catalogue's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.clauses import load_clauses
-from conformance.oracle import SeenRecord, records_of
+from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
 
@@ -171,10 +171,56 @@ def misses_because_of_deleted(step: LogStep) -> bool:
     return step.now is not None and step.now.segments[0][0] < step.now.start_offset and misses(step)
 
 
+def is_undecided_again(step: LogStep) -> bool:
+    """The last stable offset has gone back to where a transaction began that ended below the high watermark."""
+    was, now = step.was, step.now
+    if was is None or now is None or now.last_stable_offset >= min(was.last_stable_offset, now.high_watermark):
+        return False
+    return any(end < now.high_watermark for end in ends_of_transaction(now.last_stable_offset, logs(step)))
+
+
+def is_undecided_still(step: LogStep) -> bool:
+    """A truncation leaves the last stable offset at a transaction that ended before the last snapshot."""
+    was, now = step.was, step.now
+    if was is None or now is None or not cuts(step) or now.last_stable_offset >= now.high_watermark:
+        return False
+    return any(True for _ in ends_of_transaction(now.last_stable_offset, logs(step)[:-1]))
+
+
+def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[int]:
+    """Offsets of the markers at or behind ``first_offset`` that its producer has in some logs."""
+    batches = [batch for content in contents for batch in batches_of(content)]
+    producers = {batch.producer for batch in batches if batch.first_offset == first_offset}
+    for batch in batches:
+        if batch.is_marker and batch.producer in producers and batch.last_offset >= first_offset:
+            yield batch.last_offset
+
+
+def settles(step: LogStep) -> bool:
+    """A truncation leaves a transaction below the high watermark that ended in the last segment, behind snapshots."""
+    if step.now is None or not cuts(step):
+        return False
+    begun: set[int] = set()
+    ended: list[SeenBatch] = []
+    for content in logs(step):
+        ended = []
+        for batch in batches_of(content):
+            if batch.is_marker and batch.producer in begun:
+                begun.remove(batch.producer)
+                ended.append(batch)
+            elif batch.is_transactional:
+                begun.add(batch.producer)
+    return any(batch.last_offset < step.now.high_watermark for batch in ended)
+
+
+def logs(step: LogStep) -> list[bytes]:
+    """The contents of the segments' logs, in order."""
+    return [content for name, content in sorted(step.files.items()) if name.endswith(".log")]
+
+
 def visible(step: LogStep) -> list[SeenRecord]:
     """The records that a consumer may see."""
-    logs = [content for name, content in sorted(step.files.items()) if name.endswith(".log")]
-    records = (record for number, content in enumerate(logs) for record in records_of(content, number))
+    records = (record for number, content in enumerate(logs(step)) for record in records_of(content, number))
     now = step.now
     return [] if now is None else [r for r in records if now.start_offset <= r.offset < now.end_offset]
 
@@ -251,6 +297,10 @@ ROWS = (
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
     Row("LG-20", _ANY, "ok", "the state", is_last_stable_before_start),
+    Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
+    Row("LG-31b", "truncate_log", "ok", "the last stable offset", settles),
+    Row("LG-31c", "truncate_log", "ok", "the last stable offset", is_undecided_still),
+    Row("LG-31c", "append_as_follower append_as_leader", "ok", "the last stable offset", is_undecided_again),
     Row("LG-27", "append_as_follower", "invalid_argument", "another outcome, or other bytes", is_several),
     Row("LG-26", "close_log", "ok", "the length of the index files", lambda s: not s.args[0]),
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),

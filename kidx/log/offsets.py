@@ -70,7 +70,7 @@ class LogOffsets:
         self.recovery_point = min(self.recovery_point, offset)
 
     def _locate_first_unstable_offset(self) -> None:
-        """Up to 2.6 a truncation looks for the first open transaction before it forgets it (LG-11).
+        """Up to 2.7.0 a truncation looks for the first open transaction before it forgets it (LG-11).
 
         Raises:
             OffsetOutOfRangeError: there is nothing any more where it began, or, if that is before the log start, where

@@ -18,6 +18,10 @@ class Transactions:
     Args:
         dialect: the rules of a release.
         name: topic and partition, for messages.
+
+    Attributes:
+        first_unstable_offset: where the first transaction began that consumers may not see decided yet, as of the last
+            :meth:`settle`; None if there is none.
     """
 
     def __init__(self, dialect: Dialect, name: str) -> None:
@@ -25,6 +29,7 @@ class Transactions:
         self.name = name
         self.producers = self._empty()
         self.unreplicated: dict[int, CompletedTxn] = {}
+        self.first_unstable_offset: int | None = None
         self.located: set[int] = set()
         """First offsets of transactions that began while the log was open: their place in a file is known."""
         self.snapshots: dict[int, ProducerState] = {}
@@ -33,11 +38,9 @@ class Transactions:
     def _empty(self) -> ProducerState:
         return ProducerState(self.name, self.dialect)
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the first transaction began that consumers may not see decided yet; None if there is none."""
-        firsts = [*self.producers.ongoing, *self.unreplicated]
-        return min(firsts, default=None)
+    def settle(self) -> None:
+        """Looks for the first unstable offset anew (``maybeIncrementFirstUnstableOffset``)."""
+        self.first_unstable_offset = min((*self.producers.ongoing, *self.unreplicated), default=None)
 
     def update(self, batches: Iterable[RecordBatch]) -> list[CompletedTxn]:
         """Takes appended batches into account; what they complete stays open until :meth:`complete`.
@@ -65,19 +68,25 @@ class Transactions:
             for first, completed in self.unreplicated.items()
             if completed.last_offset >= high_watermark
         }
+        self.settle()
 
     def on_log_start(self, start_offset: int) -> None:
         """Everything below is deleted: completed transactions that ended there are forgotten."""
         self.unreplicated = {
             first: completed for first, completed in self.unreplicated.items() if completed.last_offset >= start_offset
         }
+        self.settle()
 
     def clear(self) -> None:
         """The log is empty."""
+        self._forget()
+        self.snapshots.clear()
+        self.settle()
+
+    def _forget(self) -> None:
         self.producers = self._empty()
         self.unreplicated = {}
         self.located.clear()
-        self.snapshots.clear()
 
     def take_snapshot(self, offset: int) -> None:
         """Writes down what is known at the offset where the log ends."""
@@ -86,11 +95,13 @@ class Transactions:
     def rebuild(self, segments: Iterable[LogSegment], start_offset: int, end_offset: int) -> None:
         """Reads the producers anew, from the last snapshot between two offsets and what the log holds behind it.
 
+        The first unstable offset stays as it is until :meth:`settle`.
+
         What was completed before the snapshot is forgotten, replicated or not; what began before the log start and is
         open in it is known (``truncateAndReload``, ``loadFromSnapshot``).
         """
         snapshots = {offset: state for offset, state in self.snapshots.items() if start_offset < offset <= end_offset}
-        self.clear()
+        self._forget()
         begin = max(snapshots, default=start_offset)
         if snapshots:
             self.producers = snapshots[begin].snapshot()

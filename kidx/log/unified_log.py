@@ -112,6 +112,7 @@ class UnifiedLog(LogOffsets):
         self.transactions = Transactions(self.dialect, self.directory.name)
         self.transactions.rebuild(self.segments, self.start_offset, self.end_offset)
         self.transactions.unreplicated.clear()  # closing and recovering take snapshots, which hold open ones only
+        self.transactions.settle()
         self.segments.delete_retired()
 
     def __enter__(self) -> Self:
@@ -239,6 +240,7 @@ class UnifiedLog(LogOffsets):
         for transaction in completed:
             segment.update_txn_index(transaction, self.transactions.producers.last_stable_offset(transaction))
             self.transactions.complete(transaction)
+        self.transactions.settle()
 
     # -- rolling and cutting -----------------------------------------------------------------------------------
 
@@ -316,7 +318,9 @@ class UnifiedLog(LogOffsets):
             self.start_offset = min(offset, self.start_offset)
             self.epochs.truncate_from_end(offset)
             self.transactions.rebuild(self.segments, self.start_offset, offset)
-            if not self.dialect.truncation_looks_for_transactions:
+            if self.dialect.truncation_looks_for_transactions:
+                self.transactions.settle()
+            elif self.dialect.truncation_applies_any_watermark or self.high_watermark == offset:
                 self.transactions.on_high_watermark(self.high_watermark)
             return True
 

@@ -79,6 +79,7 @@ def test_every_release_has_exactly_one_of_the_variants_that_differ_by_release():
         ("LO-3a", "LO-3b"),
         ("LO-20", "LO-9", "LO-10"),
         ("LO-15b", "LO-15c"),
+        ("LG-31a", "LG-31b", "LG-31c"),
     ):
         for release in DIALECTS:
             assert sum(CLAUSES[clause].applies_to(release) for clause in variants) == 1, (variants, release)
@@ -96,6 +97,9 @@ def test_the_clauses_that_follow_from_a_dialect_agree_with_it():
         assert CLAUSES["TX-12b"].applies_to(release) == dialect.txn_text_has_version
         assert CLAUSES["SEG-3"].applies_to(release) == (dialect.append == "A1")
         assert CLAUSES["SEG-50a"].applies_to(release) == (dialect.translate == "last")
+        assert CLAUSES["LG-11"].applies_to(release) == dialect.truncation_looks_for_transactions
+        assert CLAUSES["LG-31a"].applies_to(release) == dialect.truncation_looks_for_transactions
+        assert CLAUSES["LG-31c"].applies_to(release) != dialect.truncation_applies_any_watermark
         assert CLAUSES["LO-9"].applies_to(release) == (dialect.max_lookup == "M1")
 
 

@@ -14,8 +14,8 @@ CATALOGUE = load_clauses()
 SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}
 
 
-def opened(start=0, *, clean=True, now=10_000):
-    return Operation("open_log", (SETTINGS, start, 0, clean, now))
+def opened(start=0, *, clean=True, now=10_000, **settings):
+    return Operation("open_log", (SETTINGS | settings, start, 0, clean, now))
 
 
 def replicated(base, *timestamps, epoch=0):
@@ -98,3 +98,57 @@ def test_the_search_that_begins_where_the_start_once_was(tmp_path):
     life += [Operation("delete_records", (2,)), Operation("truncate_log", (1,)), asked(1500)]
     assert "LG-21" in exercised(tmp_path, life, "3.5.2")
     assert "LG-21" not in exercised(tmp_path, life, "3.6.2")
+
+
+ONE_SEGMENT = opened(**{"segment.bytes": 1000})
+SETTLING = {"LG-31a", "LG-31b", "LG-31c"}
+BATCH = {"epoch": 0, "records": [[0, 1000]]}
+COMMITTED = Operation(
+    "append_as_follower",
+    (
+        [
+            BATCH | {"base": 0, "transactional": True, "producer": [1, 0, 0]},
+            BATCH | {"base": 1, "producer": [1, 0, -1], "marker": "commit"},
+        ],
+        0,
+    ),
+)
+"""A transaction of one record, and its end."""
+THEN = [replicated(2, 1000), replicated(3, 1000)]
+
+
+def cut(high_watermark, offset):
+    return [Operation("update_high_watermark", (high_watermark,)), Operation("truncate_log", (offset,))]
+
+
+@pytest.mark.parametrize(
+    ("release", "at_truncation", "at_append"),
+    [("2.6.3", {"LG-31a"}, set()), ("3.0.2", {"LG-31b"}, set()), ("3.1.2", set(), {"LG-31c"})],
+)
+def test_what_is_completed_when_a_truncation_stays_behind_the_watermark(tmp_path, release, at_truncation, at_append):
+    life = [ONE_SEGMENT, COMMITTED, *THEN, *cut(2, 3)]
+    assert exercised(tmp_path, life, release) & SETTLING == at_truncation
+    assert exercised(tmp_path, [*life, replicated(3, 1000)], release) & SETTLING == at_append
+
+
+@pytest.mark.parametrize(("release", "clauses"), [("2.6.3", {"LG-31a"}), ("3.0.2", {"LG-31b"}), ("3.1.2", set())])
+def test_what_is_completed_when_a_truncation_moves_the_watermark_back(tmp_path, release, clauses):
+    life = [ONE_SEGMENT, COMMITTED, *THEN, *cut(4, 3)]
+    assert exercised(tmp_path, life, release) & SETTLING == clauses
+    assert not exercised(tmp_path, [*life, replicated(3, 1000)], release) & SETTLING
+
+
+def test_a_transaction_that_only_a_snapshot_has_forgotten(tmp_path):
+    """Nobody looks for the last stable offset again before something is appended (LG-31c)."""
+    life = [ONE_SEGMENT, COMMITTED, Operation("roll_log"), *THEN, *cut(1, 3)]
+    assert "LG-31c" in exercised(tmp_path, life)
+    assert "LG-31c" not in exercised(tmp_path, life, "3.0.2")
+    assert "LG-31c" not in exercised(tmp_path, [*life, replicated(3, 1000)])
+
+
+@pytest.mark.parametrize("release", ["2.6.3", "3.0.2", "4.4.0"])
+def test_a_transaction_whose_end_is_cut_off(tmp_path, release):
+    """It is undecided in every release, which is no evidence for any of LG-31."""
+    batches, epoch = COMMITTED.args
+    life = [ONE_SEGMENT, *(Operation("append_as_follower", ([batch], epoch)) for batch in batches), *cut(2, 1)]
+    assert not exercised(tmp_path, life, release) & SETTLING
