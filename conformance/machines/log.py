@@ -27,6 +27,16 @@ _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 
 
+def in_transaction(producer: int) -> dict[str, Any]:
+    """What a batch says of a producer in a transaction."""
+    return {"transactional": True, "producer": [producer, 0, 0]}
+
+
+def marker(producer: int, ends: str) -> dict[str, Any]:
+    """What the end of a transaction says."""
+    return {"marker": ends, "producer": [producer, 0, -1]}
+
+
 class LogMachine(FilesMachine):
     """Drives a lockstep through the life of one log."""
 
@@ -103,6 +113,11 @@ class LogMachine(FilesMachine):
             offset += 1
         return records
 
+    def append_one(self, of_producer: dict[str, Any]) -> None:
+        """A follower gets a batch of one record."""
+        batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
+        self.do("append_as_follower", [batch | of_producer], self.epoch)
+
     # -- opening and closing -----------------------------------------------------------------------------------
 
     @initialize(settings=strategies.settings(), asks=st.sampled_from((True, True, False)))
@@ -169,11 +184,8 @@ class LogMachine(FilesMachine):
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
     def append_transaction(self, producer: int, ends: str | None) -> None:
         """A follower gets a batch of a transaction, or its end."""
-        batch: dict[str, Any] = {"base": self.state.end_offset, "epoch": self.epoch, "producer": [producer, 0, -1]}
-        batch["records"] = [[0, self.timestamp(1)]]
-        batch |= {"transactional": True, "producer": [producer, 0, 0]} if ends is None else {"marker": ends}
         self.has_producers = True
-        self.do("append_as_follower", [batch], self.epoch)
+        self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
     def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
@@ -193,6 +205,17 @@ class LogMachine(FilesMachine):
     def truncate_to(self, anchor: str, delta: int) -> None:
         """A follower finds that its end is not the leader's."""
         self.cut("truncate_log", self.offset(anchor, delta))
+
+    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
+    def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
+        """A follower that has got a transaction, perhaps as all replicas have, loses what came behind it (LG-31)."""
+        end, self.has_producers = self.state.end_offset, True
+        # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
+        for part in (in_transaction(producer), marker(producer, ends), {}, {}):
+            self.append_one(part)
+        self.do("update_high_watermark", end + replicated)
+        self.cut("truncate_log", end + 3)
+        self.append_one({})
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
