@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kidx import AbortedTxn, OffsetIndex, TimeIndex, TransactionIndex
 from kidx.records import (
@@ -21,39 +21,40 @@ BASE_OFFSET: Final = 5
 """Of every file here: not 0, so that relative and absolute offsets cannot be taken for each other."""
 TIME: Final = 1_700_000_000_000
 
+IndexType = TypeVar("IndexType", OffsetIndex, TimeIndex)
+
 
 def offset_seeds(scratch: Path) -> list[bytes]:
     """Trimmed, preallocated, empty, and past the warm section."""
 
-    def write(count: int, room: int, *, trim: bool) -> bytes:
-        path = scratch / "seed.index"
-        path.unlink(missing_ok=True)
-        index = OffsetIndex(path, BASE_OFFSET, max_index_size=room)
-        for number in range(1, count + 1):
-            index.append(BASE_OFFSET + number * 3, number * 100)
-        if trim:
-            index.trim_to_valid_size()
-        index.close_handler()
-        return path.read_bytes()
+    def add(index: OffsetIndex, number: int) -> None:
+        index.append(BASE_OFFSET + number * 3, number * 100)
 
-    return [write(4, 64, trim=True), write(3, 64, trim=False), write(0, 32, trim=False), write(1100, 8800, trim=True)]
+    shapes = ((4, 64, True), (3, 64, False), (0, 32, False), (1100, 8800, True))
+    return [_index_file(OffsetIndex, scratch / "seed.index", add, *shape) for shape in shapes]
 
 
 def time_seeds(scratch: Path) -> list[bytes]:
     """The same for time indexes."""
 
-    def write(count: int, room: int, *, trim: bool) -> bytes:
-        path = scratch / "seed.timeindex"
-        path.unlink(missing_ok=True)
-        index = TimeIndex(path, BASE_OFFSET, max_index_size=room)
-        for number in range(1, count + 1):
-            index.maybe_append(TIME + number * 10, BASE_OFFSET + number * 3)
-        if trim:
-            index.trim_to_valid_size()
-        index.close_handler()
-        return path.read_bytes()
+    def add(index: TimeIndex, number: int) -> None:
+        index.maybe_append(TIME + number * 10, BASE_OFFSET + number * 3)
 
-    return [write(4, 60, trim=True), write(3, 60, trim=False), write(0, 36, trim=False), write(800, 9612, trim=True)]
+    shapes = ((4, 60, True), (3, 60, False), (0, 36, False), (800, 9612, True))
+    return [_index_file(TimeIndex, scratch / "seed.timeindex", add, *shape) for shape in shapes]
+
+
+def _index_file(
+    kind: type[IndexType], path: Path, add: Callable[[IndexType, int], None], count: int, room: int, trimmed: bool
+) -> bytes:
+    path.unlink(missing_ok=True)
+    index = kind(path, BASE_OFFSET, max_index_size=room)
+    for number in range(1, count + 1):
+        add(index, number)
+    if trimmed:
+        index.trim_to_valid_size()
+    index.close_handler()
+    return path.read_bytes()
 
 
 def transaction_seeds(scratch: Path) -> list[bytes]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.batches import encode, is_marker
-from conformance.implementations.jvm.driver import connected_driver
-from conformance.implementations.jvm.exceptions import unknown_outcome
+from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
@@ -16,8 +14,6 @@ from conformance.operations import Operation, Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from conformance.kafka.fetch import Progress
 
 LOG_KIND_OF: Final = {
     "org.apache.kafka.common.errors.InvalidOffsetException": "invalid_offset",
@@ -78,8 +74,6 @@ _CODES: Final = {
         )
     )
 }
-_HEAD: Final = struct.Struct("=3q")
-_REPLY_BYTES: Final = 1 << 20
 _SETTINGS: Final = {
     "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # our timestamps are nobody's clock
     "message.timestamp.after.max.ms": str((1 << 63) - 1),
@@ -122,26 +116,16 @@ class _Driving:
         self._driver.open(properties, settings["segment.bytes"], start, recovery_point, clean, now)
 
 
-class JvmLog:
-    """One release's log behind the adapter interface (:mod:`conformance.implementations.protocol`).
+class JvmLog(JvmFiles[LogObservation]):
+    """One release's log."""
 
-    Args:
-        release: a locked release.
-        progress: told while jars are being fetched.
-
-    Raises:
-        ToolError: no Java, no jars, or a log class whose parts are not known.
-    """
-
-    speaks_kafka = True
-
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
-        self.release = release
-        kinds = {exception: LOG_ERROR_KINDS.index(kind) + 1 for exception, kind in LOG_KIND_OF.items()}
-        self._reply = bytearray(_REPLY_BYTES)
-        self.driver = connected_driver("LogDriver", release, "log", kinds, self._reply, progress)
-        self._drive = _Driving(self.driver)
+    driver_name = "LogDriver"
+    group = "log"
+    kind_of = LOG_KIND_OF
+    error_kinds = LOG_ERROR_KINDS
+    operations = LOG_SIGNATURES
+    reply_bytes = 1 << 20
+    driving = _Driving
 
     @property
     def class_name(self) -> str:
@@ -151,19 +135,6 @@ class JvmLog:
     def begin(self, directory: Path) -> None:
         """See the protocol."""
         self.driver.begin(str(directory / TOPIC_DIRECTORY))
-
-    def end(self) -> None:
-        """See the protocol."""
-        self.driver.abandon()
-
-    def supports(self, operation: str) -> bool:
-        """See the protocol."""
-        return operation in LOG_SIGNATURES
-
-    def perform(self, operation: Operation) -> LogObservation:
-        """See the protocol."""
-        self._drive(operation)
-        return self.observation(operation)
 
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
         """Appends bytes as a follower."""
@@ -175,27 +146,19 @@ class JvmLog:
         """All of them, to be driven as one."""
         return JvmFleet("LogFleet", members, _Driving)
 
-    def observation(self, operation: Operation) -> LogObservation:
-        """What came of the last operation, which was this one.
+    def value(self, name: str, values: tuple[int, ...]) -> Any:
+        """See the base class."""
+        if name == "list_offsets":
+            return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
+        return bool(values[0]) if name == "truncate_log" else values[0]
 
-        Raises:
-            ToolError: the class threw what no error kind stands for.
-        """
-        error, count, state_count = _HEAD.unpack_from(self._reply)
-        body = struct.unpack_from(f"={max(count, 0) + state_count}q", self._reply, _HEAD.size)
-        values, rest = body[: max(count, 0)], body[max(count, 0) :]
-        state = LogState._make((*rest[:5], tuple(zip(rest[6::2], rest[7::2], strict=True)))) if state_count else None
-        if error:
-            text = self.driver.text()
-            if error < 0:
-                return LogObservation(unknown_outcome(self.name, text), state)
-            return LogObservation(Outcome(LOG_ERROR_KINDS[error - 1], None, None if text is None else str(text)), state)
-        return LogObservation(Outcome(None, _value(operation.name, values, count)), state)
+    def refusal(self, kind: str, text: str | None) -> Outcome:
+        """See the base class."""
+        return Outcome(kind, None, text)
 
-
-def _value(name: str, values: tuple[int, ...], count: int) -> Any:
-    if name == "list_offsets":
-        return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
-    if count < 0:
-        return None
-    return bool(values[0]) if name == "truncate_log" else values[0]
+    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> LogObservation:
+        """See the base class."""
+        if not state:
+            return LogObservation(outcome, None)
+        segments = tuple(zip(state[6::2], state[7::2], strict=True))
+        return LogObservation(outcome, LogState._make((*state[:5], segments)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.jvm.driver import connected_driver
-from conformance.implementations.jvm.exceptions import KIND_OF, SILENT, unknown_outcome
+from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
+from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
@@ -74,8 +73,6 @@ _CODES: Final = {
 _PADDING: Final = tuple((0,) * (4 - count) for count in range(5))
 _BOOLEAN: Final = frozenset({"should_roll", "has_overflow"})
 _TUPLES: Final = frozenset({"translate_offset", "read_segment", "find_offset"})
-_HEAD: Final = struct.Struct("=3q")
-_REPLY_BYTES: Final = 1 << 18
 _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
 
 
@@ -128,26 +125,19 @@ class _Driving:
             raise ValueError(f"{name} is the harness's own")
 
 
-class JvmSegment:
-    """One release's segment behind the adapter interface (:mod:`conformance.implementations.protocol`).
+class JvmSegment(JvmFiles[SegmentObservation]):
+    """One release's segment."""
 
-    Args:
-        release: a locked release.
-        progress: told while jars are being fetched.
-
-    Raises:
-        ToolError: no Java, no jars, or a segment class whose parts are not known.
-    """
-
-    speaks_kafka = True
+    driver_name = "SegmentDriver"
+    group = "segment"
+    kind_of = SEGMENT_KIND_OF
+    error_kinds = SEGMENT_ERROR_KINDS
+    operations = SEGMENT_SIGNATURES
+    reply_bytes = 1 << 18
+    driving = _Driving
 
     def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
-        self.release = release
-        kinds = {exception: SEGMENT_ERROR_KINDS.index(kind) + 1 for exception, kind in SEGMENT_KIND_OF.items()}
-        self._reply = bytearray(_REPLY_BYTES)
-        self.driver = connected_driver("SegmentDriver", release, "segment", kinds, self._reply, progress)
-        self._drive = _Driving(self.driver)
+        super().__init__(release, progress)
         self._directory = ""
 
     def begin(self, directory: Path) -> None:
@@ -155,59 +145,30 @@ class JvmSegment:
         self._directory = str(directory)
         self.driver.begin(self._directory)
 
-    def end(self) -> None:
-        """See the protocol."""
-        self.driver.abandon()
-
-    def supports(self, operation: str) -> bool:
-        """See the protocol."""
-        return operation in SEGMENT_SIGNATURES
-
-    def perform(self, operation: Operation) -> SegmentObservation:
-        """See the protocol."""
-        self._drive(operation)
-        return self.observation(operation)
-
     @staticmethod
     def fleet(members: Sequence[JvmSegment]) -> JvmFleet:
         """All of them, to be driven as one."""
         return JvmFleet("SegmentFleet", members, _Driving)
 
-    def observation(self, operation: Operation) -> SegmentObservation:
-        """What came of the last operation, which was this one.
+    def value(self, name: str, values: tuple[int, ...]) -> Any:
+        """See the base class."""
+        if name in _BOOLEAN:
+            return bool(values[0])
+        if name == "collect_from_segment":
+            return tuple(values[i : i + 4] for i in range(1, len(values), 4)), bool(values[0])
+        return values if name in _TUPLES else values[0]
 
-        Raises:
-            ToolError: the class threw what no error kind stands for.
-        """
-        name = operation.name
-        error, count, state_count = _HEAD.unpack_from(self._reply)
-        values_count = max(count, 0)
-        body = struct.unpack_from(f"={values_count + state_count}q", self._reply, _HEAD.size)
-        state = _state(body[values_count:]) if state_count else None
-        if error:
-            return SegmentObservation(self._refusal(error), state)
-        return SegmentObservation(Outcome(None, _value(name, body[:values_count], count)), state)
-
-    def _refusal(self, error: int) -> Outcome:
-        text = self.driver.text()
-        if error < 0:
-            return unknown_outcome(self.name, text)
-        kind = SEGMENT_ERROR_KINDS[error - 1]
+    def refusal(self, kind: str, text: str | None) -> Outcome:
+        """See the base class."""
         if kind == "unsupported_version" and "aborted transaction version" not in str(text):
             kind = "io"  # a KafkaException around an IOException: a batch could not be read
         if kind in SEGMENT_SILENT or text is None:
             return Outcome(kind)
-        return Outcome(kind, None, comparable(str(text), self._directory))
+        return Outcome(kind, None, comparable(text, self._directory))
 
-
-def _value(name: str, values: tuple[int, ...], count: int) -> Any:
-    if count < 0:
-        return None
-    if name in _BOOLEAN:
-        return bool(values[0])
-    if name == "collect_from_segment":
-        return tuple(values[i : i + 4] for i in range(1, len(values), 4)), bool(values[0])
-    return values if name in _TUPLES else values[0]
+    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> SegmentObservation:
+        """See the base class."""
+        return SegmentObservation(outcome, _state(state) if state else None)
 
 
 def _state(longs: tuple[int, ...]) -> SegmentState:
