@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from conformance.divergence import Divergence, DivergenceError, Tally
 from conformance.implementations.jvm.exceptions import OUT_OF_MEMORY
-from conformance.lockstep import Divergence, DivergenceError, Tally, fleets_of
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -97,6 +97,23 @@ class FilesGroup(Generic[PartyType]):
         """The reference and every subject."""
         yield self.reference
         yield from self.subjects
+
+
+def fleets_of(parties: Iterable[Any]) -> list[Any]:
+    """Who can be driven together is, and knows it from now on."""
+    kinds: dict[Callable[..., Any], list[Any]] = {}
+    for party in parties:
+        kind = getattr(party.implementation, "fleet", None)
+        if kind is not None:
+            kinds.setdefault(kind, []).append(party)
+    fleets = []
+    for kind, members in kinds.items():
+        fleet = kind([member.implementation for member in members])
+        for member in members:
+            member.fleet = fleet
+            member.perform = member.implementation.observation
+        fleets.append(fleet)
+    return fleets
 
 
 GroupType = TypeVar("GroupType", bound=FilesGroup[Any])
@@ -226,6 +243,9 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         """Ends the example and removes its files."""
         for party in self._parties:
             party.end()
+
+    def settle(self) -> None:
+        """Returns when everybody has performed every step: here nobody is ever behind."""
 
     def perform(self, operation: Operation) -> Any:
         """One step of everybody.

@@ -1,8 +1,9 @@
-"""Lockstep: every party performs the same operation before the next one starts, and all must agree.
+"""Lockstep: every party performs the same operations in the same order, and all must agree after each of them.
 
 The parties are the *subjects* (implementations under test), for each dialect among them one *reference* (kidx) and
 for each dialect one abstract *model* where it is defined. After every operation a subject must have the reference's
-outcome, state and bytes on disk; the reference must have the model's.
+outcome, state and bytes on disk; the reference must have the model's. Kafka's own classes, of which there may be 26 at
+once, perform a step a little later than the references (:mod:`conformance.following`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import Situation, clauses_of, is_observed_only
+from conformance.attribution import Situation, clauses_of
+from conformance.divergence import Divergence, DivergenceError, Tally
+from conformance.following import Following, Step
 from conformance.implementations.model import UNKNOWN, Model
 from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation, Outcome
-from conformance.power.coverage import CellKey, state_of_index
+from conformance.power.coverage import state_of_index
 from conformance.watched_file import WatchedFile, damaged, overwrite
 from kidx.dialect import dialect_of
 
@@ -26,87 +29,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from conformance.implementations.protocol import Fleet, Implementation
+    from conformance.implementations.protocol import Implementation
 
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """One difference: who, at which step, in what.
-
-    Attributes:
-        step: 0-based index into the trace.
-        operation: the operation of that step.
-        party: name of the implementation that differs, e.g. ``"jvm 3.9.2"``.
-        release: the release whose dialect it was held to.
-        against: ``"kidx"``, or ``"model"`` if it is the reference that differs.
-        aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
-        expected: what the other side says of the first of them, and ``actual``: what the party says.
-        clauses: ids of the clauses that the step exercises.
-    """
-
-    step: int
-    operation: Operation
-    party: str
-    release: str
-    against: str
-    aspects: tuple[str, ...]
-    expected: Any
-    actual: Any
-    clauses: tuple[str, ...]
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether somebody's program has crashed, was late or talked nonsense, which nothing can excuse."""
-        return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
-
-    @property
-    def observed_only(self) -> bool:
-        """Whether only behaviour is at stake that nobody has to copy (``--level must``)."""
-        return is_observed_only(self.clauses, self.aspects)
-
-
-class DivergenceError(AssertionError):
-    """Raised at the first difference that counts; carries it, and the trace up to it."""
-
-    def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
-        super().__init__(f"{divergence.party} diverges at step {divergence.step + 1}, {divergence.operation}")
-        self.divergence = divergence
-        self.operations = tuple(operations)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a lockstep has done since it was made."""
-
-    examples: int = 0
-    steps: int = 0
-    clauses: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each set of index rules (X1 …): how many steps exercised a clause."""
-    dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(party, clause): divergences that were expected, or left out of the verdict."""
-    unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(party, operation): what an implementation does not have."""
-    cells: Counter[CellKey] = field(default_factory=Counter)
-    """(operation, state before it, error): what the newest dialect's reference went through."""
-
-    def exercised(self, release: str) -> Counter[str]:
-        """How many steps exercised each clause, in the dialect of a release."""
-        return self.clauses.get(dialect_of(release).index_rules, Counter())
+__all__ = ["Divergence", "DivergenceError", "Lockstep", "Tally"]
 
 
 class _Party:
     """An implementation, its directory, and the file it works on."""
 
-    __slots__ = ("active", "directory", "file", "fleet", "implementation", "perform", "prefix")
+    __slots__ = ("active", "directory", "file", "follows", "implementation", "perform", "prefix")
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.implementation = implementation
-        self.perform = implementation.perform
+        self.follows = hasattr(implementation, "followers")
+        self.perform = implementation.observation if self.follows else implementation.perform
         self.directory = directory
         self.prefix = f"{directory}/"
         self.file = WatchedFile()
-        self.fleet: Fleet | None = None
         self.active = True
 
     def begin(self) -> None:
@@ -126,31 +66,18 @@ class _Party:
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
 
 
-def fleets_of(parties: Iterable[Any]) -> list[Any]:
-    """Who can be driven together is, and knows it from now on."""
-    kinds: dict[Callable[..., Any], list[Any]] = {}
-    for party in parties:
-        kind = getattr(party.implementation, "fleet", None)
-        if kind is not None:
-            kinds.setdefault(kind, []).append(party)
-    fleets = []
-    for kind, members in kinds.items():
-        fleet = kind([member.implementation for member in members])
-        for member in members:
-            member.fleet = fleet
-            member.perform = member.implementation.observation
-        fleets.append(fleet)
-    return fleets
-
-
 class _Group:
-    """The subjects of one dialect with the reference and the model they are held to."""
+    """The subjects of one dialect with the reference and the model they are held to.
+
+    ``beside`` are the subjects that perform a step right after the reference: all but the followers.
+    """
 
     def __init__(self, release: str, subjects: list[_Party], directory: Path, *, model: bool) -> None:
         self.dialect = dialect_of(release)
         self.reference = _Party(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
         self.model = Model(release) if model else None
         self.subjects = subjects
+        self.beside = [party for party in subjects if not party.follows]
         self.situation = Situation(release)
         self.exercised: Counter[str] = Counter()
         self.observation = Observation(OK, None)
@@ -198,10 +125,13 @@ class Lockstep:
             _Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
         ]
         self._parties = [*parties, *(group.reference for group in self.groups)]
-        self._fleets = fleets_of(parties)
+        self._following = self._followers()
         for group in self.groups:
             self.tally.clauses[group.dialect.index_rules] = group.exercised
         self._name = ""
+
+    def _followers(self) -> Following:
+        return Following([group.subjects for group in self.groups], self._hold_follower, self._count)
 
     @property
     def primary(self) -> _Group:
@@ -224,8 +154,9 @@ class Lockstep:
                 if party.implementation.name == name:
                     party.end()
                     group.subjects.remove(party)
+                    group.beside = [other for other in group.subjects if not other.follows]
                     self._parties.remove(party)
-                    self._fleets = fleets_of(self._parties)
+                    self._following = self._followers()
                     return True
         return False
 
@@ -241,6 +172,7 @@ class Lockstep:
         self.tally.examples += 1
         for party in self._parties:
             party.begin()
+        self._following.begin()
         for group in self.groups:
             if group.model is not None:
                 group.model.begin()
@@ -252,10 +184,16 @@ class Lockstep:
         """Ends the example and removes its files.
 
         Raises:
-            DivergenceError: somebody's program has failed when its index was closed because the example was over.
+            DivergenceError: somebody differs who was behind, or somebody's program has failed when its index was closed
+                because the example was over.
         """
-        for party in self._parties:
-            party.end()
+        try:
+            if not self._failed:
+                self.settle()
+        finally:
+            self._following.drop()
+            for party in self._parties:
+                party.end()
         for party in self._parties:
             told: list[str] = getattr(party.implementation, "failures_between_examples", [])
             if told:
@@ -265,7 +203,15 @@ class Lockstep:
                     # As a step of its own it comes again in a replay.
                     self.operations.append(Operation("close"))
                     pairs = {"outcome": (OK[:2], Outcome(FAILURE, None, text))}
-                    self._diverged(party, self.operations[-1], "kidx", pairs, ())
+                    self._diverged(party, "kidx", pairs, ())
+
+    def settle(self) -> None:
+        """Returns when everybody has performed every step.
+
+        Raises:
+            DivergenceError: somebody differs, and it counts; its step may be any since the last time.
+        """
+        self._following.settle()
 
     def perform(self, operation: Operation) -> Observation:
         """One step of everybody.
@@ -274,7 +220,8 @@ class Lockstep:
             What came of it in the newest dialect's reference.
 
         Raises:
-            DivergenceError: somebody differs, and it counts.
+            DivergenceError: somebody differs, and it counts. Of a follower it may tell of an earlier step, and its
+                differences may be told later: :meth:`settle` makes sure.
         """
         self.operations.append(operation)
         self.tally.steps += 1
@@ -286,24 +233,36 @@ class Lockstep:
                 for group in self.groups:
                     group.file = group.reference.file.read()
         if name in FILE_OPERATIONS:
-            for group in self.groups:
-                self._damage(group, operation, before)
+            self._damage_everybody(operation, before)
             return self.groups[-1].observation
-        for fleet in self._fleets:
-            fleet.start(operation)
-        try:
-            clauses = [self._refer(group, operation) for group in self.groups]
-        finally:
-            for fleet in self._fleets:
-                fleet.finish()
+        clauses = [self._refer(group, operation) for group in self.groups]
         for group, ids in zip(self.groups, clauses, strict=True):
-            self._hold_subjects(group, operation, ids)
+            for subject in group.beside:
+                if subject.active:
+                    self._hold(subject, operation, group.observation, group.file, ids)
+        step = self._step(operation, clauses)
+        if self._following:
+            self._following.add(step, lambda script: script.perform(operation, step.expected))
+        else:
+            self._count((step,))
         return self.groups[-1].observation
+
+    def _step(self, operation: Operation, clauses: Sequence[tuple[str, ...]]) -> Step:
+        """What the references have just done."""
+        expected = [(group.observation, group.file) for group in self.groups]
+        return Step(len(self.operations) - 1, operation, self._name, expected, clauses)
+
+    def _count(self, steps: Sequence[Step]) -> None:
+        """Everybody has performed these steps, so that they are evidence for their clauses."""
+        if self.attribute:
+            for number, group in enumerate(self.groups):
+                group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
 
     def _watch(self, name: str) -> None:
         self._name = name
         for party in self._parties:
-            party.file.watch(party.prefix + name)
+            if not party.follows:
+                party.file.watch(party.prefix + name)
 
     def _refer(self, group: _Group, operation: Operation) -> tuple[str, ...]:
         """What the reference makes of an operation, held to the model; the clauses that this exercises."""
@@ -319,14 +278,18 @@ class Lockstep:
             if group is self.groups[-1]:
                 self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
             situation.follow(operation, observation)
-            exercised = group.exercised
-            for clause in clauses:
-                exercised[clause] += 1
         group.file = reference.file.read()
         group.observation = observation
         if prediction is not None:
-            self._hold_reference_to_model(group, operation, prediction, clauses)
+            self._hold_reference_to_model(group, prediction, clauses)
         return clauses
+
+    def _damage_everybody(self, operation: Operation, name: str) -> None:
+        for group in self.groups:
+            self._damage(group, operation, name)
+        if self._following:
+            files = [group.file for group in self.groups]
+            self._following.add(self._step(operation, ()), lambda script: script.overwrite(files))
 
     def _damage(self, group: _Group, operation: Operation, name: str) -> None:
         """Everybody's file is changed alike; they are all the same, as the step before has shown."""
@@ -337,25 +300,28 @@ class Lockstep:
         if group.file is None and operation.name != "write_file":
             return
         group.file = damaged(group.file or b"", operation.name, operation.args)
-        for party in (group.reference, *group.subjects):
+        for party in (group.reference, *group.beside):
             if party.active:
                 overwrite(party.prefix + name, group.file)
 
-    def _hold_subjects(self, group: _Group, operation: Operation, clauses: tuple[str, ...]) -> None:
-        """Compares everybody with the reference; whoever answers in the very bytes that it would agrees with it."""
-        expected, file = group.observation, group.file
-        fleet, reply = None, None
-        for subject in group.subjects:
-            if not subject.active:
-                continue
-            if subject.fleet is not fleet:
-                fleet = subject.fleet
-                reply = None if fleet is None else fleet.packed(operation, expected)
-            if reply is None or not subject.implementation.answers(reply) or subject.file.read() != file:
-                self._hold(subject, operation, expected, file, clauses)
+    def _hold_follower(self, party: _Party, group: int, step: Step) -> None:
+        """Looks at what a follower has come to that has stopped behind a step."""
+        party.file.watch(party.prefix + step.name)
+        if step.listings:
+            pairs = {"bytes": (step.listings[group], party.listing())}
+            self._diverged(party, "kidx", pairs, (), step.number)
+        else:
+            clauses = step.clauses[group] if step.clauses else ()
+            self._hold(party, step.operation, *step.expected[group], clauses, step.number)
 
     def _hold(
-        self, party: _Party, operation: Operation, expected: Observation, file: bytes | None, clauses: tuple[str, ...]
+        self,
+        party: _Party,
+        operation: Operation,
+        expected: Observation,
+        file: bytes | None,
+        clauses: tuple[str, ...],
+        number: int | None = None,
     ) -> None:
         actual = party.perform(operation)
         content = party.file.read()
@@ -375,11 +341,9 @@ class Lockstep:
             "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
             "bytes": (file, content),
         }
-        self._diverged(party, operation, "kidx", pairs, clauses)
+        self._diverged(party, "kidx", pairs, clauses, number)
 
-    def _hold_reference_to_model(
-        self, group: _Group, operation: Operation, prediction: Any, clauses: tuple[str, ...]
-    ) -> None:
+    def _hold_reference_to_model(self, group: _Group, prediction: Any, clauses: tuple[str, ...]) -> None:
         party, observation = group.reference, group.observation
         if (
             prediction.outcome[:2] == observation.outcome[:2]
@@ -392,7 +356,7 @@ class Lockstep:
             "state": (prediction.state, observation.state if prediction.state is not UNKNOWN else UNKNOWN),
             "bytes": (prediction.file, group.file if prediction.file is not UNKNOWN else UNKNOWN),
         }
-        self._diverged(party, operation, "model", pairs, clauses)
+        self._diverged(party, "model", pairs, clauses)
 
     def require(self, condition: bool, invariant: str, state: Any) -> None:
         """An invariant of the reference itself, in words.
@@ -402,7 +366,7 @@ class Lockstep:
         """
         if not condition:
             reference = self.primary.reference
-            self._diverged(reference, self.operations[-1], "model", {"state": (invariant, state)}, ())
+            self._diverged(reference, "model", {"state": (invariant, state)}, ())
 
     def compare_directories(self) -> None:
         """Every party has the same files, and no others.
@@ -410,27 +374,34 @@ class Lockstep:
         Raises:
             DivergenceError: a party has left something behind, or lost something.
         """
-        for group in self.groups:
-            expected = group.reference.listing()
-            for party in group.subjects:
+        listings = [group.reference.listing() for group in self.groups]
+        for group, expected in zip(self.groups, listings, strict=True):
+            for party in group.beside:
                 if party.active and (actual := party.listing()) != expected:
-                    self._diverged(party, self.operations[-1], "kidx", {"bytes": (expected, actual)}, ())
+                    self._diverged(party, "kidx", {"bytes": (expected, actual)}, ())
+        if self._following:
+            step = Step(len(self.operations) - 1, self.operations[-1], self._name, (), (), listings)
+            self._following.add(step, lambda script: script.compare_listings(listings))
 
     def _diverged(
         self,
         party: _Party,
-        operation: Operation,
         against: str,
         pairs: dict[str, tuple[Any, Any]],
         clauses: tuple[str, ...],
+        number: int | None = None,
     ) -> None:
+        """Says who differs in what; ``number`` is that of a follower's step, and of no earlier one's than others'."""
         different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
         if not different:
             return
+        if number is None:
+            self.settle()  # what followers have come to in earlier steps comes first
+            number = len(self.operations) - 1
         expected, actual = next(iter(different.values()))
         divergence = Divergence(
-            len(self.operations) - 1,
-            operation,
+            number,
+            self.operations[number],
             party.implementation.name,
             party.implementation.release,
             against,
@@ -444,6 +415,6 @@ class Lockstep:
             for clause in clauses:
                 self.tally.dropped[party.implementation.name, clause] += 1
             return
-        self.failure = DivergenceError(divergence, self.operations)
+        self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True
         raise self.failure

@@ -81,6 +81,7 @@ def replay(
 
         def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
             nonlocal done
+            lockstep.settle()
             _refuse_unsupported(lockstep, number)
             tell(number, operation, seen, None)
             done = number + 1

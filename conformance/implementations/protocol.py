@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,9 +47,6 @@ class Member(Implementation, Protocol):
     def fleet(members: list[Member]) -> Fleet:
         """Those of one kind, to be driven as one."""
 
-    def answers(self, reply: bytes) -> bool:
-        """Whether it answered the last operation exactly so; ``reply`` is its fleet's ``packed``."""
-
     def observation(self, operation: Operation) -> Observation:
         """What came of the last operation, which was this one."""
 
@@ -65,5 +62,58 @@ class Fleet(Protocol):
     start: Callable[[Operation], None]
     finish: Callable[[], None]
 
-    def packed(self, operation: Operation, observation: Observation) -> bytes | None:
-        """The reply of a member that makes this observation; None if none could be made."""
+
+class Follower(Implementation, Protocol):
+    """An index that can be told of many steps at once, with what has to come of each.
+
+    It performs them on its own, some steps behind the references, and stops behind the first that comes out otherwise;
+    only then a lockstep asks for its observation and looks at its files.
+    """
+
+    @staticmethod
+    def followers(rules: int, members: Sequence[tuple[Follower, int]]) -> Followers:
+        """Those of one kind, each with the number of the set of rules that it is held to, below ``rules``."""
+
+    def observation(self, operation: Operation) -> Observation:
+        """What came of the operation that it has performed last, which was this one."""
+
+
+class Script(Protocol):
+    """Steps, each with what the references make of it: one item for every set of rules.
+
+    Attributes:
+        steps: how many there are.
+    """
+
+    steps: int
+
+    def perform(self, operation: Operation, expected: Sequence[tuple[Observation, bytes | None]]) -> None:
+        """An operation; the observation and the content of the file that have to come of it, None for no file."""
+
+    def overwrite(self, contents: Sequence[bytes | None]) -> None:
+        """The harness gives the file another content, or removes it (None)."""
+
+    def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
+        """The names of all files, sorted, have to be these."""
+
+
+class Followers(Protocol):
+    """Several followers, which perform a script together while the next one is made."""
+
+    def begin(self) -> None:
+        """An example begins, for all of them; whoever has stopped goes on."""
+
+    def script(self) -> Script:
+        """A new one without any step."""
+
+    def start(self, script: Script) -> None:
+        """Begins to perform a script; ``finish`` must be called before anything else."""
+
+    def finish(self) -> int:
+        """Returns when all have performed it or have stopped: how many have stopped in it."""
+
+    def stopped_at(self, number: int) -> int:
+        """Behind which step of the script a member has stopped; -1 if it has not."""
+
+    def resume(self, number: int) -> None:
+        """A member goes on behind the step at which it has stopped, to the end or to the next such step."""

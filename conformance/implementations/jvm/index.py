@@ -1,4 +1,4 @@
-"""Kafka's own ``OffsetIndex``, ``TimeIndex`` and ``TransactionIndex`` of one release, and of many at once."""
+"""Kafka's own ``OffsetIndex``, ``TimeIndex`` and ``TransactionIndex`` of one release."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF
-from conformance.implementations.jvm.fleet import JvmFleet
-from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
+from conformance.implementations.jvm.followers import JvmFollowers
+from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, unpacked
+from conformance.implementations.jvm.script import CODES
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
 if TYPE_CHECKING:
@@ -17,38 +18,12 @@ if TYPE_CHECKING:
 
     from conformance.kafka.fetch import Progress
 
-# The numbers of IndexAdapter.java. A time index's append and a transaction index's are `append` there, too.
-_CODES = {
-    name: code
-    for code, names in enumerate(
-        (
-            ("crash",),
-            ("truncate_to",),
-            ("reset",),
-            ("flush",),
-            ("sanity_check",),
-            ("close",),
-            ("delete",),
-            ("lookup",),
-            ("entry",),
-            ("truncate",),
-            ("resize",),
-            ("trim",),
-            ("append", "maybe_append", "append_aborted"),
-            ("bulk_append", "bulk_maybe_append"),
-            ("fetch_upper_bound",),
-            ("collect_aborted",),
-            ("all_aborted",),
-        )
-    )
-    for name in names
-}
 _PADDING = tuple((0,) * (5 - count) for count in range(6))
 _REPLY_BYTES = 1 << 20
 
 
 class _Driving:
-    """Tells a driver, or several at once, to perform an operation."""
+    """Tells a driver to perform an operation."""
 
     def __init__(self, driver: Any) -> None:
         self._open = driver.open
@@ -57,7 +32,7 @@ class _Driving:
 
     def __call__(self, operation: Operation) -> None:
         name, arguments = operation
-        code = _CODES.get(name)
+        code = CODES.get(name)
         if code is not None:
             self._perform(code, *arguments, *_PADDING[len(arguments)])
         elif name == "open":
@@ -107,13 +82,9 @@ class JvmIndex:
         return self.observation(operation)
 
     @staticmethod
-    def fleet(members: Sequence[JvmIndex]) -> JvmIndexes:
-        """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Fleet`)."""
-        return JvmIndexes("IndexFleet", members, _Driving)
-
-    def answers(self, reply: bytes) -> bool:
-        """Whether the last operation was answered with this (see :func:`~.reply.packed`)."""
-        return self._reply[: len(reply)] == reply
+    def followers(rules: int, members: Sequence[tuple[JvmIndex, int]]) -> JvmFollowers:
+        """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Follower`)."""
+        return JvmFollowers(rules, members)
 
     def observation(self, operation: Operation) -> Observation:
         """What came of the last operation, which was this one.
@@ -125,9 +96,3 @@ class JvmIndex:
             return unpacked(operation.name, self._reply)
         except UnknownExceptionError as error:
             raise ToolError(f"{self.name} threw what no error kind stands for: {error}") from None
-
-
-class JvmIndexes(JvmFleet):
-    """The index classes of many releases, whose replies are compared as bytes."""
-
-    packed = staticmethod(packed)

@@ -27,10 +27,15 @@ final class Helper extends Thread {
         setDaemon(true);
     }
 
-    /** A round that may begin at once, and has ended when its {@code finish} returns. */
+    /** A round of short tasks that may begin at once, and has ended when its {@code finish} returns. */
     static Round post(int tasks, IntConsumer task) {
+        return post(tasks, tasks > FEW, task);
+    }
+
+    /** A round that may begin at once, if that is worth waking the helper. */
+    static Round post(int tasks, boolean worthIt, IntConsumer task) {
         Round round = new Round(tasks, task);
-        if (tasks > FEW) {
+        if (worthIt) {
             HELPER.posted = round;
             LockSupport.unpark(HELPER);
         }

@@ -39,9 +39,19 @@ public final class IndexDriver {
         abandon();
         run(() -> {
             IndexAdapter adapter = adapter(kind);
-            adapter.open(new File(directory + path), baseOffset, maxIndexSize, writable);
+            adapter.open(file(path), baseOffset, maxIndexSize, writable);
             current = adapter;
         });
+    }
+
+    /** A file of the directory. */
+    File file(String path) {
+        return new File(directory + path);
+    }
+
+    /** Whether the last operation was answered with these bytes. */
+    boolean replied(ByteBuffer expected, int at, int length) {
+        return reply.is(expected, at, length);
     }
 
     private IndexAdapter adapter(int kind) throws Throwable {
@@ -55,7 +65,7 @@ public final class IndexDriver {
     }
 
     public void rename(String path) {
-        run(() -> current.rename(new File(directory + path)));
+        run(() -> current.rename(file(path)));
     }
 
     public void perform(int operation, long a, long b, long c, long d, long e) {

@@ -94,4 +94,9 @@ final class Reply {
     void end() {
         set(1, values);
     }
+
+    /** Whether it is these bytes, as far as they go; a length of -1 stands for a reply that nobody can give. */
+    boolean is(ByteBuffer expected, int at, int length) {
+        return length >= 0 && buffer.slice(0, length).mismatch(expected.slice(at, length)) < 0;
+    }
 }

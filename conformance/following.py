@@ -1,0 +1,145 @@
+"""Followers: parties that perform what the references have performed, some steps behind them.
+
+A reference answers in microseconds, and so do Kafka's classes; asking 26 of them after every step costs more than both.
+So followers get many steps at a time, each with what has to come of it, and perform them while the lockstep makes the
+next ones. A difference is told of the step where it is, when it is seen: at the latest when the example ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from conformance.implementations.protocol import Followers, Script
+    from conformance.operations import Observation, Operation
+
+STEPS_BEHIND: Final = 32
+"""So many steps are collected before followers begin with them: half an example of Hypothesis."""
+
+
+class Step(NamedTuple):
+    """A step of the references.
+
+    Attributes:
+        number: 0-based index into the example's operations.
+        operation: what was done.
+        name: of the file that is looked at after it.
+        expected: for each set of rules, the reference's observation, and its file, None if there is none.
+        clauses: for each set of rules, the clauses that the step exercises.
+        listings: for each set of rules, the names of all files, if these are compared; then nothing is performed.
+    """
+
+    number: int
+    operation: Operation
+    name: str
+    expected: Sequence[tuple[Observation, bytes | None]]
+    clauses: Sequence[tuple[str, ...]]
+    listings: Sequence[list[str]] = ()
+
+
+class _Kind:
+    """Followers of one kind, what they are about to perform, and the parties that they are, with their rules."""
+
+    def __init__(self, followers: Followers, members: list[tuple[Any, int]]) -> None:
+        self.followers = followers
+        self.members = members
+        self.script = followers.script()
+
+
+class Following:
+    """The followers among the parties of a lockstep.
+
+    Args:
+        groups: for each set of rules, the parties that are held to it.
+        hold: told of a party that has stopped, its set of rules, and the step; raises if it differs and that counts,
+            and takes the party out of the example (``active``) if it differs and that does not count.
+        done: told of steps that everybody has performed.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[Iterable[Any]],
+        hold: Callable[[Any, int, Step], None],
+        done: Callable[[Sequence[Step]], None],
+    ) -> None:
+        self._hold = hold
+        self._done = done
+        self._collected: list[Step] = []
+        self._begun: list[Step] = []
+        kinds: dict[Callable[..., Followers], list[tuple[Any, int]]] = {}
+        rules = 0
+        for rules, parties in enumerate(groups, start=1):
+            for party in parties:
+                if party.follows:
+                    kinds.setdefault(party.implementation.followers, []).append((party, rules - 1))
+        self._kinds = [
+            _Kind(kind(rules, [(party.implementation, mine) for party, mine in members]), members)
+            for kind, members in kinds.items()
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def begin(self) -> None:
+        """An example begins."""
+        self.drop()
+        for kind in self._kinds:
+            kind.followers.begin()
+
+    def add(self, step: Step, tell: Callable[[Script], None]) -> None:
+        """A step that the references have performed.
+
+        Args:
+            step: what to remember of it until everybody has performed it.
+            tell: writes it into a script.
+        """
+        for kind in self._kinds:
+            tell(kind.script)
+        self._collected.append(step)
+        if len(self._collected) >= STEPS_BEHIND:
+            self._hand_over()
+
+    def settle(self) -> None:
+        """Returns when everybody has performed every step, and whoever has stopped has been held."""
+        self._hand_over()
+        self._compare()
+
+    def drop(self) -> None:
+        """Forgets what nobody has compared yet; nobody is at work any more."""
+        if self._begun:
+            self._finish()
+        if self._collected:
+            for kind in self._kinds:
+                kind.script = kind.followers.script()
+        self._begun, self._collected = [], []
+
+    def _hand_over(self) -> None:
+        """Begins with what has been collected, when what was begun with before has been compared."""
+        self._compare()
+        if self._collected:
+            self._begun, self._collected = self._collected, []
+            for kind in self._kinds:
+                kind.followers.start(kind.script)
+                kind.script = kind.followers.script()
+
+    def _finish(self) -> int:
+        """Returns when everybody has performed what was begun with, or has stopped: how many have stopped."""
+        return sum([kind.followers.finish() for kind in self._kinds])
+
+    def _compare(self) -> None:
+        if not self._begun:
+            return
+        stopped = self._finish()
+        begun, self._begun = self._begun, []
+        if not stopped:
+            self._done(begun)
+            return
+        for number, step in enumerate(begun):
+            self._done((step,))
+            for kind in self._kinds:
+                for member, (party, mine) in enumerate(kind.members):
+                    if party.active and kind.followers.stopped_at(member) == number:
+                        self._hold(party, mine, step)
+                        if party.active:
+                            kind.followers.resume(member)

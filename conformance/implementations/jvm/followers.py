@@ -1,0 +1,38 @@
+"""The indexes of many releases, which follow the references step by step, some steps behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.script import Script
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class JvmFollowers:
+    """Members of one kind (see :class:`conformance.implementations.protocol.Followers`).
+
+    Args:
+        rules: how many sets of rules there are.
+        members: implementations, each with its ``driver`` and the number of the set of rules that it is held to.
+    """
+
+    def __init__(self, rules: int, members: Sequence[tuple[Any, int]]) -> None:
+        self._rules = rules
+        self._followers = driver_class("Followers")(rules)
+        for member, mine in members:
+            self._followers.add(member.driver, mine)
+        self.begin = self._followers.begin
+        self.finish = self._followers.finish
+        self.stopped_at = self._followers.stoppedAt
+        self.resume = self._followers.resume
+
+    def script(self) -> Script:
+        """See the protocol."""
+        return Script(self._rules)
+
+    def start(self, script: Script) -> None:
+        """See the protocol."""
+        self._followers.start(bytes(script), script.steps)

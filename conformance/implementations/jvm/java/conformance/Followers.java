@@ -1,0 +1,49 @@
+package conformance;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The indexes of many releases, which perform the steps of a script while Python makes the next one: a {@link Helper}
+ * may begin with them, and {@link #finish} does what is left.
+ */
+public final class Followers {
+    private final int rules;
+    private final List<Follower> followers = new ArrayList<>();
+    private Helper.Round round;
+
+    /** rules: how many sets of rules the scripts speak of. */
+    public Followers(int rules) {
+        this.rules = rules;
+    }
+
+    public void add(IndexDriver driver, int rules) {
+        followers.add(new Follower(driver, rules));
+    }
+
+    public void begin() {
+        followers.forEach(Follower::begin);
+    }
+
+    /** Begins with a script; the one before has to be finished. */
+    public void start(byte[] script, int steps) {
+        for (Follower follower : followers)
+            follower.take(new Script(script, rules), steps);
+        round = Helper.post(followers.size(), true, number -> followers.get(number).follow());
+    }
+
+    /** Returns when everybody has performed what was started, or has stopped: how many have. */
+    public int finish() {
+        round.finish();
+        return (int) followers.stream().filter(follower -> follower.stoppedAt() >= 0).count();
+    }
+
+    /** The step of the last script behind which a follower has stopped; -1 if it has not. */
+    public int stoppedAt(int number) {
+        return followers.get(number).stoppedAt();
+    }
+
+    public void resume(int number) {
+        followers.get(number).resume();
+    }
+}
