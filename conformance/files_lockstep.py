@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.divergence import Divergence, DivergenceError, Tally
-from conformance.implementations.jvm.exceptions import OUT_OF_MEMORY
+from conformance.implementations.replies import OUT_OF_MEMORY
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:

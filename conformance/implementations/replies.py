@@ -19,6 +19,10 @@ from kidx.java_numbers import LONG_MAX, LONG_MIN
 FAILURE: Final = "failure"
 """The error of an outcome that is no refusal: the implementation crashed, was late, or talked nonsense."""
 
+OUT_OF_MEMORY: Final = "out_of_memory"
+"""The error of an outcome that tells nothing: Kafka allocates what a damaged record claims before it looks for its
+bytes. What a larger heap would have come to, nobody knows: who says so is held to nothing and leaves the example."""
+
 ESSENTIAL: Final = frozenset({"open", "close", "crash", "delete"})
 """Operations that a machine cannot leave out: after them it damages the file, or opens another one."""
 

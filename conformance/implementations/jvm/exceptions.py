@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.errors import ToolError
+from conformance.implementations.replies import OUT_OF_MEMORY
 from conformance.operations import Outcome
 
 KIND_OF: Final = {
@@ -25,10 +26,6 @@ KIND_OF: Final = {
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
     "java.io.IOException": "io",
 }
-
-OUT_OF_MEMORY: Final = "out_of_memory"
-"""Kafka allocates what a damaged record claims before it looks for its bytes. What a larger heap would have come to,
-nobody knows: who says so is held to nothing and leaves the example."""
 
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
