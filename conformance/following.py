@@ -102,7 +102,7 @@ class Following:
 
     def settle(self) -> None:
         """Returns when everybody has performed every step, and whoever has stopped has been held."""
-        self._hand_over()
+        self._hand_over(alone=True)
         self._compare()
 
     def drop(self) -> None:
@@ -114,13 +114,17 @@ class Following:
                 kind.script = kind.followers.script()
         self._begun, self._collected = [], []
 
-    def _hand_over(self) -> None:
-        """Begins with what has been collected, when what was begun with before has been compared."""
+    def _hand_over(self, *, alone: bool = False) -> None:
+        """Begins with what has been collected, when what was begun with before has been compared.
+
+        Args:
+            alone: nothing is collected meanwhile.
+        """
         self._compare()
         if self._collected:
             self._begun, self._collected = self._collected, []
             for kind in self._kinds:
-                kind.followers.start(kind.script)
+                kind.followers.start(kind.script, alone=alone)
                 kind.script = kind.followers.script()
 
     def _finish(self) -> int:

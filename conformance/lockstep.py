@@ -86,6 +86,11 @@ class _Group:
 
 _NAMING = {"open": 1, "rename": 0}
 """Operations after which another file is looked at, and which argument names it."""
+_REPLACING = frozenset({"open", "rename", "delete"})
+"""Operations after which the reference's file may be another, or gone."""
+_READING = frozenset({"lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted", "sanity_check"})
+"""Operations after which the reference's file is what it was: if it is not, the next other one shows it. Those of the
+subjects are looked at after every operation."""
 
 
 class Lockstep:
@@ -278,7 +283,9 @@ class Lockstep:
             if group is self.groups[-1]:
                 self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
             situation.follow(operation, observation)
-        group.file = reference.file.read()
+        if operation.name not in _READING:
+            file = reference.file
+            group.file = file.read() if operation.name in _REPLACING else file.read_again()
         group.observation = observation
         if prediction is not None:
             self._hold_reference_to_model(group, prediction, clauses)
@@ -303,6 +310,7 @@ class Lockstep:
         for party in (group.reference, *group.beside):
             if party.active:
                 overwrite(party.prefix + name, group.file)
+                party.file.watch(party.prefix + name)
 
     def _hold_follower(self, party: _Party, group: int, step: Step) -> None:
         """Looks at what a follower has come to that has stopped behind a step."""

@@ -14,13 +14,14 @@ from typing import Any
 class WatchedFile:
     """One file of one party's directory; which one may change with ``open`` and ``rename``."""
 
-    __slots__ = ("_descriptor", "_inode", "_moved", "_path")
+    __slots__ = ("_descriptor", "_inode", "_moved", "_path", "_size")
 
     def __init__(self) -> None:
         self._path = ""
         self._descriptor = -1
         self._inode = 0
         self._moved = False
+        self._size = 0
 
     def watch(self, path: str) -> None:
         """Looks at ``path`` from now on, which is often the same file still or again."""
@@ -41,7 +42,7 @@ class WatchedFile:
                 status = os.fstat(self._descriptor)
                 same = status.st_nlink > 0
             if same:
-                self._moved = False
+                self._moved, self._size = False, status.st_size
                 return os.pread(self._descriptor, status.st_size, 0)
             # Deleted, or replaced by another file of that name.
             self.release()
@@ -52,8 +53,18 @@ class WatchedFile:
         except OSError:
             return None
         status = os.fstat(self._descriptor)
-        self._inode, self._moved = status.st_ino, False
+        self._inode, self._moved, self._size = status.st_ino, False, status.st_size
         return os.pread(self._descriptor, status.st_size, 0)
+
+    def read_again(self) -> bytes | None:
+        """As :meth:`read`, after what can have changed the file but not put another in its place: half as long."""
+        if self._moved or self._descriptor < 0:
+            return self.read()
+        content = os.pread(self._descriptor, self._size + 1, 0)
+        if len(content) > self._size:
+            return self.read()
+        self._size = len(content)
+        return content
 
     def release(self) -> None:
         """Closes the file."""

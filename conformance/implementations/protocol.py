@@ -106,8 +106,8 @@ class Followers(Protocol):
     def script(self) -> Script:
         """A new one without any step."""
 
-    def start(self, script: Script) -> None:
-        """Begins to perform a script; ``finish`` must be called before anything else."""
+    def start(self, script: Script, *, alone: bool) -> None:
+        """Begins to perform a script; ``finish`` must be called before anything else, and at once if ``alone``."""
 
     def finish(self) -> int:
         """Returns when all have performed it or have stopped: how many have stopped in it."""

@@ -33,6 +33,6 @@ class JvmFollowers:
         """See the protocol."""
         return Script(self._rules)
 
-    def start(self, script: Script) -> None:
+    def start(self, script: Script, *, alone: bool) -> None:
         """See the protocol."""
-        self._followers.start(bytes(script), script.steps)
+        self._followers.start(bytes(script), script.steps, alone)

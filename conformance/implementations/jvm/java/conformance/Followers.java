@@ -25,11 +25,13 @@ public final class Followers {
         followers.forEach(Follower::begin);
     }
 
-    /** Begins with a script; the one before has to be finished. */
-    public void start(byte[] script, int steps) {
+    /**
+     * Begins with a script; the one before has to be finished. alone: nobody else has anything to do until it is.
+     */
+    public void start(byte[] script, int steps, boolean alone) {
         for (Follower follower : followers)
             follower.take(new Script(script, rules), steps);
-        round = Helper.post(followers.size(), true, number -> followers.get(number).follow());
+        round = Helper.post(followers.size(), !alone || followers.size() > 1, number -> followers.get(number).follow());
     }
 
     /** Returns when everybody has performed what was started, or has stopped: how many have. */
