@@ -25,23 +25,33 @@ def watched(path):
     file.release()
 
 
-def test_no_file_is_nothing_and_an_empty_one_is_not(watched, path):
-    assert watched.read() is None
+@pytest.fixture(params=["read", "read_again"])
+def read(request, watched):
+    """Both ways of looking at what has not been replaced."""
+    return getattr(watched, request.param)
+
+
+def test_no_file_is_nothing_and_an_empty_one_is_not(read, path):
+    assert read() is None
     path.touch()
-    assert watched.read() == b""
-    assert watched.read() == b""
+    assert read() == b""
+    assert read() == b""
 
 
-def test_a_change_is_seen(watched, path):
+def test_a_change_is_seen(read, path):
     path.write_bytes(b"1234")
-    assert watched.read() == b"1234"
+    assert read() == b"1234"
     with path.open("r+b") as file:
         file.write(b"56")
-    assert watched.read() == b"5634"
+    assert read() == b"5634"
     os.truncate(path, 1)
-    assert watched.read() == b"5"
+    assert read() == b"5"
     os.truncate(path, 3)
-    assert watched.read() == b"5\0\0"
+    assert read() == b"5\0\0"
+    os.truncate(path, 0)
+    assert read() == b""
+    path.write_bytes(bytes(5000))
+    assert read() == bytes(5000)
 
 
 def test_a_deleted_file_is_gone_and_a_new_one_of_that_name_is_seen(watched, path):
@@ -60,6 +70,14 @@ def test_a_file_that_replaces_another_one_is_seen(watched, path):
     other.write_bytes(b"new")
     other.replace(path)
     assert watched.read() == b"new"
+
+
+def test_a_path_that_was_told_again_may_be_another_file(watched, path):
+    path.write_bytes(b"old")
+    assert watched.read_again() == b"old"
+    path.unlink()
+    watched.watch(str(path))
+    assert watched.read_again() is None
 
 
 def test_another_path_is_looked_at_from_then_on(watched, path):
