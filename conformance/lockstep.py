@@ -241,15 +241,15 @@ class Lockstep:
             self._damage_everybody(operation, before)
             return self.groups[-1].observation
         clauses = [self._refer(group, operation) for group in self.groups]
-        for group, ids in zip(self.groups, clauses, strict=True):
-            for subject in group.beside:
-                if subject.active:
-                    self._hold(subject, operation, group.observation, group.file, ids)
         step = self._step(operation, clauses)
         if self._following:
             self._following.add(step, lambda script: script.perform(operation, step.expected))
         else:
             self._count((step,))
+        for group, ids in zip(self.groups, clauses, strict=True):
+            for subject in group.beside:
+                if subject.active:
+                    self._hold(subject, operation, group.observation, group.file, ids)
         return self.groups[-1].observation
 
     def _step(self, operation: Operation, clauses: Sequence[tuple[str, ...]]) -> Step:

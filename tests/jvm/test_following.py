@@ -13,6 +13,7 @@ import pytest
 
 from conformance.following import STEPS_BEHIND
 from conformance.implementations.jvm import JvmIndex
+from conformance.implementations.jvm.script import Script
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.operations import Operation
 
@@ -187,3 +188,20 @@ def test_what_java_cannot_hold_is_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot hold"):
         perform(lockstep, Operation("lookup", (1 << 63,)))
     lockstep.end()
+
+
+def test_a_script_that_nobody_can_perform_is_no_agreement(tmp_path: Path) -> None:
+    class Cut(Script):
+        def __bytes__(self) -> bytes:
+            return super().__bytes__()[:10]
+
+    subject = JvmIndex("4.4.0")
+    followers = JvmIndex.followers(1, [(subject, 0)])
+    subject.begin(tmp_path)
+    followers.begin()
+    script = Cut(1)
+    script.perform(OPEN, [(subject.perform(OPEN), bytes(80))])
+    followers.start(script, alone=True)
+    with pytest.raises(Exception, match="step 0 of a script cannot be performed"):
+        followers.finish()
+    subject.end()

@@ -25,6 +25,7 @@ final class Follower {
     private int step;
     private int steps;
     private boolean stopped;
+    private Throwable failure;
 
     /** rules: the number of the set of rules it is held to. */
     Follower(IndexDriver driver, int rules) {
@@ -53,11 +54,22 @@ final class Follower {
 
     /** Performs what is left of the script. */
     void follow() {
-        while (!stopped && step < steps) {
-            script.next();
-            stopped = !isAsExpected();
-            step++;
+        try {
+            while (!stopped && step < steps) {
+                script.next();
+                stopped = !isAsExpected();
+                step++;
+            }
+        } catch (Throwable thrown) {
+            failure = thrown;
         }
+    }
+
+    /** Whether it has stopped in the script. Throws what has kept it from performing the script at all, which is a bug. */
+    boolean hasStopped() {
+        if (failure != null)
+            throw new IllegalStateException("step " + step + " of a script cannot be performed", failure);
+        return stoppedAt() != NOWHERE;
     }
 
     /** The step behind which it has stopped, or -1. */
@@ -69,6 +81,7 @@ final class Follower {
     void resume() {
         stopped = false;
         follow();
+        hasStopped();
     }
 
     private boolean isAsExpected() {

@@ -37,7 +37,7 @@ public final class Followers {
     /** Returns when everybody has performed what was started, or has stopped: how many have. */
     public int finish() {
         round.finish();
-        return (int) followers.stream().filter(follower -> follower.stoppedAt() >= 0).count();
+        return (int) followers.stream().filter(Follower::hasStopped).count();
     }
 
     /** The step of the last script behind which a follower has stopped; -1 if it has not. */
