@@ -8,11 +8,12 @@ next ones. A difference is told of the step where it is, when it is seen: at the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
     from conformance.operations import Observation, Operation
+    from conformance.parties import Party
 
 STEPS_BEHIND: Final = 32
 """So many steps are collected before followers begin with them: half an example of Hypothesis."""
@@ -41,7 +42,7 @@ class Step(NamedTuple):
 class _Kind:
     """Followers of one kind, what they are about to perform, and the parties that they are, with their rules."""
 
-    def __init__(self, followers: Followers, members: list[tuple[Any, int]]) -> None:
+    def __init__(self, followers: Followers, members: list[tuple[Party, int]]) -> None:
         self.followers = followers
         self.members = members
         self.script = followers.script()
@@ -59,15 +60,15 @@ class Following:
 
     def __init__(
         self,
-        groups: Iterable[Iterable[Any]],
-        hold: Callable[[Any, int, Step], None],
+        groups: Iterable[Iterable[Party]],
+        hold: Callable[[Party, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
         self._hold = hold
         self._done = done
         self._collected: list[Step] = []
         self._begun: list[Step] = []
-        kinds: dict[Callable[..., Followers], list[tuple[Any, int]]] = {}
+        kinds: dict[Callable[..., Followers], list[tuple[Party, int]]] = {}
         rules = 0
         for rules, parties in enumerate(groups, start=1):
             for party in parties:

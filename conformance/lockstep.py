@@ -8,21 +8,18 @@ once, perform a step a little later than the references (:mod:`conformance.follo
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import Situation, clauses_of
+from conformance.attribution import clauses_of
 from conformance.divergence import Divergence, DivergenceError, Tally
 from conformance.following import Following, Step
-from conformance.implementations.model import UNKNOWN, Model
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation, Outcome
+from conformance.parties import Group, Party
 from conformance.power.coverage import state_of_index
-from conformance.watched_file import WatchedFile, damaged, overwrite
+from conformance.watched_file import damaged, overwrite
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -32,56 +29,6 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
 
 __all__ = ["Divergence", "DivergenceError", "Lockstep", "Tally"]
-
-
-class _Party:
-    """An implementation, its directory, and the file it works on."""
-
-    __slots__ = ("active", "directory", "file", "follows", "implementation", "perform", "prefix")
-
-    def __init__(self, implementation: Any, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.implementation = implementation
-        self.follows = hasattr(implementation, "followers")
-        self.perform = implementation.observation if self.follows else implementation.perform
-        self.directory = directory
-        self.prefix = f"{directory}/"
-        self.file = WatchedFile()
-        self.active = True
-
-    def begin(self) -> None:
-        self.implementation.begin(self.directory)
-        self.active = True
-
-    def end(self) -> None:
-        self.implementation.end()
-        self.file.release()
-        for left_over in self.listing():
-            try:
-                os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
-            except IsADirectoryError:  # nothing of ours, so somebody's program has made it
-                shutil.rmtree(self.prefix + left_over)
-
-    def listing(self) -> list[str]:
-        return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
-
-
-class _Group:
-    """The subjects of one dialect with the reference and the model they are held to.
-
-    ``beside`` are the subjects that perform a step right after the reference: all but the followers.
-    """
-
-    def __init__(self, release: str, subjects: list[_Party], directory: Path, *, model: bool) -> None:
-        self.dialect = dialect_of(release)
-        self.reference = _Party(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
-        self.model = Model(release) if model else None
-        self.subjects = subjects
-        self.beside = [party for party in subjects if not party.follows]
-        self.situation = Situation(release)
-        self.exercised: Counter[str] = Counter()
-        self.observation = Observation(OK, None)
-        self.file: bytes | None = None
 
 
 _NAMING = {"open": 1, "rename": 0}
@@ -121,13 +68,13 @@ class Lockstep:
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
         self._failed = False
-        parties = [_Party(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
-        by_dialect: dict[str, tuple[str, list[_Party]]] = {dialect_of(r).index_rules: (r, []) for r in releases}
+        parties = [Party(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
+        by_dialect: dict[str, tuple[str, list[Party]]] = {dialect_of(r).index_rules: (r, []) for r in releases}
         for party in parties:
             release = party.implementation.release
             by_dialect.setdefault(dialect_of(release).index_rules, (release, []))[1].append(party)
         self.groups = [
-            _Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
+            Group(release, members, scratch, model=model) for _, (release, members) in sorted(by_dialect.items())
         ]
         self._parties = [*parties, *(group.reference for group in self.groups)]
         self._following = self._followers()
@@ -139,7 +86,7 @@ class Lockstep:
         return Following([group.subjects for group in self.groups], self._hold_follower, self._count)
 
     @property
-    def primary(self) -> _Group:
+    def primary(self) -> Group:
         """The group that strategies look at: the newest dialect."""
         return self.groups[-1]
 
@@ -269,7 +216,7 @@ class Lockstep:
             if not party.follows:
                 party.file.watch(party.prefix + name)
 
-    def _refer(self, group: _Group, operation: Operation) -> tuple[str, ...]:
+    def _refer(self, group: Group, operation: Operation) -> tuple[str, ...]:
         """What the reference makes of an operation, held to the model; the clauses that this exercises."""
         reference = group.reference
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=group.file)
@@ -298,7 +245,7 @@ class Lockstep:
             files = [group.file for group in self.groups]
             self._following.add(self._step(operation, ()), lambda script: script.overwrite(files))
 
-    def _damage(self, group: _Group, operation: Operation, name: str) -> None:
+    def _damage(self, group: Group, operation: Operation, name: str) -> None:
         """Everybody's file is changed alike; they are all the same, as the step before has shown."""
         if group.model is not None:
             group.model.perform(operation)
@@ -312,7 +259,7 @@ class Lockstep:
                 overwrite(party.prefix + name, group.file)
                 party.file.watch(party.prefix + name)
 
-    def _hold_follower(self, party: _Party, group: int, step: Step) -> None:
+    def _hold_follower(self, party: Party, group: int, step: Step) -> None:
         """Looks at what a follower has come to that has stopped behind a step."""
         party.file.watch(party.prefix + step.name)
         if step.listings:
@@ -324,7 +271,7 @@ class Lockstep:
 
     def _hold(
         self,
-        party: _Party,
+        party: Party,
         operation: Operation,
         expected: Observation,
         file: bytes | None,
@@ -351,7 +298,7 @@ class Lockstep:
         }
         self._diverged(party, "kidx", pairs, clauses, number)
 
-    def _hold_reference_to_model(self, group: _Group, prediction: Any, clauses: tuple[str, ...]) -> None:
+    def _hold_reference_to_model(self, group: Group, prediction: Any, clauses: tuple[str, ...]) -> None:
         party, observation = group.reference, group.observation
         if (
             prediction.outcome[:2] == observation.outcome[:2]
@@ -393,7 +340,7 @@ class Lockstep:
 
     def _diverged(
         self,
-        party: _Party,
+        party: Party,
         against: str,
         pairs: dict[str, tuple[Any, Any]],
         clauses: tuple[str, ...],

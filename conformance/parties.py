@@ -1,0 +1,82 @@
+"""The parties of an index lockstep: implementations with their directories, grouped by the dialect they are held to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution import Situation
+from conformance.implementations.model import Model
+from conformance.implementations.reference import ReferenceIndex
+from conformance.operations import OK, Observation
+from conformance.watched_file import WatchedFile
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Party:
+    """An implementation, its directory, and the file it works on.
+
+    Attributes:
+        follows: it performs what the references have performed, see :mod:`conformance.following`.
+        perform: gives the observation of an operation; a follower has performed it by then.
+        prefix: the directory as a string that ends with a slash.
+        active: it has not left the example.
+    """
+
+    __slots__ = ("active", "directory", "file", "follows", "implementation", "perform", "prefix")
+
+    def __init__(self, implementation: Any, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.implementation = implementation
+        self.follows = hasattr(implementation, "followers")
+        self.perform = implementation.observation if self.follows else implementation.perform
+        self.directory = directory
+        self.prefix = f"{directory}/"
+        self.file = WatchedFile()
+        self.active = True
+
+    def begin(self) -> None:
+        """Starts an example in the empty directory."""
+        self.implementation.begin(self.directory)
+        self.active = True
+
+    def end(self) -> None:
+        """Ends it and removes the files."""
+        self.implementation.end()
+        self.file.release()
+        for left_over in self.listing():
+            try:
+                os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
+            except IsADirectoryError:  # nothing of ours, so somebody's program has made it
+                shutil.rmtree(self.prefix + left_over)
+
+    def listing(self) -> list[str]:
+        """The names of all files, sorted."""
+        return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
+
+
+class Group:
+    """The subjects of one dialect with the reference and the model they are held to.
+
+    Attributes:
+        beside: the subjects that perform a step right after the reference: all but the followers.
+        situation: what is known of the index before a step.
+        exercised: how many steps exercised a clause.
+        observation: what came of the last step, and ``file``: what it has left on the disk, None for no file.
+    """
+
+    def __init__(self, release: str, subjects: list[Party], directory: Path, *, model: bool) -> None:
+        self.dialect = dialect_of(release)
+        self.reference = Party(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
+        self.model = Model(release) if model else None
+        self.subjects = subjects
+        self.beside = [party for party in subjects if not party.follows]
+        self.situation = Situation(release)
+        self.exercised: Counter[str] = Counter()
+        self.observation = Observation(OK, None)
+        self.file: bytes | None = None
