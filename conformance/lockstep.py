@@ -133,7 +133,7 @@ class Lockstep:
             group.file = None
 
     def end(self) -> None:
-        """Ends the example and removes its files.
+        """Ends the example and removes its files. If a step has failed, nobody is asked for more.
 
         Raises:
             DivergenceError: somebody differs who was behind, or somebody's program has failed when its index was closed
@@ -175,6 +175,13 @@ class Lockstep:
             DivergenceError: somebody differs, and it counts. Of a follower it may tell of an earlier step, and its
                 differences may be told later: :meth:`settle` makes sure.
         """
+        try:
+            return self._perform(operation)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _perform(self, operation: Operation) -> Observation:
         self.operations.append(operation)
         self.tally.steps += 1
         name = operation.name

@@ -190,6 +190,16 @@ def test_what_java_cannot_hold_is_said(tmp_path: Path) -> None:
     lockstep.end()
 
 
+def test_a_step_that_fails_is_what_is_told(tmp_path: Path) -> None:
+    lockstep = in_place_of("4.4.0", tmp_path)
+    lockstep.begin()
+    perform(lockstep, OPEN, DIFFERING)
+    with pytest.raises(KeyError):
+        perform(lockstep, Operation("no_operation", ()))
+    lockstep.end()
+    assert lockstep.failure is None, "not the difference, which would hide it"
+
+
 def test_a_script_that_nobody_can_perform_is_no_agreement(tmp_path: Path) -> None:
     class Cut(Script):
         def __bytes__(self) -> bytes:
