@@ -5,9 +5,9 @@ with one release, and with all 26. Replaying: the operations of those examples p
 the full lockstep, and by the release's classes and the reference alone.
 
 A step is one operation, whatever took part in it. Everybody warms up before the clock starts, so that Java has compiled
-what it will, and takes turns with the others then, so that what else the machine does hits all alike. Shares are of the
-clock's time, and of processor time: all 26 releases use a second core, which costs the latter. Three minutes on two
-idle cores.
+what it will, and takes turns with the others then, so that what else the machine does hits all alike. Shares are the
+medians of those in one turn, of the clock's time and of processor time: releases use a second core, which costs the
+latter. Three minutes on two idle cores.
 """
 
 from __future__ import annotations
@@ -96,29 +96,30 @@ def replay(runs: list[list[Operation]], lockstep: Lockstep) -> Rate:
     return rates[0]
 
 
-Row = tuple[str, float, float]
-"""What was done, steps a second, and steps a second of processor time."""
-
-
-def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> list[Row]:
-    """Does everything unobserved, for so many steps, then in turns; the median of each."""
+def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> dict[str, list[Rate]]:
+    """Does everything unobserved, for so many steps, then in turns; the rates of each."""
     for task in tasks.values():
         steps = 0
         while steps < warm_up:
             steps += task().steps
     done = [[task() for task in tasks.values()] for _ in range(rounds)]
-    return [
-        (
-            label,
-            statistics.median(rate.steps / rate.seconds for rate in rates),
-            statistics.median(rate.steps / rate.processor_seconds for rate in rates),
-        )
-        for label, rates in zip(tasks, zip(*done, strict=True), strict=True)
-    ]
+    return {label: list(rates) for label, rates in zip(tasks, zip(*done, strict=True), strict=True)}
 
 
-def measure(name: str, examples: int, rounds: int, scratch: Path) -> list[Row]:
-    """Every row of one machine's table."""
+def share(rates: list[Rate], of: list[Rate], what: str) -> str:
+    """What one does of another's steps in the same time, in the median of the turns that they took together."""
+    pairs = zip(rates, of, strict=True)
+    return f"{statistics.median(per(rate, what) / per(whole, what) for rate, whole in pairs):.0%}"
+
+
+def per(rate: Rate, what: str) -> float:
+    """Steps in a second, of the clock's or of a processor's."""
+    seconds: float = getattr(rate, what)
+    return rate.steps / seconds
+
+
+def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, list[Rate]]:
+    """The rates behind one machine's rows."""
     parties: dict[str, tuple[list[str], list[str]]] = {
         "Hypothesis alone": ([], []),
         "kidx and the model": ([], [newest()]),
@@ -134,15 +135,15 @@ def measure(name: str, examples: int, rounds: int, scratch: Path) -> list[Row]:
     for label, options in {"whole lockstep": {}, "reference and release": {"attribute": False, "model": False}}.items():
         lockstep = Lockstep([JvmIndex(newest())], scratch / f"p{label[0]}", **options)
         replaying[f"replaying, {label}, {newest()}"] = partial(replay, runs, lockstep)
-    return in_turns(generating, 15_000, rounds) + in_turns(replaying, 60_000, 3 * rounds)
+    return in_turns(generating, 15_000, rounds) | in_turns(replaying, 60_000, 3 * rounds)
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machine", choices=INDEX_MACHINES, action="append")
-    parser.add_argument("--examples", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=3, help="the median of so many runs is shown")
+    parser.add_argument("--examples", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=11, help="the median of so many short runs is shown")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
     console = Console(width=120)
@@ -151,12 +152,13 @@ def main() -> None:
     rows = []
     for name in arguments.machine or INDEX_MACHINES:
         with scratch_directory() as scratch, rare_collections():
-            measured_rows = measure(name, arguments.examples, arguments.rounds, scratch)
-        _, *alone = measured_rows[0]
-        for label, *rates in measured_rows:
-            shares = zip(rates, alone, strict=True) if label.startswith("generating") else ()
-            cells = [f"{rate / of:.0%}" for rate, of in shares] or ["", ""]
-            rows.append((name, label, f"{rates[0]:,.0f}", *cells))
+            by_label = measure(name, arguments.examples, arguments.rounds, scratch)
+        alone = next(iter(by_label.values()))
+        for label, rates in by_label.items():
+            cells = ["", ""]
+            if label.startswith("generating"):
+                cells = [share(rates, alone, what) for what in ("seconds", "processor_seconds")]
+            rows.append((name, label, f"{statistics.median(per(rate, 'seconds') for rate in rates):,.0f}", *cells))
     tell(console, HEADS, rows)
     if arguments.markdown is not None:
         write_page(arguments.markdown, "Steps a second", f"{INTRODUCTION}\n\n{where}.", HEADS, rows)
