@@ -8,7 +8,10 @@ next ones. A difference is told of the step where it is, when it is seen: at the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.operations import FILE_OPERATIONS
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
@@ -17,35 +20,48 @@ if TYPE_CHECKING:
 
 STEPS_BEHIND: Final = 32
 """So many steps are collected before followers begin with them: half an example of Hypothesis."""
+BYTES_BEHIND: Final = 4 << 20
+"""Or as many as have left files of so many bytes together: what is expected is kept until it has been compared."""
 
 
-class Step(NamedTuple):
+@dataclass(slots=True)
+class Step:
     """A step of the references.
 
     Attributes:
         number: 0-based index into the example's operations.
         operation: what was done.
         name: of the file that is looked at after it.
-        expected: for each set of rules, the reference's observation, and its file, None if there is none.
-        clauses: for each set of rules, the clauses that the step exercises.
+        before: for each set of rules, the file that there was before, None for no file.
+        expected: for each set of rules, the reference's observation, and its file, None for no file.
         listings: for each set of rules, the names of all files, if these are compared; then nothing is performed.
+        clauses: for each set of rules, the clauses that the step exercises; None until it has been judged.
     """
 
     number: int
     operation: Operation
     name: str
+    before: Sequence[bytes | None]
     expected: Sequence[tuple[Observation, bytes | None]]
-    clauses: Sequence[tuple[str, ...]]
     listings: Sequence[list[str]] = ()
+    clauses: Sequence[tuple[str, ...]] | None = None
+
+    def write(self, script: Script) -> None:
+        """Adds itself to what followers will perform."""
+        if self.listings:
+            script.compare_listings(self.listings)
+        elif self.operation.name in FILE_OPERATIONS:
+            script.overwrite([file for _, file in self.expected])
+        else:
+            script.perform(self.operation, self.expected)
 
 
 class _Kind:
-    """Followers of one kind, what they are about to perform, and the parties that they are, with their rules."""
+    """Followers of one kind, and the parties that they are, with their rules."""
 
     def __init__(self, followers: Followers, members: list[tuple[Party, int]]) -> None:
         self.followers = followers
         self.members = members
-        self.script = followers.script()
 
 
 class Following:
@@ -53,6 +69,7 @@ class Following:
 
     Args:
         groups: for each set of rules, the parties that are held to it.
+        judge: told of a step before it is handed over; raises if the references themselves are wrong.
         hold: told of a party that has stopped, its set of rules, and the step; raises if it differs and that counts,
             and takes the party out of the example (``active``) if it differs and that does not count.
         done: told of steps that everybody has performed.
@@ -61,13 +78,16 @@ class Following:
     def __init__(
         self,
         groups: Iterable[Iterable[Party]],
+        judge: Callable[[Step], None],
         hold: Callable[[Party, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
+        self._judge = judge
         self._hold = hold
         self._done = done
         self._collected: list[Step] = []
         self._begun: list[Step] = []
+        self._bytes = 0
         kinds: dict[Callable[..., Followers], list[tuple[Party, int]]] = {}
         rules = 0
         for rules, parties in enumerate(groups, start=1):
@@ -88,17 +108,12 @@ class Following:
         for kind in self._kinds:
             kind.followers.begin()
 
-    def add(self, step: Step, tell: Callable[[Script], None]) -> None:
-        """A step that the references have performed.
-
-        Args:
-            step: what to remember of it until everybody has performed it.
-            tell: writes it into a script.
-        """
-        for kind in self._kinds:
-            tell(kind.script)
+    def add(self, step: Step) -> None:
+        """A step that the references have performed."""
         self._collected.append(step)
-        if len(self._collected) >= STEPS_BEHIND:
+        file = step.expected[-1][1] if step.expected else None
+        self._bytes += len(file) if file else 0
+        if len(self._collected) >= STEPS_BEHIND or self._bytes > BYTES_BEHIND:
             self._hand_over()
 
     def settle(self) -> None:
@@ -110,10 +125,7 @@ class Following:
         """Forgets what nobody has compared yet; nobody is at work any more."""
         if self._begun:
             self._finish()
-        if self._collected:
-            for kind in self._kinds:
-                kind.script = kind.followers.script()
-        self._begun, self._collected = [], []
+        self._begun, self._collected, self._bytes = [], [], 0
 
     def _hand_over(self, *, alone: bool = False) -> None:
         """Begins with what has been collected, when what was begun with before has been compared.
@@ -122,11 +134,16 @@ class Following:
             alone: nothing is collected meanwhile.
         """
         self._compare()
-        if self._collected:
-            self._begun, self._collected = self._collected, []
+        steps, self._collected, self._bytes = self._collected, [], 0
+        for step in steps:
+            self._judge(step)
+        if steps:
             for kind in self._kinds:
-                kind.followers.start(kind.script, alone=alone)
-                kind.script = kind.followers.script()
+                script = kind.followers.script()
+                for step in steps:
+                    step.write(script)
+                kind.followers.start(script, alone=alone)
+            self._begun = steps
 
     def _finish(self) -> int:
         """Returns when everybody has performed what was begun with, or has stopped: how many have stopped."""

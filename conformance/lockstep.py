@@ -83,7 +83,7 @@ class Lockstep:
         self._name = ""
 
     def _followers(self) -> Following:
-        return Following([group.subjects for group in self.groups], self._hold_follower, self._count)
+        return Following([group.subjects for group in self.groups], self._judge, self._hold_follower, self._count)
 
     @property
     def primary(self) -> Group:
@@ -191,25 +191,28 @@ class Lockstep:
             if name == "open" and self._name != before:
                 for group in self.groups:
                     group.file = group.reference.file.read()
-        if name in FILE_OPERATIONS:
-            self._damage_everybody(operation, before)
-            return self.groups[-1].observation
-        clauses = [self._refer(group, operation) for group in self.groups]
-        step = self._step(operation, clauses)
+        files = [group.file for group in self.groups]
+        act = self._damage if name in FILE_OPERATIONS else self._refer
+        for group in self.groups:
+            act(group, operation)
+        expected = [(group.observation, group.file) for group in self.groups]
+        step = Step(len(self.operations) - 1, operation, self._name, files, expected)
         if self._following:
-            self._following.add(step, lambda script: script.perform(operation, step.expected))
+            self._following.add(step)
         else:
+            self._judge(step)
             self._count((step,))
-        for group, ids in zip(self.groups, clauses, strict=True):
-            for subject in group.beside:
-                if subject.active:
-                    self._hold(subject, operation, group.observation, group.file, ids)
+        if name not in FILE_OPERATIONS:
+            self._hold_others(step)
         return self.groups[-1].observation
 
-    def _step(self, operation: Operation, clauses: Sequence[tuple[str, ...]]) -> Step:
-        """What the references have just done."""
-        expected = [(group.observation, group.file) for group in self.groups]
-        return Step(len(self.operations) - 1, operation, self._name, expected, clauses)
+    def _hold_others(self, step: Step) -> None:
+        """Those who do not follow perform the step now."""
+        for number, group in enumerate(self.groups):
+            for subject in group.beside:
+                if subject.active:
+                    self._judge(step)
+                    self._hold(subject, step, number)
 
     def _count(self, steps: Sequence[Step]) -> None:
         """Everybody has performed these steps, so that they are evidence for their clauses."""
@@ -223,48 +226,50 @@ class Lockstep:
             if not party.follows:
                 party.file.watch(party.prefix + name)
 
-    def _refer(self, group: Group, operation: Operation) -> tuple[str, ...]:
-        """What the reference makes of an operation, held to the model; the clauses that this exercises."""
-        reference = group.reference
-        prediction = None if group.model is None else group.model.perform(operation, file_bytes=group.file)
-        observation = reference.perform(operation)
-        clauses: tuple[str, ...] = ()
-        if self.attribute:
-            situation = group.situation
-            if operation.name == "open":
-                situation.preexisting = group.file is not None
-            clauses = clauses_of(operation, situation, observation)
-            if group is self.groups[-1]:
-                self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
-            situation.follow(operation, observation)
+    def _refer(self, group: Group, operation: Operation) -> None:
+        """The reference performs an operation."""
+        group.observation = group.reference.perform(operation)
         if operation.name not in _READING:
-            file = reference.file
+            file = group.reference.file
             group.file = file.read() if operation.name in _REPLACING else file.read_again()
-        group.observation = observation
-        if prediction is not None:
-            self._hold_reference_to_model(group, prediction, clauses)
-        return clauses
 
-    def _damage_everybody(self, operation: Operation, name: str) -> None:
-        for group in self.groups:
-            self._damage(group, operation, name)
-        if self._following:
-            files = [group.file for group in self.groups]
-            self._following.add(self._step(operation, ()), lambda script: script.overwrite(files))
-
-    def _damage(self, group: Group, operation: Operation, name: str) -> None:
+    def _damage(self, group: Group, operation: Operation) -> None:
         """Everybody's file is changed alike; they are all the same, as the step before has shown."""
-        if group.model is not None:
-            group.model.perform(operation)
         group.observation = Observation(OK, group.observation.state)
-        group.situation.follow(operation, group.observation)
         if group.file is None and operation.name != "write_file":
             return
         group.file = damaged(group.file or b"", operation.name, operation.args)
         for party in (group.reference, *group.beside):
             if party.active:
-                overwrite(party.prefix + name, group.file)
-                party.file.watch(party.prefix + name)
+                overwrite(party.prefix + self._name, group.file)
+                party.file.watch(party.prefix + self._name)
+
+    def _judge(self, step: Step) -> None:
+        """Holds the references to their models, and finds the clauses that the step exercises."""
+        if step.clauses is None:
+            parts = zip(self.groups, step.before, step.expected, strict=False)
+            step.clauses = [self._judge_reference(group, step, before, *seen) for group, before, seen in parts]
+
+    def _judge_reference(
+        self, group: Group, step: Step, before: bytes | None, observation: Observation, file: bytes | None
+    ) -> tuple[str, ...]:
+        operation = step.operation
+        prediction = None if group.model is None else group.model.perform(operation, file_bytes=before)
+        clauses: tuple[str, ...] = ()
+        if operation.name in FILE_OPERATIONS:
+            group.situation.follow(operation, observation)
+            return clauses
+        if self.attribute:
+            situation = group.situation
+            if operation.name == "open":
+                situation.preexisting = before is not None
+            clauses = clauses_of(operation, situation, observation)
+            if group is self.groups[-1]:
+                self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
+            situation.follow(operation, observation)
+        if prediction is not None:
+            self._hold_reference_to_model(group, step, prediction, observation, file, clauses)
+        return clauses
 
     def _hold_follower(self, party: Party, group: int, step: Step) -> None:
         """Looks at what a follower has come to that has stopped behind a step."""
@@ -273,18 +278,11 @@ class Lockstep:
             pairs = {"bytes": (step.listings[group], party.listing())}
             self._diverged(party, "kidx", pairs, (), step.number)
         else:
-            clauses = step.clauses[group] if step.clauses else ()
-            self._hold(party, step.operation, *step.expected[group], clauses, step.number)
+            self._hold(party, step, group)
 
-    def _hold(
-        self,
-        party: Party,
-        operation: Operation,
-        expected: Observation,
-        file: bytes | None,
-        clauses: tuple[str, ...],
-        number: int | None = None,
-    ) -> None:
+    def _hold(self, party: Party, step: Step, group: int) -> None:
+        """Compares somebody with the reference of a set of rules."""
+        operation, (expected, file) = step.operation, step.expected[group]
         actual = party.perform(operation)
         content = party.file.read()
         if actual == expected and content == file:
@@ -303,22 +301,30 @@ class Lockstep:
             "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
             "bytes": (file, content),
         }
-        self._diverged(party, "kidx", pairs, clauses, number)
+        clauses = step.clauses[group] if step.clauses else ()
+        self._diverged(party, "kidx", pairs, clauses, step.number)
 
-    def _hold_reference_to_model(self, group: Group, prediction: Any, clauses: tuple[str, ...]) -> None:
-        party, observation = group.reference, group.observation
+    def _hold_reference_to_model(
+        self,
+        group: Group,
+        step: Step,
+        prediction: Any,
+        observation: Observation,
+        file: bytes | None,
+        clauses: tuple[str, ...],
+    ) -> None:
         if (
             prediction.outcome[:2] == observation.outcome[:2]
             and (prediction.state is UNKNOWN or prediction.state == observation.state)
-            and (prediction.file is UNKNOWN or prediction.file == group.file)
+            and (prediction.file is UNKNOWN or prediction.file == file)
         ):
             return
         pairs = {
             "outcome": (prediction.outcome[:2], observation.outcome[:2]),
             "state": (prediction.state, observation.state if prediction.state is not UNKNOWN else UNKNOWN),
-            "bytes": (prediction.file, group.file if prediction.file is not UNKNOWN else UNKNOWN),
+            "bytes": (prediction.file, file if prediction.file is not UNKNOWN else UNKNOWN),
         }
-        self._diverged(party, "model", pairs, clauses)
+        self._diverged(group.reference, "model", pairs, clauses, step.number)
 
     def require(self, condition: bool, invariant: str, state: Any) -> None:
         """An invariant of the reference itself, in words.
@@ -343,7 +349,7 @@ class Lockstep:
                     self._diverged(party, "kidx", {"bytes": (expected, actual)}, ())
         if self._following:
             step = Step(len(self.operations) - 1, self.operations[-1], self._name, (), (), listings)
-            self._following.add(step, lambda script: script.compare_listings(listings))
+            self._following.add(step)
 
     def _diverged(
         self,
@@ -353,12 +359,13 @@ class Lockstep:
         clauses: tuple[str, ...],
         number: int | None = None,
     ) -> None:
-        """Says who differs in what; ``number`` is that of a follower's step, and of no earlier one's than others'."""
+        """Says who differs in what, in the step of that number; in the last one by default."""
         different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
         if not different:
             return
-        if number is None:
+        if not party.follows:
             self.settle()  # what followers have come to in earlier steps comes first
+        if number is None:
             number = len(self.operations) - 1
         expected, actual = next(iter(different.values()))
         divergence = Divergence(

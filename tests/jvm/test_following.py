@@ -16,6 +16,7 @@ from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.script import Script
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.operations import Operation
+from kidx import OffsetIndex, OffsetPosition
 
 pytestmark = pytest.mark.jvm
 
@@ -185,9 +186,26 @@ def test_what_java_cannot_hold_is_said(tmp_path: Path) -> None:
     lockstep = in_place_of("2.4.1", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN)
+    perform(lockstep, Operation("lookup", (1 << 63,)))
     with pytest.raises(ValueError, match="cannot hold"):
-        perform(lockstep, Operation("lookup", (1 << 63,)))
+        lockstep.settle()
     lockstep.end()
+
+
+def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
+    class Wrong(OffsetIndex):
+        def lookup(self, *_: Any, **__: Any) -> OffsetPosition:
+            return OffsetPosition(7, 7)
+
+    lockstep = in_place_of("2.4.1", tmp_path)
+    lockstep.primary.reference.implementation.offset_index = Wrong
+    lockstep.begin()
+    perform(lockstep, OPEN, LOOKUP, DIFFERING)
+    with pytest.raises(DivergenceError) as error:
+        lockstep.end()
+    divergence = error.value.divergence
+    assert (divergence.party, divergence.against, divergence.step) == ("kidx 4.4.0", "model", 1)
+    assert error.value.operations == (OPEN, LOOKUP)
 
 
 def test_a_step_that_fails_is_what_is_told(tmp_path: Path) -> None:
