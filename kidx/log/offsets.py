@@ -65,8 +65,9 @@ class LogOffsets:
         self.end_offset = offset
         if self.high_watermark >= offset:
             self.high_watermark = offset
-            self.transactions.on_high_watermark(offset)
+            self.transactions.replicate(offset)
             self._locate_first_unstable_offset()
+            self.transactions.settle()
         self.recovery_point = min(self.recovery_point, offset)
 
     def _locate_first_unstable_offset(self) -> None:
@@ -76,7 +77,7 @@ class LogOffsets:
             OffsetOutOfRangeError: there is nothing any more where it began, or, if that is before the log start, where
                 the log starts; if it began before the log was opened, or before the log start.
         """
-        first = self.transactions.first_unstable_offset
+        first = self.transactions.first_undecided()
         if not self.dialect.truncation_looks_for_transactions or first is None:
             return
         if first in self.transactions.located and first >= self.start_offset:

@@ -38,9 +38,13 @@ class Transactions:
     def _empty(self) -> ProducerState:
         return ProducerState(self.name, self.dialect)
 
+    def first_undecided(self) -> int | None:
+        """Where the first transaction began that is open, or completed and not replicated; None if there is none."""
+        return min((*self.producers.ongoing, *self.unreplicated), default=None)
+
     def settle(self) -> None:
         """Looks for the first unstable offset anew (``maybeIncrementFirstUnstableOffset``)."""
-        self.first_unstable_offset = min((*self.producers.ongoing, *self.unreplicated), default=None)
+        self.first_unstable_offset = self.first_undecided()
 
     def update(self, batches: Iterable[RecordBatch]) -> list[CompletedTxn]:
         """Takes appended batches into account; what they complete stays open until :meth:`complete`.
@@ -63,12 +67,16 @@ class Transactions:
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Everything below is on all replicas."""
+        self.replicate(high_watermark)
+        self.settle()
+
+    def replicate(self, high_watermark: int) -> None:
+        """As :meth:`on_high_watermark`; the first unstable offset stays as it is until :meth:`settle`."""
         self.unreplicated = {
             first: completed
             for first, completed in self.unreplicated.items()
             if completed.last_offset >= high_watermark
         }
-        self.settle()
 
     def on_log_start(self, start_offset: int) -> None:
         """Everything below is deleted: completed transactions that ended there are forgotten."""
