@@ -60,7 +60,7 @@ class LogMachine(FilesMachine):
         self.epoch = 0
         self.asks = False
         self.is_open = False
-        self.has_producers = False
+        self.producers_since: int | None = None
 
     def do(self, name: str, *arguments: Any) -> None:
         """Everybody performs an operation, if the log is open."""
@@ -113,6 +113,12 @@ class LogMachine(FilesMachine):
             offset += 1
         return records
 
+    def meet_producer(self) -> int:
+        """Where a producer's batch comes to lie: at the end; ``producers_since`` is the first such place."""
+        end: int = self.state.end_offset
+        self.producers_since = end if self.producers_since is None else min(self.producers_since, end)
+        return end
+
     def append_one(self, of_producer: dict[str, Any]) -> None:
         """A follower gets a batch of one record."""
         batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
@@ -140,11 +146,13 @@ class LogMachine(FilesMachine):
         clean, recovery_anchor, start_anchor = opening
         # A killed broker leaves no mark of a clean shutdown. Where somebody makes one, Kafka believes its snapshots of
         # producers, or that there were none (LG-30); kidx reads them from the log and knows no snapshots.
-        clean = clean and not (how == "crash" and self.has_producers)
+        clean = clean and not (how == "crash" and self.producers_since is not None)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
-        if self.has_producers and 0 < max(start, self.state.start_offset) >= self.state.last_stable_offset:
-            return  # a transaction that began before the log start is known, or forgotten, from snapshots only
         bases = [base for base, _ in self.state.segments]
+        if self.producers_since is not None and (
+            0 < max(start, self.state.start_offset) >= self.state.last_stable_offset or self.producers_since < bases[0]
+        ):
+            return  # a transaction that began before the log start is known, or forgotten, from snapshots only
         if how == "crash":
             self.do("crash_log")
         else:
@@ -184,7 +192,7 @@ class LogMachine(FilesMachine):
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
     def append_transaction(self, producer: int, ends: str | None) -> None:
         """A follower gets a batch of a transaction, or its end."""
-        self.has_producers = True
+        self.meet_producer()
         self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
@@ -209,7 +217,7 @@ class LogMachine(FilesMachine):
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
     def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
         """A follower that has got a transaction, perhaps as all replicas have, loses what came behind it (LG-31)."""
-        end, self.has_producers = self.state.end_offset, True
+        end = self.meet_producer()
         # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
         for part in (in_transaction(producer), marker(producer, ends), {}, {}):
             self.append_one(part)
