@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.divergence import Divergence, DivergenceError, Tally
 from conformance.implementations.replies import OUT_OF_MEMORY
+from conformance.party import Party
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -34,40 +35,7 @@ class FilesTally(Tally):
         return self.clauses.get(self._key(release), Counter())
 
 
-class FilesParty(ABC):
-    """An implementation, its directory, and the files it works on."""
-
-    def __init__(self, implementation: Any, directory: Path) -> None:
-        self.implementation = implementation
-        self.perform: Callable[[Operation], Any] = implementation.perform
-        self.fleet: Any = None
-        self.directory = directory
-        self.active = True
-
-    def begin(self) -> None:
-        """Starts an example in the empty directory."""
-        self.implementation.begin(self.directory)
-        self.active = True
-
-    def end(self) -> None:
-        """Ends it and removes the files."""
-        self.implementation.end()
-        self.clear()
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Removes everything in the directory."""
-
-    @abstractmethod
-    def read(self) -> Any:
-        """What is in the files that are compared, right now."""
-
-    @abstractmethod
-    def listing(self) -> list[str]:
-        """Names of all files in the directory."""
-
-
-PartyType = TypeVar("PartyType", bound=FilesParty)
+PartyType = TypeVar("PartyType", bound=Party)
 
 
 class FilesGroup(Generic[PartyType]):
@@ -100,7 +68,7 @@ class FilesGroup(Generic[PartyType]):
 
 
 def fleets_of(parties: Iterable[Any]) -> list[Any]:
-    """Who can be driven together is, and knows it from now on."""
+    """Who can be driven together is: from now on a party is only asked what came of it."""
     kinds: dict[Callable[..., Any], list[Any]] = {}
     for party in parties:
         kind = getattr(party.implementation, "fleet", None)
@@ -110,7 +78,6 @@ def fleets_of(parties: Iterable[Any]) -> list[Any]:
     for kind, members in kinds.items():
         fleet = kind([member.implementation for member in members])
         for member in members:
-            member.fleet = fleet
             member.perform = member.implementation.observation
         fleets.append(fleet)
     return fleets

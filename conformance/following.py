@@ -7,16 +7,16 @@ next ones. A difference is told of the step where it is, when it is seen: at the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.operations import FILE_OPERATIONS
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
     from conformance.operations import Observation, Operation
-    from conformance.parties import Party
+    from conformance.parties import IndexParty
 
 STEPS_BEHIND: Final = 32
 """So many steps are collected before followers begin with them: half an example of Hypothesis."""
@@ -56,12 +56,11 @@ class Step:
             script.perform(self.operation, self.expected)
 
 
-class _Kind:
+class _Kind(NamedTuple):
     """Followers of one kind, and the parties that they are, with their rules."""
 
-    def __init__(self, followers: Followers, members: list[tuple[Party, int]]) -> None:
-        self.followers = followers
-        self.members = members
+    followers: Followers
+    members: list[tuple[IndexParty, int]]
 
 
 class Following:
@@ -77,9 +76,9 @@ class Following:
 
     def __init__(
         self,
-        groups: Iterable[Iterable[Party]],
+        groups: Sequence[Sequence[IndexParty]],
         judge: Callable[[Step], None],
-        hold: Callable[[Party, int, Step], None],
+        hold: Callable[[IndexParty, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
         self._judge = judge
@@ -88,14 +87,13 @@ class Following:
         self._collected: list[Step] = []
         self._begun: list[Step] = []
         self._bytes = 0
-        kinds: dict[Callable[..., Followers], list[tuple[Party, int]]] = {}
-        rules = 0
-        for rules, parties in enumerate(groups, start=1):
+        kinds: dict[Callable[..., Followers], list[tuple[IndexParty, int]]] = {}
+        for number, parties in enumerate(groups):
             for party in parties:
                 if party.follows:
-                    kinds.setdefault(party.implementation.followers, []).append((party, rules - 1))
+                    kinds.setdefault(party.implementation.followers, []).append((party, number))
         self._kinds = [
-            _Kind(kind(rules, [(party.implementation, mine) for party, mine in members]), members)
+            _Kind(kind(len(groups), [(party.implementation, mine) for party, mine in members]), members)
             for kind, members in kinds.items()
         ]
 

@@ -17,7 +17,7 @@ from conformance.following import Following, Step
 from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation, Outcome
-from conformance.parties import Group, Party
+from conformance.parties import Group, IndexParty
 from conformance.power.coverage import state_of_index
 from conformance.watched_file import damaged, overwrite
 from kidx.dialect import dialect_of
@@ -68,8 +68,8 @@ class Lockstep:
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
         self._failed = False
-        parties = [Party(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
-        by_dialect: dict[str, tuple[str, list[Party]]] = {dialect_of(r).index_rules: (r, []) for r in releases}
+        parties = [IndexParty(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
+        by_dialect: dict[str, tuple[str, list[IndexParty]]] = {dialect_of(r).index_rules: (r, []) for r in releases}
         for party in parties:
             release = party.implementation.release
             by_dialect.setdefault(dialect_of(release).index_rules, (release, []))[1].append(party)
@@ -211,7 +211,6 @@ class Lockstep:
         for number, group in enumerate(self.groups):
             for subject in group.beside:
                 if subject.active:
-                    self._judge(step)
                     self._hold(subject, step, number)
 
     def _count(self, steps: Sequence[Step]) -> None:
@@ -247,7 +246,7 @@ class Lockstep:
     def _judge(self, step: Step) -> None:
         """Holds the references to their models, and finds the clauses that the step exercises."""
         if step.clauses is None:
-            parts = zip(self.groups, step.before, step.expected, strict=False)
+            parts = zip(self.groups, step.before, step.expected, strict=True)
             step.clauses = [self._judge_reference(group, step, before, *seen) for group, before, seen in parts]
 
     def _judge_reference(
@@ -255,10 +254,10 @@ class Lockstep:
     ) -> tuple[str, ...]:
         operation = step.operation
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=before)
-        clauses: tuple[str, ...] = ()
         if operation.name in FILE_OPERATIONS:
             group.situation.follow(operation, observation)
-            return clauses
+            return ()
+        clauses: tuple[str, ...] = ()
         if self.attribute:
             situation = group.situation
             if operation.name == "open":
@@ -271,7 +270,7 @@ class Lockstep:
             self._hold_reference_to_model(group, step, prediction, observation, file, clauses)
         return clauses
 
-    def _hold_follower(self, party: Party, group: int, step: Step) -> None:
+    def _hold_follower(self, party: IndexParty, group: int, step: Step) -> None:
         """Looks at what a follower has come to that has stopped behind a step."""
         party.file.watch(party.prefix + step.name)
         if step.listings:
@@ -280,7 +279,7 @@ class Lockstep:
         else:
             self._hold(party, step, group)
 
-    def _hold(self, party: Party, step: Step, group: int) -> None:
+    def _hold(self, party: IndexParty, step: Step, group: int) -> None:
         """Compares somebody with the reference of a set of rules."""
         operation, (expected, file) = step.operation, step.expected[group]
         actual = party.perform(operation)
@@ -301,6 +300,8 @@ class Lockstep:
             "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
             "bytes": (file, content),
         }
+        if not party.follows:
+            self.settle()  # by then the step is judged, and what followers have come to before it is told
         clauses = step.clauses[group] if step.clauses else ()
         self._diverged(party, "kidx", pairs, clauses, step.number)
 
@@ -348,12 +349,12 @@ class Lockstep:
                 if party.active and (actual := party.listing()) != expected:
                     self._diverged(party, "kidx", {"bytes": (expected, actual)}, ())
         if self._following:
-            step = Step(len(self.operations) - 1, self.operations[-1], self._name, (), (), listings)
+            step = Step(len(self.operations) - 1, self.operations[-1], self._name, (), (), listings, ())
             self._following.add(step)
 
     def _diverged(
         self,
-        party: Party,
+        party: IndexParty,
         against: str,
         pairs: dict[str, tuple[Any, Any]],
         clauses: tuple[str, ...],

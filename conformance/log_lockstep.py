@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.attribution.log import Files, LogSituation, clauses_of_log_step
-from conformance.files_lockstep import FilesGroup, FilesLockstep, FilesParty
+from conformance.files_lockstep import FilesGroup, FilesLockstep
 from conformance.implementations.reference_log import ReferenceLog
 from conformance.log_operations import TOPIC_DIRECTORY, LogObservation
 from conformance.operations import OK, Operation
+from conformance.party import Party
 from conformance.power.coverage import state_of_log
 from conformance.watched_file import damage
 from kidx.dialect import DIALECTS, Dialect, dialect_of
@@ -43,7 +44,7 @@ def representative(release: str) -> str:
     return next(other for other, dialect in DIALECTS.items() if rules_of(dialect) == wanted)
 
 
-class LogParty(FilesParty):
+class LogParty(Party):
     """An implementation, and the directory of its log."""
 
     def begin(self) -> None:

@@ -11,6 +11,7 @@ from conformance.attribution import Situation
 from conformance.implementations.model import Model
 from conformance.implementations.reference import ReferenceIndex
 from conformance.operations import OK, Observation
+from conformance.party import Party
 from conformance.watched_file import WatchedFile
 from kidx.dialect import dialect_of
 
@@ -18,42 +19,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Party:
+class IndexParty(Party):
     """An implementation, its directory, and the file it works on.
 
     Attributes:
-        follows: it performs what the references have performed, see :mod:`conformance.following`.
-        perform: gives the observation of an operation; a follower has performed it by then.
+        follows: it performs what the references have performed, see :mod:`conformance.following`; ``perform`` only
+            says what came of it.
         prefix: the directory as a string that ends with a slash.
-        active: it has not left the example.
     """
 
-    __slots__ = ("active", "directory", "file", "follows", "implementation", "perform", "prefix")
-
     def __init__(self, implementation: Any, directory: Path) -> None:
+        super().__init__(implementation, directory)
         directory.mkdir(parents=True, exist_ok=True)
-        self.implementation = implementation
         self.follows = hasattr(implementation, "followers")
-        self.perform = implementation.observation if self.follows else implementation.perform
-        self.directory = directory
+        if self.follows:
+            self.perform = implementation.observation
         self.prefix = f"{directory}/"
         self.file = WatchedFile()
-        self.active = True
 
-    def begin(self) -> None:
-        """Starts an example in the empty directory."""
-        self.implementation.begin(self.directory)
-        self.active = True
-
-    def end(self) -> None:
-        """Ends it and removes the files."""
-        self.implementation.end()
+    def clear(self) -> None:
+        """Removes its files."""
         self.file.release()
         for left_over in self.listing():
             try:
                 os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
             except IsADirectoryError:  # nothing of ours, so somebody's program has made it
                 shutil.rmtree(self.prefix + left_over)
+
+    def read(self) -> bytes | None:
+        """What is in its file right now; None if there is none."""
+        return self.file.read()
 
     def listing(self) -> list[str]:
         """The names of all files, sorted."""
@@ -70,9 +65,9 @@ class Group:
         observation: what came of the last step, and ``file``: what it has left on the disk, None for no file.
     """
 
-    def __init__(self, release: str, subjects: list[Party], directory: Path, *, model: bool) -> None:
+    def __init__(self, release: str, subjects: list[IndexParty], directory: Path, *, model: bool) -> None:
         self.dialect = dialect_of(release)
-        self.reference = Party(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
+        self.reference = IndexParty(ReferenceIndex(release), directory / f"kidx-{self.dialect.index_rules}")
         self.model = Model(release) if model else None
         self.subjects = subjects
         self.beside = [party for party in subjects if not party.follows]

@@ -10,9 +10,10 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.attribution.segment import SegmentSituation, segment_clauses_of
-from conformance.files_lockstep import FilesGroup, FilesLockstep, FilesParty
+from conformance.files_lockstep import FilesGroup, FilesLockstep
 from conformance.implementations.reference_segment import ReferenceSegment
 from conformance.operations import OK, Operation
+from conformance.party import Party
 from conformance.power.coverage import state_of_segment
 from conformance.segment_operations import SUFFIXES, SegmentObservation
 from conformance.watched_file import WatchedFile, damage
@@ -27,7 +28,7 @@ Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
 
 
-class SegmentParty(FilesParty):
+class SegmentParty(Party):
     """An implementation, its directory, and the four files it works on."""
 
     def __init__(self, implementation: Any, directory: Path) -> None:

@@ -71,27 +71,24 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             ReadOnlyError: the file is mapped read-only.
             ClosedError: the index is closed and not full.
         """
-        entries = self.entries
         if self.is_full:
             raise InvalidArgumentError(
-                f"{self._file} is full: {entries} of {self.max_entries} entries; {offset} cannot be appended",
-                f"{self._requirement}Attempt to append to a full index (size = {entries}).",
+                f"{self._file} is full: {self.entries} of {self.max_entries} entries; {offset} cannot be appended",
+                f"{self._requirement}Attempt to append to a full index (size = {self.entries}).",
             )
-        if entries and offset <= self._last_offset:
+        if self.entries and offset <= self._last_offset:
             raise InvalidOffsetError(
                 f"{self._file}: offset {offset} must be larger than the last offset {self._last_offset}",
                 self._out_of_order_text(offset),
             )
-        relative = offset - self.base_offset
-        if not 0 <= relative <= INT_MAX:
-            relative = self.relative_offset(offset)
+        relative = self.relative_offset(offset)
         if not INT_MIN <= position <= INT_MAX:
             raise InvalidArgumentError(f"{self._file}: position {position} is not within {INT_MIN}..{INT_MAX}")
-        buffer = self._mmap or self._mapped()
+        buffer = self._mapped()
         buffer.put_entry(_FIELDS, _ENTRY, relative, position)
-        self.entries = entries + 1
+        self.entries += 1
         self._last_offset = offset
-        if self.entries * _SIZE != buffer.position:
+        if self.entries * _ENTRY.size != buffer.position:
             raise self._position_mismatch(buffer.position)
 
     @property

@@ -47,7 +47,6 @@ class TransactionIndex:
     ) -> None:
         self.start_offset = start_offset
         self._file = os.fspath(path)
-        self._absolute: str | None = None
         self.writable = writable
         self.dialect = dialect_of(dialect)
         self._last_offset: int | None = None
@@ -74,13 +73,6 @@ class TransactionIndex:
     def path(self) -> Path:
         """Where the file is, as far as the index knows (TX-13)."""
         return Path(self._file)
-
-    @property
-    def _absolute_path(self) -> str:
-        """The file as Kafka's texts name it."""
-        if self._absolute is None:
-            self._absolute = str(self.path.absolute())
-        return self._absolute
 
     @property
     def last_offset(self) -> int | None:
@@ -116,7 +108,7 @@ class TransactionIndex:
                 f"{self._file}: last offset {txn.last_offset} must be larger than {self._last_offset}",
                 "The last offset of appended transactions must increase sequentially, but"
                 f" {txn.last_offset} is not greater than current last offset {self._last_offset} of index"
-                f" {self._absolute_path}",
+                f" {self.path.absolute()}",
             )
         if not self.writable:
             raise ReadOnlyError(f"{self._file} is open read-only")
@@ -153,7 +145,8 @@ class TransactionIndex:
         )
         return UnsupportedVersionError(
             f"{self._file} holds a transaction of version {version}; {self.dialect.release} reads {_CURRENT_VERSION}",
-            f"Unexpected aborted transaction version {version} in transaction index {self._absolute_path}, {supported}",
+            f"Unexpected aborted transaction version {version} in transaction index {self.path.absolute()},"
+            f" {supported}",
         )
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
@@ -223,7 +216,7 @@ class TransactionIndex:
                     f"{self._file} is corrupt: {txn} ends below the start offset {self.start_offset}",
                     f"Last offset of aborted transaction AbortedTxn({prefix}producerId={txn.producer_id},"
                     f" firstOffset={txn.first_offset}, lastOffset={txn.last_offset},"
-                    f" lastStableOffset={txn.last_stable_offset}) in index {self._absolute_path}"
+                    f" lastStableOffset={txn.last_stable_offset}) in index {self.path.absolute()}"
                     f" is less than start offset {self.start_offset}",
                 )
 
@@ -257,12 +250,8 @@ class TransactionIndex:
             if os.path.exists(self._file):  # noqa: PTH110 -- as above
                 os.replace(self._file, target)  # noqa: PTH105 -- as above
         finally:
-            self._moved(target)
+            self._file = target
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
         """Says that the file's directory is elsewhere now; touches no file."""
-        self._moved(os.fspath(Path(directory) / self.path.name))
-
-    def _moved(self, file: str) -> None:
-        self._file = file
-        self._absolute = None
+        self._file = os.fspath(Path(directory) / self.path.name)

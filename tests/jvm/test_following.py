@@ -14,6 +14,7 @@ import pytest
 from conformance.following import STEPS_BEHIND
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.script import Script
+from conformance.implementations.reference import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.operations import Operation
 from kidx import OffsetIndex, OffsetPosition
@@ -192,11 +193,25 @@ def test_what_java_cannot_hold_is_said(tmp_path: Path) -> None:
     lockstep.end()
 
 
-def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
-    class Wrong(OffsetIndex):
-        def lookup(self, *_: Any, **__: Any) -> OffsetPosition:
-            return OffsetPosition(7, 7)
+class Wrong(OffsetIndex):
+    def lookup(self, *_: Any, **__: Any) -> OffsetPosition:
+        return OffsetPosition(7, 7)
 
+
+def test_who_does_not_follow_is_held_at_once(tmp_path: Path) -> None:
+    beside = ReferenceIndex("4.4.0")
+    beside.offset_index = Wrong
+    lockstep = Lockstep([JvmIndex("4.4.0"), beside], tmp_path)
+    lockstep.begin()
+    perform(lockstep, OPEN, Operation("append", (1, 10)))
+    with pytest.raises(DivergenceError) as error:
+        perform(lockstep, LOOKUP)
+    lockstep.end()
+    assert (error.value.divergence.party, error.value.divergence.step) == ("kidx 4.4.0", 2)
+    assert error.value.divergence.clauses
+
+
+def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
     lockstep = in_place_of("2.4.1", tmp_path)
     lockstep.primary.reference.implementation.offset_index = Wrong
     lockstep.begin()

@@ -9,7 +9,7 @@ from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, unpacked
-from conformance.implementations.jvm.script import CODES
+from conformance.implementations.jvm.script import CODES, PADDING
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from conformance.kafka.fetch import Progress
 
-_PADDING = tuple((0,) * (5 - count) for count in range(6))
 _REPLY_BYTES = 1 << 20
 
 
@@ -34,7 +33,7 @@ class _Driving:
         name, arguments = operation
         code = CODES.get(name)
         if code is not None:
-            self._perform(code, *arguments, *_PADDING[len(arguments)])
+            self._perform(code, *arguments, *PADDING[len(arguments)])
         elif name == "open":
             self._open(KINDS.index(arguments[0]), *arguments[1:])
         elif name == "rename":

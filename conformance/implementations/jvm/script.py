@@ -55,7 +55,8 @@ _NEVER: Final = _EXPECTATION.pack(_NOTHING, _NOTHING)
 """An expectation that nobody meets: the harness compares itself."""
 _LARGEST: Final = 1 << 20
 """Past this many bytes, a file is not copied into scripts."""
-_PADDING: Final = tuple((0,) * (5 - count) for count in range(6))
+PADDING: Final = tuple((0,) * (5 - count) for count in range(6))
+"""What makes so many arguments five."""
 
 _INT: Final = struct.Struct("=i")
 
@@ -157,5 +158,5 @@ def _packed(operation: Operation) -> bytes:
 
 
 def _step(code: int, arguments: tuple[int, ...] = (), text: bytes = b"") -> bytes:
-    head: bytes = _STEP.pack(code, *arguments, *_PADDING[len(arguments)], len(text))
+    head: bytes = _STEP.pack(code, *arguments, *PADDING[len(arguments)], len(text))
     return head + text
