@@ -18,9 +18,9 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.kafka.progress import show_progress
-from conformance.replay import find_trace, replay
+from conformance.operations.trace import failure_json
 from conformance.report.divergence import in_words, show
-from conformance.trace import failure_json
+from conformance.runs.replay import find_trace, replay
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
@@ -49,7 +49,7 @@ def replay_command(
     releases = chosen_releases(kafka) if kafka else chosen_releases([recorded.release])
     implementations = implementation or ["jvm"]
     for path in script or ():
-        from conformance.script import write_script  # noqa: PLC0415 -- only where one is wanted
+        from conformance.runs.script import write_script  # noqa: PLC0415 -- only where one is wanted
 
         write_script(path, recorded, releases[-1], implementations[0])
     steps: list[dict[str, Any]] = []

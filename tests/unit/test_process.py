@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
-from conformance.implementations.line_peer import STDERR_TAIL, LinePeer, PeerError
 from conformance.implementations.process import ProcessIndex, StartError
+from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -32,7 +32,7 @@ from conformance.implementations.spec import Spec, implementation_factory, parse
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.trace import Trace, failure_json
+from conformance.operations.trace import Trace, failure_json
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())

@@ -13,12 +13,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError
-from conformance.implementations.reference_segment import ReferenceSegment
+from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation, every_signature
-from conformance.segment_operations import SEGMENT_ERROR_KINDS, SEGMENT_SIGNATURES, IndexState, SegmentState
-from conformance.trace import Trace
+from conformance.operations.segment import SEGMENT_ERROR_KINDS, SEGMENT_SIGNATURES, IndexState, SegmentState
+from conformance.operations.trace import Trace
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 
