@@ -1,0 +1,1 @@
+"""One run: what it is to do, its rounds, what it finds, and its verdicts."""
