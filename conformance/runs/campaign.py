@@ -6,7 +6,6 @@ diverges is reported and leaves; the others go on.
 
 from __future__ import annotations
 
-import random
 import shlex
 import sys
 import time
@@ -37,6 +36,7 @@ from conformance.runs.participation import Attendance
 from conformance.runs.profiles import round_of
 from conformance.runs.regression_traces import replay_kept
 from conformance.runs.repeatable import without_local_constants
+from conformance.runs.seeds import chosen_seed
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence, Lockstep
     from conformance.runs.attached import Attachment
     from conformance.runs.profiles import Profile
+    from conformance.runs.seeds import Wish
 
 SEED_OF_ROUND: Final = 1_000_003
 _SEED_OF_HAND = 7_919
@@ -70,7 +71,7 @@ class Plan:
         implementations: specifications such as ``"jvm"`` or ``"exec:./my-index"``.
         machines: names of :data:`conformance.machines.MACHINES`.
         profile: how much.
-        seed: overrides the profile's.
+        seed: overrides the profile's; ``"random"`` draws one.
         max_examples: overrides the profile's, for each machine.
         max_time: seconds for the whole run; None for no limit.
         kill_cycles: what a broker does instead of examples: so many times it is killed and started.
@@ -87,7 +88,7 @@ class Plan:
     machines: tuple[str, ...]
     profile: Profile
     traces: Path
-    seed: int | None = None
+    seed: Wish = None
     max_examples: int | None = None
     max_time: float | None = None
     level: Literal["must", "observed"] = "observed"
@@ -115,9 +116,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             of the implementations.
     """
     started = time.monotonic()
-    seed = plan.seed if plan.seed is not None else plan.profile.seed
-    if seed is None:
-        seed = random.SystemRandom().randrange(1 << 31)
+    seed, source = chosen_seed(plan.seed, plan.profile.seed)
     sink(
         RunStarted(
             plan.releases,
@@ -128,6 +127,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             seed,
             {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")},
             datetime.now(UTC).isoformat(timespec="seconds"),
+            seed_source=source,
         )
     )
     ledger = Ledger(load_expectations() if plan.expectations is None else load_expectations(plan.expectations))
