@@ -67,7 +67,8 @@ def replay(
 
     Raises:
         TraceError: its machine is unknown, or a step makes no sense there.
-        ToolError: an implementation cannot be had here, or does not have one of the operations.
+        ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
+            operation, or ran out of memory.
     """
     if trace.machine == "broker":
         return _replay_on_brokers(trace, releases, tell, progress)
@@ -96,6 +97,7 @@ def replay(
             raise TraceError(
                 f"step {done + 1} of the trace, {trace.operations[done]}, cannot be performed: {error!r}"
             ) from error
+        _refuse_unperformed(lockstep)
     return Replayed("FIXED", None, len(trace.operations))
 
 
@@ -156,3 +158,13 @@ def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
     """
     for party, operation in lockstep.tally.unsupported:
         raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
+
+
+def _refuse_unperformed(lockstep: Lockstep) -> None:
+    """Who ran out of memory has left, and is not FIXED.
+
+    Raises:
+        ToolError: somebody had no memory for a step.
+    """
+    for party, operation in lockstep.tally.out_of_memory:
+        raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")
