@@ -1,7 +1,8 @@
 """Which steps an implementation took part in, so that nobody is said to conform in what they did not do.
 
 A lockstep counts the clauses that its *reference* exercised. A subject may have been absent: it leaves an example with
-the first operation that it does not have, or with a divergence that is excused, and the run with one that is not. A step for which it had no memory it has not performed.
+the first operation that it does not have, or has no memory for, or with a divergence that is excused, and the run with
+one that is not.
 """
 
 from __future__ import annotations

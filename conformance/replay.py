@@ -11,6 +11,7 @@ from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import FILE_OPERATIONS
+from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, TraceError
 
@@ -92,10 +93,11 @@ def replay(
         except DivergenceError as error:
             tell(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, OSError) as error:
             # Only a trace that no machine has recorded gets here: check_steps knows the steps of an index best.
             raise TraceError(
-                f"step {done + 1} of the trace, {trace.operations[done]}, cannot be performed: {error!r}"
+                f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be performed:"
+                f" {quoted(repr(error))}"
             ) from error
         _refuse_unperformed(lockstep)
     return Replayed("FIXED", None, len(trace.operations))

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.errors import ToolError
-from conformance.implementations.line_peer import LinePeer, PeerError, quoted
+from conformance.implementations.line_peer import LinePeer, PeerError
 from conformance.implementations.process import START, STATE
 from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
 from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation

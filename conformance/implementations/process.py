@@ -26,7 +26,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from conformance.errors import ToolError
-from conformance.implementations.line_peer import LinePeer, PeerError, quoted
+from conformance.implementations.line_peer import LinePeer, PeerError
 from conformance.implementations.probe import missing_operations
 from conformance.implementations.replies import (
     ESSENTIAL,
@@ -39,6 +39,7 @@ from conformance.implementations.replies import (
     state_from,
 )
 from conformance.operations import OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
