@@ -74,6 +74,8 @@ class Tally:
     """(party, clause): divergences that were expected, or left out of the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(party, operation): what an implementation does not have."""
+    out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(party, operation): steps for which an implementation had no memory, so that it has not performed them."""
     cells: Counter[CellKey] = field(default_factory=Counter)
     """(operation, state before it, error): what the newest dialect's reference went through."""
 

@@ -267,6 +267,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         if actual == expected and contents == files:
             return
         if actual.outcome.error == OUT_OF_MEMORY:
+            self.tally.out_of_memory[party.implementation.name, operation.name] += 1
             party.active = False
             return
         if actual.outcome.error == "unsupported":

@@ -6,16 +6,21 @@ run that never ends, or in a file outside of the directory that belongs to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_SIGNATURES
+from conformance.quoting import quoted
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.printable import encodable
 
 MANY: Final = 1 << 20
 """Appends in one bulk, or bytes of one damage: a thousand times what the machines do."""
+_LONGEST_NAME: Final = 255
+_LONGEST_PATH: Final = 1024
+"""Bytes: what file systems take for one name, and for a path with room for the directory it is relative to."""
 
 
 class StepError(ValueError):
@@ -35,11 +40,20 @@ def is_within(low: int, high: int) -> Check:
 
 
 def is_inside(value: Any) -> bool:
-    """Whether a path names a file in or below the directory it is relative to."""
-    if not isinstance(value, str) or not value or "\0" in value:
+    """Whether a path names a file in or below the directory it is relative to, in any implementation."""
+    if not isinstance(value, str) or not value or "\0" in value or not _fits(value):
         return False
     path = PurePosixPath(value)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
+def _fits(path: str) -> bool:
+    """Whether a file system takes it: as UTF-8, which says no half of a surrogate pair, and not too long."""
+    try:
+        lengths = [len(name.encode()) for name in path.split("/")]
+    except UnicodeEncodeError:
+        return False
+    return max(lengths) <= _LONGEST_NAME and sum(lengths) + len(lengths) <= _LONGEST_PATH
 
 
 _LONG: Final = (is_within(LONG_MIN, LONG_MAX), "an integer of 64 bits")
@@ -48,7 +62,7 @@ _COUNT: Final = (is_within(0, MANY), f"an integer from 0 to {MANY}")
 _BOOLEAN: Final = (lambda value: isinstance(value, bool), "true or false")
 _CHECKS: Final[dict[str, tuple[Check, str]]] = {
     "kind": (lambda value: value in KINDS, f"one of {', '.join(KINDS)}"),
-    "path": (is_inside, "a path inside the directory of the replay"),
+    "path": (is_inside, "a path inside the directory of the replay that a file can have"),
     "writable": _BOOLEAN,
     "skip_full_check": _BOOLEAN,
     **dict.fromkeys(("max_index_size", "n", "fetch_size"), _INT),
@@ -90,8 +104,8 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
             _check_index_step(where, machine, operation)
         elif machine == "broker":
             _check_broker_step(where, number, operation)
-        else:
-            _check_texts(where, operation.args)
+        if machine not in KINDS:
+            _check_texts(where, operation.args, in_names=machine != "broker")
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:
@@ -108,7 +122,7 @@ def _check_index_step(where: str, machine: str, operation: Operation) -> None:
     for argument, value in zip(SIGNATURES[name], arguments, strict=True):
         holds, words = _SPECIAL.get((name, argument)) or _CHECKS.get(argument) or _LONG
         if not holds(value):
-            raise StepError(f"{where}: {argument} is {value!r}, not {words}")
+            raise StepError(f"{where}: {argument} is {quoted(repr(value))}, not {words}")
     if name == "open" and arguments[0] != machine:
         raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
     if name in ("bulk_append", "bulk_maybe_append"):
@@ -124,12 +138,21 @@ def _check_bulk(where: str, name: str, first: int, second: int, first_step: int,
             raise StepError(f"{where}: the last {argument} is {value}, not {words}")
 
 
-def _check_texts(where: str, value: Any) -> None:
-    """Texts of other machines' operations become parts of file names: they do not lead out of a directory."""
-    if isinstance(value, str) and (value.startswith("/") or ".." in value or "\0" in value):
-        raise StepError(f"{where}: {value!r} leads out of the directory of the replay")
-    if isinstance(value, dict):
-        value = (*value, *value.values())
-    if isinstance(value, list | tuple):
+def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
+    """Texts of other machines' operations: UTF-8 can say them, and as parts of file names they lead nowhere else."""
+    for text in _texts(arguments):
+        if encodable(text) != text:
+            raise StepError(f"{where}: {quoted(repr(text))} is no text that UTF-8 can say")
+        if in_names and (text.startswith("/") or ".." in text or "\0" in text):
+            raise StepError(f"{where}: {quoted(repr(text))} leads out of the directory of the replay")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value of JSON, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+    elif isinstance(value, list | tuple):
         for item in value:
-            _check_texts(where, item)
+            yield from _texts(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.errors import ToolError
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.lockstep import DivergenceError
@@ -33,7 +34,7 @@ def replay_on_broker(
 
     Raises:
         BrokerError: the broker did not start, died, or did not do what it was asked.
-        ToolError: no Java, no jars, no kafka-python.
+        ToolError: no Java, no jars, no kafka-python; or the broker's life is over before the last step, as kidx says.
     """
     with LocalBroker(release, progress=progress) as broker, scratch_directory() as scratch:
         party = RunningBroker(broker)
@@ -49,8 +50,13 @@ def replay_on_broker(
             step = min(done, len(operations) - 1)
             tell(step, operations[step], None, error.divergence)
             return error.divergence, step + 1
-        except PredictedDeathError:
-            return None, done + 1
+        except PredictedDeathError as error:
+            if done + 1 < len(operations):
+                raise ToolError(
+                    f"{party.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"
+                    f" of the {len(operations) - done - 1} steps after it nothing can be said"
+                ) from None
+            return None, len(operations)
         finally:
             party.hang_up()
     return None, len(operations)

@@ -1,13 +1,16 @@
 """Which steps an implementation took part in, so that nobody is said to conform in what they did not do.
 
 A lockstep counts the clauses that its *reference* exercised. A subject may have been absent: it leaves an example with
-the first operation that it does not have, or with a divergence that is excused, and the run with one that is not.
+the first operation that it does not have, or has no memory for, or with a divergence that is excused, and the run with
+one that is not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.replies import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +24,9 @@ if TYPE_CHECKING:
 class Attendance:
     """An implementation behind its own interface, and a count of the clauses that were exercised without it.
 
-    The count errs on the side of absence: of an example that the subject leaves for want of an operation, and of one
-    that ends with anybody's divergence, nothing is credited to it, because nobody knows who performed the last step.
+    The count errs on the side of absence: of an example that the subject leaves for want of an operation or of memory,
+    and of one that ends with anybody's divergence, nothing is credited to it, because nobody knows who performed the
+    last step.
 
     Args:
         implementation: the subject; what this class does not have is asked of it.
@@ -59,10 +63,19 @@ class Attendance:
 
     def perform(self, operation: Operation) -> Any:
         """See the protocol."""
-        observation = self._perform(operation)
-        if observation.outcome.error == "unsupported":
-            self.lacking.add(operation.name)
+        return self._noted(operation, self._perform(operation))
+
+    def observation(self, operation: Operation) -> Any:
+        """What came of an operation that the implementation has been told to perform together with others."""
+        return self._noted(operation, self._implementation.observation(operation))  # type: ignore[attr-defined]
+
+    def _noted(self, operation: Operation, observation: Any) -> Any:
+        """The observation, once it is known whether the operation was performed at all."""
+        error = observation.outcome.error
+        if error in ("unsupported", OUT_OF_MEMORY):
             self._absent_since = self._at_begin
+            if error == "unsupported":
+                self.lacking.add(operation.name)
         return observation
 
     def end(self) -> None:

@@ -12,6 +12,7 @@ from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import FILE_OPERATIONS
 from conformance.operations.trace import Trace, TraceError
+from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def replay(
 
     Raises:
         TraceError: its machine is unknown, or a step makes no sense there.
-        ToolError: an implementation cannot be had here, or does not have one of the operations.
+        ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
+            operation, or ran out of memory.
     """
     if trace.machine == "broker":
         return _replay_on_brokers(trace, releases, tell, progress)
@@ -91,11 +93,13 @@ def replay(
         except DivergenceError as error:
             tell(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, OSError) as error:
             # Only a trace that no machine has recorded gets here: check_steps knows the steps of an index best.
             raise TraceError(
-                f"step {done + 1} of the trace, {trace.operations[done]}, cannot be performed: {error!r}"
+                f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be performed:"
+                f" {quoted(repr(error))}"
             ) from error
+        _refuse_unperformed(lockstep)
     return Replayed("FIXED", None, len(trace.operations))
 
 
@@ -156,3 +160,13 @@ def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
     """
     for party, operation in lockstep.tally.unsupported:
         raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
+
+
+def _refuse_unperformed(lockstep: Lockstep) -> None:
+    """Who ran out of memory has left, and is not FIXED.
+
+    Raises:
+        ToolError: somebody had no memory for a step.
+    """
+    for party, operation in lockstep.tally.out_of_memory:
+        raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")

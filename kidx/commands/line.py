@@ -14,6 +14,8 @@ from typing import NoReturn
 import typer
 
 from kidx.errors import ToolError
+from kidx.printable import printable
+from kidx.signals import SignalledError, raised_signals
 
 # typer carries a copy of click in some versions and depends on it in others; this is the class in either.
 _UsageError: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -40,8 +42,11 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
         name: what the line on stderr begins with.
     """
     try:
-        code = app(standalone_mode=False)
+        with raised_signals():
+            code = app(standalone_mode=False)
         sys.stdout.flush()
+    except SignalledError as signalled:
+        code = signalled.exit_code
     except ToolError as error:
         code = _complain(name, str(error))
     except _UsageError as error:
@@ -60,5 +65,5 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
 
 def _complain(name: str, message: str) -> int:
     if message:  # none after the help that a command without arguments prints
-        print(f"{name}: {message}", file=sys.stderr)  # noqa: T201
+        print(f"{name}: {printable(message)}", file=sys.stderr)  # noqa: T201
     return 2

@@ -116,7 +116,7 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
 
 
 def test_a_cell_that_the_time_limit_cuts_is_told_and_done_again(spark, tmp_path):
-    from conformance.spark_campaign import cells_of, document, perform, run_on_spark
+    from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, releases=("4.4.0",), machines=("offset",), max_examples=150)

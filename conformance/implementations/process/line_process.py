@@ -15,7 +15,10 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
+
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +29,10 @@ STDERR_TAIL: Final = 4096
 LONGEST_REPLY: Final = 16 << 20
 """Bytes without a line break after which nobody waits for the end of the line any more."""
 
-LONGEST_QUOTE: Final = 300
-"""Characters of a request or a reply that a message quotes."""
-
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
+_AFTER_END: Final = 1.0  # seconds in which a reply may still come from what a program has started that has ended
+_GLANCE: Final = 50  # milliseconds after which a silent program is looked at: is it still there?
 
 
 Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
@@ -110,6 +112,8 @@ class LinePeer:
         self._write(request.encode() + b"\n", until, deadline)
         while b"\n" not in self._received:
             if not self._read(until):
+                if self._process.poll() is not None:
+                    self._ended(", while a process that it has started keeps its output open, instead of replying")
                 self._fail("late", f"gave no reply within {deadline:g} s", request)
             if len(self._received) > LONGEST_REPLY:
                 self._fail(
@@ -160,7 +164,6 @@ class LinePeer:
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
-        # Its children hold the pipe as well: the end of the pipe is the end of them all, and of their writes.
         self._drain(time.monotonic() + _GRACE)
         self._close_stdin()
         for pipe in (self._process.stdout, self._process.stderr):
@@ -188,17 +191,27 @@ class LinePeer:
         room.register(self._stdin, select.POLLOUT)
         if not self._stderr_ended:
             room.register(self._stderr, select.POLLIN)
-        ready = dict(room.poll(_milliseconds(until)))
+        ready = dict(room.poll(min(_milliseconds(until), _GLANCE)))
+        if not ready and self._process.poll() is not None:
+            self._ended(", while a process that it has started keeps its input open, instead of replying")
         if time.monotonic() > until:
             self._fail("deaf", f"did not read its input within {deadline:g} s", self._asked)
         self._listen(ready)
 
     def _read(self, until: float) -> bool:
-        """Waits for some of its output; False if the time is up. The end of the output is a failure."""
+        """Waits for some of its output; False if the time is up. The end of the output is a failure.
+
+        The time is up, too, when the program has ended: its children may keep the output open for ever.
+        """
+        has_ended = False
         while True:
-            ready = self._poll.poll(_milliseconds(until))
-            if not ready or time.monotonic() > until:
+            ready = self._poll.poll(min(_milliseconds(until), _GLANCE))
+            if time.monotonic() > until:
                 return False
+            if not ready:
+                if not has_ended and self._process.poll() is not None:
+                    has_ended, until = True, min(until, time.monotonic() + _AFTER_END)
+                continue
             if len(ready) > 1 or ready[0][0] != self._stdout:
                 self._listen(dict(ready))
                 if not any(pipe == self._stdout for pipe, _ in ready):
@@ -232,32 +245,43 @@ class LinePeer:
         if self._stdout in ready:
             data = os.read(self._stdout, _CHUNK)
             if not data:
-                self._ended("after its reply")
+                self._ended(" after its reply")
             self._received += data
         if self._received:
             said = quoted(repr((first + self._received).decode("utf-8", "replace")))
             self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
 
     def _drain(self, until: float) -> None:
-        """Reads both pipes to their ends; everybody who holds them has been killed."""
+        """Reads both pipes until nobody of its group can write to them or to a file any more.
+
+        Those who have been killed hold the pipes: the end of the pipes is the end of them all. A daemon with a session
+        of its own holds them as well, and goes on; then the group is looked for itself.
+        """
+        waiting = select.poll()
         for pipe in (self._stdout, self._stderr):
-            waiting = select.poll()
             waiting.register(pipe, select.POLLIN)
-            while waiting.poll(_milliseconds(until)):
+        ended, look = 0, time.monotonic() + _GLANCE / 1000
+        while ended < 2 and time.monotonic() < until:
+            for pipe, _ in waiting.poll(_GLANCE):
                 data = os.read(pipe, _CHUNK)
                 if not data:
-                    break
-                if pipe == self._stderr:
+                    waiting.unregister(pipe)
+                    ended += 1
+                elif pipe == self._stderr:
                     self._complaints += data
                     del self._complaints[: -STDERR_TAIL - 1]
+            if time.monotonic() >= look:
+                if not is_group_alive(self._process.pid):
+                    return
+                look = time.monotonic() + _GLANCE / 1000
 
     # -- the end -----------------------------------------------------------------------------------------------
 
-    def _ended(self, when: str = "instead of replying") -> NoReturn:
+    def _ended(self, when: str = "") -> NoReturn:
         status = self._exit_status(1.0)
         rest = f", leaving {quoted(repr(self._received.decode('utf-8', 'replace')))} without a line break"
         how = "closed its output" if status is None else f"ended ({_in_words(status)})"
-        self._fail("ended", how + (rest if self._received else "") + f" {when}", self._asked)
+        self._fail("ended", how + (rest if self._received else "") + (when or " instead of replying"), self._asked)
 
     def _fail(self, reason: Reason, what: str, request: str) -> NoReturn:
         self.kill()
@@ -278,9 +302,28 @@ class LinePeer:
                 self._process.stdin.close()
 
 
-def quoted(text: str) -> str:
-    """The text, or its beginning if it is long."""
-    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}... ({len(text)} characters)"
+def is_group_alive(group: int) -> bool:
+    """Whether a process of a group can still do something; one that only waits to be reaped cannot."""
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- names are all it takes
+    except OSError:
+        processes = []
+    if not processes:  # no Linux
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return any(_is_member(process, group) for process in processes)
+
+
+def _is_member(process: str, group: int) -> bool:
+    try:
+        # Behind the name, which may hold anything: the state, the parent, the group.
+        state, _, its_group = Path("/proc", process, "stat").read_bytes().rpartition(b") ")[2].split()[:3]
+    except (OSError, ValueError):
+        return False
+    return int(its_group) == group and state not in b"ZX"
 
 
 def _milliseconds(until: float) -> int:

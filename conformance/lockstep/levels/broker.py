@@ -415,9 +415,11 @@ class BrokerLockstep:
         dialect = dialect_of(self.release)
         for mine, its in zip(ours, theirs, strict=True):
             clauses = clause_of_answer(its.target, its, dialect)
+            if not topic.active:
+                return
             if mine == its:
                 self.tally.clauses.update(clauses)
-            elif topic.active:
+            else:
                 question = f"{isolation}, target {mine.target}: "
                 self._hold(
                     topic, "outcome", question + str(mine.to_json()[1:]), question + str(its.to_json()[1:]), clauses
@@ -440,8 +442,15 @@ class BrokerLockstep:
         return False
 
     def _hold(self, topic: Topic, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
-        self.tally.clauses.update(clauses)
-        if ours == theirs or not topic.active:
+        """Compares what both have done; what is left out of the topic, or excused, is evidence for no clause.
+
+        Raises:
+            DivergenceError: they differ, and it counts.
+        """
+        if not topic.active:
+            return
+        if ours == theirs:
+            self.tally.clauses.update(clauses)
             return
         step = len(topic.operations) - 1
         operation = topic.operations[step]

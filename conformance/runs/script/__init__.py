@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from conformance.operations.trace import Trace
 
-__all__ = ["java_script", "python_script", "write_script"]
+__all__ = ["java_script", "python_script", "script_of", "write_script", "write_text"]
 
 _LANGUAGES: dict[str, Callable[[Trace, str, str, str], str]] = {".py": python_script, ".java": java_script}
 
 
-def write_script(path: Path, trace: Trace, release: str, implementation: str) -> None:
-    """Writes a trace as a program.
+def script_of(path: Path, trace: Trace, release: str, implementation: str) -> str:
+    """A trace as a program; nothing is written.
 
     Args:
         path: ``.py`` for Python, ``.java`` for a JUnit test; a Java class has the name of its file.
@@ -32,13 +32,30 @@ def write_script(path: Path, trace: Trace, release: str, implementation: str) ->
         implementation: what the Python program drives if it is not told otherwise, such as ``"jvm"``.
 
     Raises:
-        ToolError: the file has another suffix, cannot be written, or the trace is none that Java can be written of.
+        ToolError: the file has another suffix, or the trace is none that such a program can be written of.
     """
     language = _LANGUAGES.get(path.suffix)
     if language is None:
         raise ToolError(f"--script writes .py or .java, not {path.name!r}")
-    text = language(trace, release, implementation, path.stem)
+    return language(trace, release, implementation, path.stem)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a program.
+
+    Raises:
+        ToolError: the file cannot be written.
+    """
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise ToolError(f"the script {path} cannot be written: {error.strerror or error}") from error
+
+
+def write_script(path: Path, trace: Trace, release: str, implementation: str) -> None:
+    """Writes a trace as a program; see :func:`script_of`.
+
+    Raises:
+        ToolError: as :func:`script_of` and :func:`write_text`.
+    """
+    write_text(path, script_of(path, trace, release, implementation))

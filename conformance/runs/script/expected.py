@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.errors import ToolError
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
+from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -23,22 +25,31 @@ class Step(NamedTuple):
 
 
 def expected_steps(trace: Trace, release: str) -> list[Step]:
-    """Performs the steps with the reference, in the dialect of a release."""
+    """Performs the steps with the reference, in the dialect of a release.
+
+    Raises:
+        ToolError: a step cannot be performed.
+    """
     reference = ReferenceIndex(release)
     steps: list[Step] = []
     path = ""
     with scratch_directory() as scratch:
         reference.begin(scratch)
-        for operation in trace.operations:
-            path = {"open": operation.args[1:2], "rename": operation.args[:1]}.get(operation.name, (path,))[0]
-            if operation.name in FILE_OPERATIONS:
-                damage(scratch / path, operation.name, operation.args)
-                observation = Observation(OK, None)
-            else:
-                observation = reference.perform(operation)
-            file = scratch / path
-            steps.append(Step(operation, observation, path, file.read_bytes() if file.is_file() else None))
-        reference.end()
+        try:
+            for operation in trace.operations:
+                path = {"open": operation.args[1:2], "rename": operation.args[:1]}.get(operation.name, (path,))[0]
+                if operation.name in FILE_OPERATIONS:
+                    damage(scratch / path, operation.name, operation.args)
+                    observation = Observation(OK, None)
+                else:
+                    observation = reference.perform(operation)
+                file = scratch / path
+                steps.append(Step(operation, observation, path, file.read_bytes() if file.is_file() else None))
+        except (TypeError, ValueError, LookupError, OSError) as error:
+            where = f"step {len(steps) + 1} of the trace, {quoted(str(operation))}"
+            raise ToolError(f"{where}, cannot be performed: {quoted(repr(error))}") from error
+        finally:
+            reference.end()
     return steps
 
 

@@ -13,6 +13,7 @@ from conformance.errors import ToolError
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.operations import FILE_OPERATIONS, KINDS
 from conformance.runs.script.expected import expected_steps, without_zeros
+from conformance.runs.script.java_text import RESERVED, java_comment, java_long_string, java_string
 from kidx.dialect import version_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ _SCALA_UNTIL: Final = (3, 5)
 _ACCESSORS_FROM: Final = (4, 2)
 _MESSAGE_FROM: Final = (4, 4)
 _CLASSES: Final = {"offset": "OffsetIndex", "time": "TimeIndex", "transaction": "TransactionIndex"}
+_OTHERS: Final = (
+    "AbortedTxn Arrays Exception File Files HexFormat Integer List Long OffsetIndex OffsetPosition Optional Path String"
+    " TempDir Test TimeIndex TimestampOffset TransactionIndex"
+)
+_TAKEN: Final = frozenset(_OTHERS.split())
+"""What the test calls other classes."""
 _TEST: Final = """\
 package {package};
 
@@ -75,14 +82,13 @@ def java_script(trace: Trace, release: str, implementation: str, name: str) -> s
         raise ToolError(f"a Java test can be written of a trace about an index file, not about a {trace.machine}")
     if implementation != "jvm":
         raise ToolError(f"a Java test is one of Kafka's own classes, not of {implementation}; write a .py instead")
-    if not name.isidentifier() or not name.isascii():
+    if not name.isidentifier() or not name.isascii() or name in {*RESERVED, *_TAKEN}:
         raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
     writer = _Writer(trace.machine, release)
-    title = (trace.title or f"Trace {trace.id}").replace("*/", "* /").replace("\\", "/")
     return _TEST.format(
         package=writer.package,
         imports=writer.imports,
-        title=title,
+        title=java_comment(trace.title or f"Trace {trace.id}"),
         release=release,
         count=len(trace.operations),
         name=name,
@@ -109,7 +115,7 @@ class _Writer:
         lines: list[str] = []
         content: bytes | None = None
         for number, step in enumerate(steps, start=1):
-            lines.append(f"// {number}. {step.operation}")
+            lines.append(f"// {number}. {java_comment(str(step.operation))}")
             if step.operation.name in FILE_OPERATIONS:
                 lines.append(self._overwrite(step))
             else:
@@ -144,7 +150,7 @@ class _Writer:
         name, arguments = operation
         if name == "open":
             _, path, base, size, writable = arguments
-            file = f'new File(dir, "{path}")'
+            file = f"new File(dir, {java_string(path)})"
             inside = f"{_long(base)}, {file}"
             if self.kind != "transaction":
                 inside = f"{file}, {_long(base)}, {_int(size)}, {str(writable).lower()}"
@@ -194,13 +200,13 @@ class _Writer:
 
     def _overwrite(self, step: Step) -> str:
         if step.content is None:
-            return f'Files.deleteIfExists(path("{step.path}"));'
-        return f'Files.write(path("{step.path}"), {_bytes(step.content)});'
+            return f"Files.deleteIfExists(path({java_string(step.path)}));"
+        return f"Files.write(path({java_string(step.path)}), {_bytes(step.content)});"
 
     def _file(self, step: Step) -> str:
         if step.content is None:
-            return f'assertEquals(false, Files.exists(path("{step.path}")));'
-        return f'assertArrayEquals({_bytes(step.content)}, Files.readAllBytes(path("{step.path}")));'
+            return f"assertEquals(false, Files.exists(path({java_string(step.path)})));"
+        return f"assertArrayEquals({_bytes(step.content)}, Files.readAllBytes(path({java_string(step.path)})));"
 
     def _state(self, state: State) -> list[str]:
         if self.kind == "transaction":
@@ -226,7 +232,7 @@ def _int(value: int) -> str:
 
 def _bytes(content: bytes) -> str:
     used, zeros = without_zeros(content)
-    return f'bytes("{used}", {zeros})'
+    return f"bytes({java_long_string(used)}, {zeros})"
 
 
 def _loop(count: int, call: str) -> str:
@@ -255,7 +261,7 @@ _CALLS: Final[dict[str, Callable[[_Writer, tuple[Any, ...]], str]]] = {
     "close": lambda *_: "close()",
     "crash": lambda *_: "closeHandler()",
     "delete": lambda *_: "deleteIfExists()",
-    "rename": lambda _, a: f'renameTo(new File(dir, "{a[0]}"))',
+    "rename": lambda _, a: f"renameTo(new File(dir, {java_string(a[0])}))",
     "all_aborted": lambda *_: "allAbortedTxns()",
     "collect_aborted": lambda _, a: f"collectAbortedTxns({_long(a[0])}, {_long(a[1])})",
     "fetch_upper_bound": lambda writer, a: f"fetchUpperBoundOffset({writer.new_entry(a[:2])}, {_int(a[2])})",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import pprint
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.errors import ToolError
 from conformance.operations import FILE_OPERATIONS, KINDS
 from conformance.runs.script.expected import expected_steps, without_zeros
+from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.operations.trace import Trace
@@ -99,21 +102,42 @@ if __name__ == "__main__":
 
 
 def python_script(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """The program; it ends with ``FIXED``, or with an AssertionError at the step that differs."""
-    title = (trace.title or f"Trace {trace.id}").replace("\\", "\\\\").replace('"', "'")
+    """The program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
+
+    Raises:
+        ToolError: the trace holds a number that is none, such as an infinite one, or cannot be performed.
+    """
     head = _HEAD.format(
-        title=title,
+        title=_in_docstring(trace.title or f"Trace {trace.id}"),
         release=release,
-        machine=trace.machine,
+        machine=_in_docstring(trace.machine),
         count=len(trace.operations),
         version=version("kidx"),
-        name=name,
+        name=_in_docstring(name),
     )
     if trace.machine not in KINDS:
         literal = pprint.pformat({**trace.to_json(), "failure": None}, width=110, sort_dicts=False)
+        _check_data(literal)
         return head + _WHOLE.format(implementation=implementation, release=release, trace=literal)
     steps = "\n".join(map(_step, expected_steps(trace, release)))
     return head + _INDEX.format(implementation=implementation, release=release, steps=steps)
+
+
+def _in_docstring(text: str) -> str:
+    """The text on one line that neither ends a docstring nor means anything but itself there."""
+    return printable(text).replace("\\", "\\\\").replace('"', "'")
+
+
+def _check_data(literal: str) -> None:
+    """Refuses what Python would not read as the same data.
+
+    Raises:
+        ToolError: it holds more than texts, integers, finite numbers, true, false and null.
+    """
+    try:
+        ast.literal_eval(literal)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ToolError(f"a Python program cannot be written of a trace with such steps: {error}") from error
 
 
 def _step(step: Step) -> str:
