@@ -40,10 +40,10 @@ class Profile:
             deadline=None,  # a garbage collection of the JVM is no failure
             database=None,  # failures are kept as traces, which no version of Hypothesis is needed to read
             derandomize=False,  # the seed is ours and in the report
-            phases=(Phase.generate, Phase.shrink),
+            phases=(Phase.generate,),  # traces are shrunk, and not what was drawn: a replay costs less
             suppress_health_check=list(HealthCheck),
             print_blob=False,  # a blob belongs to one version of Hypothesis
-            report_multiple_bugs=False,  # one minimal trace at a time; the next round finds the next
+            report_multiple_bugs=False,  # one trace at a time; the next round finds the next
         )
 
 

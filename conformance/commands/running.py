@@ -34,6 +34,7 @@ from conformance.kafka.progress import show_progress
 from conformance.profiles import PROFILES
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
     from conformance.attached_run import Attachment
@@ -58,6 +59,9 @@ def run_command(
     seed: Annotated[int | None, typer.Option(help="Start here; the same seed does the same.")] = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    shrink_time: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
+    ] = SECONDS,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
     kill_cycles: Annotated[
         int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
@@ -112,6 +116,7 @@ def run_command(
         kill_cycles=kill_cycles,
         expectations=expectations,
         attachment=attachment,
+        shrink_time=shrink_time,
     )
     load_expectations(expectations)
     if engine == "spark":

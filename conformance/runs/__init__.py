@@ -1,0 +1,1 @@
+"""One run: plan, profiles, rounds, verdicts, regression traces, replay, shrinking."""
