@@ -70,6 +70,7 @@ class Diverged(Event):
         trace: path of the trace.
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
+        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
     """
 
     machine: str
@@ -79,6 +80,7 @@ class Diverged(Event):
     trace: str
     replay: str
     implementation: str = ""
+    shrinking: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from conformance.operations.outcomes import Json, Outcome
+    from conformance.operations.effects import Effect
+from conformance.operations.outcomes import Json, Outcome
 
 KINDS: Final = ("offset", "time", "transaction")
 
@@ -57,6 +58,13 @@ FILE_OPERATIONS: Final = frozenset(
     {"flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"},
 )
 """Operations on the closed file, performed by the harness and not by an implementation."""
+
+EFFECTS: Final[dict[str, Effect]] = {
+    "open": Effect.OPENS,
+    **dict.fromkeys(("close", "crash", "delete"), Effect.RELEASES),
+    **dict.fromkeys(FILE_OPERATIONS, Effect.DAMAGES),
+}
+"""By operation; the others have none of these effects."""
 
 
 class State(NamedTuple):
