@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.operations.effects import Effect
+
 if TYPE_CHECKING:
-    from conformance.operations.effects import Effect
-from conformance.operations.outcomes import Json, Outcome
+    from conformance.operations.outcomes import Json, Outcome
 
 KINDS: Final = ("offset", "time", "transaction")
 

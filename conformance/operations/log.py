@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.operations import Effect
+from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
