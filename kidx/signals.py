@@ -1,7 +1,7 @@
 """Being ended by a signal as by an error: whatever has been begun is tidied up first.
 
-Without this, SIGTERM (of ``timeout``, of a CI system, of systemd) and SIGHUP (of a terminal that is closed) end Python on
-the spot, and what context managers would have removed stays: temporary directories in memory, other processes.
+Without this, SIGTERM (of ``timeout``, of a CI system, of systemd) and SIGHUP (of a terminal that is closed) end Python
+on the spot, and what context managers would have removed stays: temporary directories in memory, other processes.
 """
 
 from __future__ import annotations
