@@ -30,7 +30,7 @@ from kidx.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
     from kidx.offset_index import OffsetIndex
-    from kidx.segment.producer_state import CompletedTxn, ProducerState
+    from kidx.producers import CompletedTxn, ProducerState
     from kidx.segment.recovery import EpochCache
     from kidx.time_index import TimeIndex
 
