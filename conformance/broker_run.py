@@ -16,7 +16,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.broker_cycles import kill_cycles
 from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError, Tally
-from conformance.broker_minimize import PATIENCE, minimized
 from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.implementations.broker import RunningBroker
@@ -25,6 +24,8 @@ from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.report.broker_table import measured
+from conformance.runs.broker_shrinking import shrunk_on_broker
+from conformance.runs.shrinking import SECONDS
 from conformance.scratch import scratch_directory
 from conformance.trace import Trace, failure_json
 
@@ -57,7 +58,7 @@ class Budget:
             end of every broker's life.
         cycles: instead of examples, so many times ``kill -9`` and start.
         seconds: after which no further example begins; None for no limit.
-        patience: seconds for making a trace shorter.
+        patience: seconds for shrinking a trace.
     """
 
     examples: int
@@ -65,15 +66,21 @@ class Budget:
     restarts: int
     cycles: int = 0
     seconds: float | None = None
-    patience: float = PATIENCE
+    patience: float = SECONDS
 
     @classmethod
     def of_profile(
-        cls, profile: str, *, examples: int | None = None, cycles: int = 0, seconds: float | None = None
+        cls,
+        profile: str,
+        *,
+        examples: int | None = None,
+        cycles: int = 0,
+        seconds: float | None = None,
+        patience: float = SECONDS,
     ) -> Budget:
         """The budget of ``dev``, ``ci`` or ``nightly``."""
         wanted = _EXAMPLES[profile] if examples is None else examples
-        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds)
+        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds, patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +176,7 @@ class _Life:
             except (DivergenceError, Flaky):
                 if lockstep.failure is None:
                     raise
-                self._report(minimized(lockstep, lockstep.failure, self.run.budget.patience))
+                self._report(shrunk_on_broker(lockstep, lockstep.failure, seconds=self.run.budget.patience))
 
     @contextmanager
     def _connected(self) -> Iterator[RunningBroker]:
@@ -216,6 +223,7 @@ class _Life:
             "kidx": version_of_package("kidx"),
             "hypothesis": version_of_package("hypothesis"),
             "seed": self.run.seed,
+            "shrinking": failure.shrinking,
         }
         difference = failure_json(divergence)
         trace = Trace(MACHINE, divergence.release, failure.operations, difference, made_by=made_by)
@@ -225,7 +233,16 @@ class _Life:
         command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", IMPLEMENTATION]
         steps = tuple(str(operation) for operation in failure.operations)
         self.run.sink(
-            Diverged(MACHINE, difference, requirements, steps, str(path), shlex.join(command), IMPLEMENTATION)
+            Diverged(
+                MACHINE,
+                difference,
+                requirements,
+                steps,
+                str(path),
+                shlex.join(command),
+                IMPLEMENTATION,
+                failure.shrinking,
+            )
         )
 
     def report_death(self, error: BrokerError) -> None:

@@ -33,6 +33,8 @@ def describe(event: Diverged) -> str:
     for number, step in enumerate(event.steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
+    if event.shrinking and event.shrinking != "minimal":
+        lines += ["", f"  shrinking    {event.shrinking}"]
     return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
 
 
