@@ -6,9 +6,9 @@ import itertools
 import time
 from typing import TYPE_CHECKING
 
-from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.runs.shrinking import SECONDS, shrink
 from conformance.runs.shrunk_failure import marked
 

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from conformance.difference.states import differing_fields
 from conformance.lockstep import DivergenceError
-from conformance.replay import perform_all
+from conformance.operations.states import differing_fields
+from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import SECONDS, Shrunk, shrink
 from conformance.scratch import scratch_directory
 

@@ -13,15 +13,15 @@ import conformance
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.log import LogLockstep
 from conformance.log_judges import OracleLockstep
-from conformance.log_lockstep import LogLockstep
 from conformance.log_parties import Follower, HeldTo
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
-from conformance.profiles import Profile
+from conformance.operations.trace import Trace
+from conformance.runs.profiles import Profile
 from conformance.runs.shrinking import shrink
 from conformance.scratch import scratch_directory
-from conformance.trace import Trace
 
 pytestmark = pytest.mark.jvm
 
