@@ -95,6 +95,4 @@ def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceErro
         perform_all(lockstep, operations)
     except DivergenceError as error:
         return error
-    except (TypeError, ValueError, LookupError):
-        pass  # without what has been left out, the rest makes no sense
     return None

@@ -116,6 +116,29 @@ class TestOmissions:
 
         assert shrink(trace, still, needed=lambda shown: shown).tried < 10
 
+    def test_what_makes_no_sense_is_not_the_same(self):
+        """An implementation of the harness says so of a candidate in its own way."""
+
+        def still(operations):
+            if Operation("trim") not in operations:
+                raise ValueError("nothing to append to")
+            return "seen"
+
+        assert names(shrink([OPEN, Operation("flush"), Operation("trim")], still).operations) == ["open", "trim"]
+
+    def test_every_candidate_costs_less(self):
+        """Negative numbers go up to zero, and take nothing along."""
+        tried = []
+
+        def still(operations):
+            tried.append(cost(operations))
+            return "seen" if names(operations) == ["open", "lookup", "flip_bit"] else None
+
+        low, high = Operation("lookup", (-(1 << 63),)), Operation("flip_bit", (3, 7))
+        trace = [OPEN, low, CLOSE, high]
+        assert shrink(trace, lambda operations: still([one for one in operations if one != CLOSE])) is not None
+        assert max(tried[1:]) <= tried[0]
+
     def test_what_is_not_shown_again_is_not_shrunk(self):
         assert shrink([OPEN, CLOSE], lambda _: None) is None
 
