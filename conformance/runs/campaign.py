@@ -163,7 +163,11 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
 
         seconds = None if plan.max_time is None else max(0.0, plan.max_time - (time.monotonic() - started))
         budget = Budget.of_profile(
-            plan.profile.name, examples=plan.max_examples, cycles=plan.kill_cycles, seconds=seconds
+            plan.profile.name,
+            examples=plan.max_examples,
+            cycles=plan.kill_cycles,
+            seconds=seconds,
+            patience=plan.shrink_time,
         )
         of_brokers = run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
         conforms = conforms and not any(result.divergences for result in of_brokers)
