@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.implementations.broker import RunningBroker
-    from conformance.implementations.broker_client import Appended
     from conformance.implementations.broker_reference import Files
-    from conformance.recording.client import Producer
-    from conformance.recording.corpus import Answer, Isolation
+    from conformance.kafka.client import Answer, Appended, Isolation, Producer
     from kidx.records import SimpleRecord
 
 ISOLATION: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
@@ -314,7 +312,7 @@ class BrokerLockstep:
         if who is None or not who.is_open:
             return
         transactional_id, end = f"{topic.name}-{name}", topic.reference.log.end_offset
-        self.broker.client.end_transaction(topic.name, transactional_id, who.producer, commit=commit)
+        self.broker.client.end_and_await_marker(topic.name, transactional_id, who.producer, commit=commit)
         # Once the coordinator gives out the next epoch, it has noted the end: it writes no second marker after a crash.
         topic.producers[name] = _Transactional(self.broker.client.init_producer(transactional_id))
         batches = self.broker.await_batches(topic.name, end)

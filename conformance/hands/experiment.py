@@ -21,16 +21,16 @@ from conformance.hands.cases import CASES, Case, Shutdown
 from conformance.hands.damages import OFFSET_ENTRY, TIME_ENTRY, entries_of
 from conformance.hands.judging import NOTHING, Cost, Stamp, cost_of, targets_of
 from conformance.implementations.broker import RunningBroker
-from conformance.implementations.broker_client import first_record
 from conformance.implementations.broker_reference import COMPARED, ReferencePartition
 from conformance.kafka.broker import Broker, BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.kafka.client import first_record
 from conformance.scratch import scratch_directory
 from kidx.errors import KidxError
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
-    from conformance.recording.corpus import Answer
+    from conformance.kafka.client import Answer
 
 Repair = Literal["kept", "rebuilt", "emptied", "gone"]
 
@@ -239,7 +239,7 @@ class _Experiment:
     def _fetch(self, topic: _Topic) -> int:
         """Goes to every offset, as a consumer does that was told it."""
         offsets = [record.offset for record in topic.records]
-        found = self.party.client.fetched(topic.name, offsets)
+        found = self.party.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):
             if topic.reference is not None:
                 expected = _predicted_fetch(topic.reference, offset)

@@ -12,8 +12,9 @@ index files of the active segments as they were before it.
 
 from __future__ import annotations
 
+from conformance.kafka.client import Answer
 from conformance.recording.checks import CHECKS
-from conformance.recording.corpus import Answer, Call, Corpus, Partition, load_corpus
+from conformance.recording.corpus import Call, Corpus, Partition, load_corpus
 from conformance.recording.finding import Finding
 from conformance.recording.recorder import record
 from conformance.recording.verdicts import FileVerdict, judge

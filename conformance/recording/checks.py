@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.recording.corpus import CORPUS_FILE, RUNNING, Answer, sha256_of
+from conformance.kafka.client import Answer, Isolation
+from conformance.recording.corpus import CORPUS_FILE, RUNNING, sha256_of
 from conformance.recording.finding import Finding
 from conformance.recording.replay import EPOCHS, Clock, opened, replayed
 from conformance.recording.verdicts import judge, read_segments, segment_findings
@@ -19,7 +20,7 @@ from kidx.log import UnifiedLog, UnsupportedTargetError, list_offset, read_epoch
 from kidx.records import file_batches
 
 if TYPE_CHECKING:
-    from conformance.recording.corpus import Corpus, Isolation, Partition
+    from conformance.recording.corpus import Corpus, Partition
 
 _UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
 _ORDINARY: Final = "LO-6"

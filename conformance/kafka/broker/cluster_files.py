@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from conformance.kafka.broker.inspection import Mismatch
+from conformance.kafka.broker.mismatch import Mismatch
 from conformance.recording.soundness import offset_index_findings, time_index_findings, txn_index_findings
 from kidx.rebuild import rebuild
 from kidx.records import file_batches
