@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.hands import CASES, Case, Outcome, lay_hands
-from conformance.hands.damages import entries_of
-from conformance.hands.judging import Stamp, cost_of, right_offset, targets_of
-from conformance.hands.table import in_words, markdown, to_json
-from conformance.implementations.broker_reference import ReferencePartition
+from conformance.experiments.file_damage import CASES, Case, Outcome, lay_hands
+from conformance.experiments.file_damage.damages import entries_of
+from conformance.experiments.file_damage.judging import Stamp, cost_of, right_offset, targets_of
+from conformance.experiments.file_damage.table import in_words, markdown, to_json
+from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Answer, Fetched, first_record
 from kidx.log import UnifiedLog

@@ -11,8 +11,8 @@ import pytest
 
 from conformance import cli
 from conformance.errors import ToolError
+from conformance.experiments.golden import CHECKS, load_corpus, record
 from conformance.kafka.broker import Broker, BrokerError
-from conformance.recording import CHECKS, load_corpus, record
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
