@@ -95,7 +95,7 @@ class _Topic:
     differences: list[str] = field(default_factory=list)
 
 
-def lay_hands(
+def damage_files(
     broker: Broker,
     cases: Sequence[Case] = CASES,
     tell: Callable[[str], None] = lambda _: None,
@@ -131,7 +131,7 @@ class _Experiment:
         self.scratch = scratch
         self.tell = tell
         self.settings = _SETTINGS
-        self.topics = [_Topic(f"hands-{number}", case) for number, case in enumerate(cases)]
+        self.topics = [_Topic(f"file-damage-{number}", case) for number, case in enumerate(cases)]
 
     def run(self) -> list[Outcome]:
         try:
