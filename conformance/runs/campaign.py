@@ -26,10 +26,11 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.kafka.releases import newest
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.machines import MACHINES, Machine
 from conformance.operations import every_signature
-from conformance.operations.trace import Trace, failure_json
+from conformance.operations.trace import Trace
 from conformance.runs.collecting import rare_collections
 from conformance.runs.participation import Attendance
 from conformance.runs.profiles import round_of
