@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.kafka.broker.image import build
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address, Client, ClientError
-from conformance.kafka.image import build
 from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker

@@ -13,10 +13,10 @@ from broker_scenario import run_scenario
 from conformance import cli
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
 from conformance.kafka.broker.container import ContainerBroker
+from conformance.kafka.broker.image import USER_ID, build, image_name
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address, Client
 from conformance.kafka.engine import connect
-from conformance.kafka.image import USER_ID, build, image_name
 from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker
@@ -188,7 +188,7 @@ def test_a_run_says_where_the_broker_ran(monkeypatch, capsys):
 
 
 def test_an_engine_without_the_image_is_one_line_or_a_local_process(monkeypatch, capsys):
-    monkeypatch.setattr("conformance.kafka.image.REPOSITORY", "kidx/no-such-image")
+    monkeypatch.setattr("conformance.kafka.broker.image.REPOSITORY", "kidx/no-such-image")
     assert run(monkeypatch, "run", "-i", "broker", "--kafka", KRAFT, "--broker", "container") == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -16,6 +16,8 @@ every answer has a time limit, and each kind of failure is a class of its own: :
 from __future__ import annotations
 
 from conformance.kafka.client.answers import (
+    LARGEST_TARGET,
+    SPECIAL_TARGETS,
     AbortedTransaction,
     Answer,
     Appended,
@@ -46,7 +48,9 @@ from conformance.kafka.client.offsets import CONSUMER, DEBUGGER
 __all__ = [
     "CONSUMER",
     "DEBUGGER",
+    "LARGEST_TARGET",
     "LIMIT",
+    "SPECIAL_TARGETS",
     "AbortedTransaction",
     "Address",
     "Answer",

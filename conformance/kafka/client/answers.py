@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 Isolation = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_committed": 1}
 
+SPECIAL_TARGETS: Final = (-1, -2, -3, -4, -5, -6, -7)
+"""All special targets that a release of Kafka knows, and one that none does (LO-15)."""
+LARGEST_TARGET: Final = (1 << 63) - 1
+
 
 class Answer(NamedTuple):
     """What the broker said to a target of ListOffsets: a record, nothing (all None), or an error by its name."""

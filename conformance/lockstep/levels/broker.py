@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.broker import clause_of_answer, clauses_of_files, clauses_of_operation
-from conformance.experiments.golden.questions import LARGEST, SPECIALS
 from conformance.implementations.broker.reference import EPOCHS, ReferencePartition
 from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.operations import Operation
 from conformance.operations.broker import BROKER_SIGNATURES, records_of
@@ -99,8 +99,8 @@ class Topic:
             spread = stamps[:: max(1, len(stamps) // _SPREAD)]
             stamps = sorted({*spread, *self.timestamps[-_LATEST:]})
         around = {stamp + step for stamp in stamps for step in (-1, 0, 1)}
-        outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST}
-        return [*SPECIALS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]
+        outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST_TARGET}
+        return [*SPECIAL_TARGETS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]
 
 
 class BrokerLockstep:
