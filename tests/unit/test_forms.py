@@ -29,5 +29,5 @@ def test_every_form_is_taken_apart(text, spec):
 def test_what_has_none_of_the_forms_is_told_all_of_them(text):
     assert form_of(text) is None
     assert not is_server(text)
-    with pytest.raises(ToolError, match="write jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME$"):
+    with pytest.raises(ToolError, match=r"write jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME$"):
         parse_spec(text)

@@ -20,7 +20,7 @@ from conformance.errors import ToolError
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, server_properties
-from conformance.kafka.client import Address, Client, ClientError
+from conformance.kafka.client import Address, Client, ClientError, kafka_python
 from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release
 
@@ -196,10 +196,11 @@ class Broker(ABC):
 
         Raises:
             BrokerError: it ended, or did not serve in time. The directory is kept.
-            ToolError: no Java or no engine, or the jars cannot be had.
+            ToolError: no Java, no engine or no kafka-python, or the jars cannot be had.
         """
         if self.running:
             raise RuntimeError(f"{self!r} is running already")
+        kafka_python()  # without it, nothing could ask whether the broker is ready
         deadline = Deadline(START_LIMIT)
         if self._node is not None:
             self._start(self._node, deadline)
