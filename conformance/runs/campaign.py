@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
+from conformance import attribution
 from conformance.clauses import clauses_for, load_clauses
 from conformance.errors import NotDrivenError, ToolError
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
@@ -484,7 +484,7 @@ class _MachineRun:
         """Whether an implementation has none of the operations that can show a clause."""
         if "open" in subject.lacking:
             return True
-        rows = rows_of(self.name) if self.name in ATTRIBUTED_MACHINES else ()
+        rows = attribution.ROWS.get(self.name, ())
         operations = {name for row in rows if row.clause == clause for name in row.operations.split()}
         return bool(operations) and not any(
             subject.supports(name) and name not in subject.lacking for name in operations
