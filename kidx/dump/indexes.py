@@ -120,7 +120,7 @@ def _check_timestamp(
     if batch is None or batch.last_offset != offset:
         mismatches.add("offset_not_found", path, offset, -1 if batch is None else batch.last_offset)
         return
-    largest = max((record.timestamp for record in batch), default=NO_TIMESTAMP)
+    largest = max((record.timestamp for record in batch.stamps()), default=NO_TIMESTAMP)
     largest = max(largest, NO_TIMESTAMP)
     if largest != timestamp:
         mismatches.add("timestamp_mismatch", path, timestamp, largest)
