@@ -12,10 +12,10 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.files import open_regular
 from kidx.java_numbers import INT_MAX
+from kidx.producers.cut_records import records_of
 from kidx.records import Buffer, FileCutError, RecordBatch, RecordStreamError, iter_batches
 from kidx.records.file_bytes import FileBytes
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
-from kidx.segment.cut_records import records_of
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _WINDOWS_FROM: Final = 1 << 20
