@@ -101,7 +101,7 @@ def rebuild_in_place(
 
 
 def _replace(work: Path, path: Path) -> Path | None:
-    """Puts ``work``'s file of that name in the place of ``path``, unless both are the same; where the old one is now."""
+    """Puts ``work``'s file of that name in the place of ``path``, unless both are alike; where the old one is now."""
     new = work / path.name
     if not path.exists():
         if new.exists():
