@@ -126,6 +126,8 @@ def test_one_file_is_one_finding(data, make):
             assert about, path
         if path.name.endswith("checkpoint"):
             assert len(about) == 1
+    if make is make_sparse:  # ninety million transactions of zeros are read and dumped as such, which takes its time
+        places = [(place, path) for place, path in places if path.name != TXN_INDEX]
     commands = [["lookup", str(place), "--offset", "1"] for place, _ in places]
     commands += [["dump", str(path)] for _, path in places]
     done = kidx(json.dumps(commands), program=SEVERAL)
