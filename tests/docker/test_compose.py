@@ -9,7 +9,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from conformance.kafka.broker.polling import Deadline
 
 from conformance.kafka.broker.image import build
 from conformance.kafka.broker.ports import HOST, free_ports

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from broker_scenario import run_scenario
-from conformance.kafka.broker.polling import Deadline
 
 from conformance import cli
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
