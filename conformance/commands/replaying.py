@@ -18,9 +18,9 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.kafka.progress import show_progress
-from conformance.replay import find_trace, replay
+from conformance.operations.trace import failure_json
 from conformance.report.divergence import in_words, show
-from conformance.trace import failure_json
+from conformance.runs.replay import find_trace, replay
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
@@ -50,7 +50,7 @@ def replay_command(
     implementations = implementation or ["jvm"]
     programs: list[tuple[Path, str]] = []
     if script:
-        from conformance.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
+        from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
 
         programs = [(path, script_of(path, recorded, releases[-1], implementations[0])) for path in script]
     steps: list[dict[str, Any]] = []

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import settings as budget
 
 from conformance import cli
-from conformance.broker_cycles import kill_cycles
-from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError, Topic
-from conformance.broker_run import Budget, Run, run_brokers
-from conformance.broker_strategies import settings
 from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
-from conformance.implementations.broker import RunningBroker
-from conformance.implementations.broker_reference import ReferencePartition
+from conformance.experiments.golden.corpus import Answer
+from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Topic
 from conformance.operations import Operation
-from conformance.recording.corpus import Answer
-from conformance.replay import replay
-from conformance.trace import Trace, TraceError
+from conformance.operations.trace import Trace, TraceError
+from conformance.runs.broker import Budget, Run, run_brokers
+from conformance.runs.broker_cycles import kill_cycles
+from conformance.runs.replay import replay
+from conformance.strategies.broker import settings
 
 KRAFT = "4.4.0"
 ZOOKEEPER = "2.4.1"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from conformance.kafka.fetch import class_path, tool_jar
-from conformance.kept import kept_traces
 from conformance.operations import Operation
-from conformance.script import write_script
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.script import write_script
 from kidx.java import find_java
 
 pytestmark = pytest.mark.jvm

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
-from conformance.implementations import line_peer
-from conformance.implementations.line_peer import STDERR_TAIL, LinePeer, PeerError, is_group_alive
-from conformance.implementations.process import ProcessIndex, StartError
+from conformance.implementations.process import ProcessIndex, StartError, line_process
+from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError, is_group_alive
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -35,7 +34,7 @@ from conformance.implementations.spec import Spec, implementation_factory, parse
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.trace import Trace, failure_json
+from conformance.operations.trace import Trace, failure_json
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -440,7 +439,7 @@ def test_the_last_reply_of_a_program_that_has_ended_counts():
 
 def test_a_daemon_with_a_session_of_its_own_is_not_waited_for(monkeypatch, tmp_path):
     """It goes on, keeps the pipes and even writes to them; everybody in the group of the program is gone."""
-    monkeypatch.setattr(line_peer, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
+    monkeypatch.setattr(line_process, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
     note = tmp_path / "daemon"
     daemon = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid()))\nwhile 1: print('.'); time.sleep(.01)"
     peer = python(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis.internal.conjecture import providers
 
 from conformance import repeatable
-from conformance.campaign import Plan, run
 from conformance.events import RunFinished
-from conformance.profiles import PROFILES
-from conformance.repeatable import RepeatabilityWarning, without_local_constants
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from conformance.runs.repeatable import RepeatabilityWarning, without_local_constants
 
 ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from conformance import cli
 from conformance.errors import ToolError
 from conformance.operations import Operation
-from conformance.script import java_script, python_script, write_script
-from conformance.script.java_text import LONGEST, java_comment, java_long_string, java_string
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.script import java_script, python_script, write_script
+from conformance.runs.script.java_text import LONGEST, java_comment, java_long_string, java_string
 
 INJECTION = 'a" + Runtime.getRuntime().exec("touch pwned") + "b'
 

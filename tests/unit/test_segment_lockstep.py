@@ -11,24 +11,24 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.attendance import Attendance
 from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError, ToolError
-from conformance.implementations.reference_segment import ReferenceSegment
+from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.replies import OUT_OF_MEMORY
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation, Outcome, every_signature
-from conformance.replay import perform_all, replay
-from conformance.segment_operations import (
+from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
     SEGMENT_SIGNATURES,
     IndexState,
     SegmentObservation,
     SegmentState,
 )
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.participation import Attendance
+from conformance.runs.replay import perform_all, replay
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 
