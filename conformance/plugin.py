@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="machine to run; several times for several; default: all",
     )
     add("--conformance-profile", default="dev", metavar="NAME", help="how much to do: dev, ci or nightly")
-    add("--conformance-seed", type=int, metavar="N", help="start here; the same seed does the same")
+    add("--conformance-seed", metavar="N|random", help="start here; the same seed does the same")
     add("--conformance-max-examples", type=int, metavar="N", help="examples for each machine")
     add("--conformance-max-time", type=float, metavar="S", help="seconds for each machine")
     add(

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from conformance.commands.options import plain_console, state_directory
 from conformance.errors import ToolError
+from conformance.report.console import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     from conformance.report.markdown import markdown  # noqa: PLC0415 -- jinja2, which only this needs
 
     directory = report or state_directory() / "campaigns" / datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ")
-    console = Console(stderr=True, quiet=quiet)
+    console = shielded(Console(stderr=True, quiet=quiet))
     said = -1
 
     def tell(done: int, total: int) -> None:
@@ -53,7 +54,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         campaign = run_on_spark(spark, plan, seeds, directory, progress=tell)
     if as_json:
         typer.echo(json.dumps(document(campaign)))
-    elif campaign.done:
+    elif campaign.done or campaign.cut:
         plain_console().print(markdown(campaign.report), markup=False, highlight=False, soft_wrap=True, end="")
     console.print(
         f"{len(campaign.done)} cells in {campaign.seconds:.0f} s: {directory}", highlight=False, soft_wrap=True
@@ -61,6 +62,9 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     if campaign.errors:
         name, why = next(iter(campaign.errors.items()))
         raise ToolError(f"{len(campaign.errors)} cells could not do their work, such as {name}: {why}")
-    if campaign.left and not campaign.report.divergences:
-        raise ToolError(f"no time for {len(campaign.left)} cells; the same command with --report {directory} goes on")
+    if (campaign.cut or campaign.left) and not campaign.report.divergences:
+        raise ToolError(
+            f"--max-time cut {len(campaign.cut)} cells short and left {len(campaign.left)} out; "
+            f"the same command with --report {directory} goes on"
+        )
     return campaign.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from platformdirs import user_state_path
@@ -14,6 +14,9 @@ from rich.console import Console
 from conformance.errors import ToolError
 from conformance.kafka.releases import RELEASES, load_release, newest
 from conformance.machines import MACHINES
+from conformance.report.console import shielded
+from conformance.runs.seeds import Wish, read_seed
+from kidx.printable import printable_lines
 
 ReleaseOption = Annotated[
     list[str] | None, typer.Option("--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times.")
@@ -39,6 +42,24 @@ class BrokerChoice(StrEnum):
 
 BrokerOption = Annotated[
     BrokerChoice, typer.Option("--broker", help="auto: in a container where an engine has the image, else local.")
+]
+
+
+def _seed(text: str) -> Wish:
+    try:
+        return read_seed(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+SeedOption = Annotated[
+    Any,
+    typer.Option(
+        "--seed",
+        parser=_seed,
+        metavar="N|random",
+        help="Start here; the same seed does the same. Fixed for the profiles dev and ci, drawn for nightly.",
+    ),
 ]
 FiguresOption = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
@@ -91,7 +112,12 @@ def chosen_machines(names: list[str] | None, implementations: Collection[str] = 
 def plain_console() -> Console:
     """Standard output; as wide as a table needs where it is not a terminal."""
     console = Console()
-    return console if console.is_terminal else Console(width=_WIDE)
+    return shielded(console if console.is_terminal else Console(width=_WIDE))
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """Prints lines of text; what is not printable in them is shown as an escape."""
+    typer.echo(printable_lines(text), nl=nl)
 
 
 def state_directory() -> Path:

@@ -24,6 +24,7 @@ from conformance.report.divergence import describe
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.profiles import PROFILES
+from conformance.runs.seeds import read_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,6 +63,11 @@ class Campaigns:
             raise ToolError(f"there is no profile {option('--conformance-profile')!r}; there are {', '.join(PROFILES)}")
         if option("--conformance-level") not in ("must", "observed"):
             raise ToolError(f"--conformance-level is must or observed, not {option('--conformance-level')!r}")
+        try:
+            wish = option("--conformance-seed")
+            self._seed = None if wish is None else read_seed(wish)
+        except ValueError as error:
+            raise ToolError(f"--conformance-seed: {error}") from None
         self._option = option
         self._report = option("--conformance-report")
         self._streams: dict[str, Stream] = {}
@@ -115,7 +121,7 @@ class Campaigns:
             (machine,),
             PROFILES[option("--conformance-profile")],
             (place if self._report else state_directory()) / "traces",
-            option("--conformance-seed"),
+            self._seed,
             option("--conformance-max-examples"),
             option("--conformance-max-time"),
             option("--conformance-level"),

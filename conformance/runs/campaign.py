@@ -6,7 +6,6 @@ diverges is reported and leaves; the others go on.
 
 from __future__ import annotations
 
-import random
 import shlex
 import sys
 import time
@@ -32,11 +31,13 @@ from conformance.machines import MACHINES, Machine
 from conformance.operations import every_signature
 from conformance.operations.trace import Trace, failure_json
 from conformance.runs.collecting import rare_collections
-from conformance.runs.minimize import minimized
 from conformance.runs.participation import Attendance
 from conformance.runs.profiles import round_of
 from conformance.runs.regression_traces import replay_kept
 from conformance.runs.repeatable import without_local_constants
+from conformance.runs.seeds import chosen_seed
+from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrunk_failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence, Lockstep
     from conformance.runs.attached import Attachment
     from conformance.runs.profiles import Profile
+    from conformance.runs.seeds import Wish
 
 SEED_OF_ROUND: Final = 1_000_003
 _SEED_OF_HAND = 7_919
@@ -70,7 +72,7 @@ class Plan:
         implementations: specifications such as ``"jvm"`` or ``"exec:./my-index"``.
         machines: names of :data:`conformance.machines.MACHINES`.
         profile: how much.
-        seed: overrides the profile's.
+        seed: overrides the profile's; ``"random"`` draws one.
         max_examples: overrides the profile's, for each machine.
         max_time: seconds for the whole run; None for no limit.
         kill_cycles: what a broker does instead of examples: so many times it is killed and started.
@@ -80,6 +82,7 @@ class Plan:
         expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
         kept: whether the traces that the package keeps are performed first.
         attachment: a broker that is running already, instead.
+        shrink_time: seconds for shrinking one difference.
     """
 
     releases: tuple[str, ...]
@@ -87,7 +90,7 @@ class Plan:
     machines: tuple[str, ...]
     profile: Profile
     traces: Path
-    seed: int | None = None
+    seed: Wish = None
     max_examples: int | None = None
     max_time: float | None = None
     level: Literal["must", "observed"] = "observed"
@@ -96,6 +99,7 @@ class Plan:
     expectations: Path | None = None
     kept: bool = True
     attachment: Attachment | None = None
+    shrink_time: float = SECONDS
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -115,9 +119,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             of the implementations.
     """
     started = time.monotonic()
-    seed = plan.seed if plan.seed is not None else plan.profile.seed
-    if seed is None:
-        seed = random.SystemRandom().randrange(1 << 31)
+    seed, source = chosen_seed(plan.seed, plan.profile.seed)
     sink(
         RunStarted(
             plan.releases,
@@ -128,6 +130,7 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
             seed,
             {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")},
             datetime.now(UTC).isoformat(timespec="seconds"),
+            seed_source=source,
         )
     )
     ledger = Ledger(load_expectations() if plan.expectations is None else load_expectations(plan.expectations))
@@ -309,7 +312,7 @@ class _MachineRun:
         first, tally = self.lockstep.tally.examples, self.lockstep.tally
 
         def is_time_up() -> bool:
-            """What has failed is shrunk first, however long that takes."""
+            """Hypothesis repeats an example that has failed; it must not end by the clock then."""
             late = limit is not None and time.monotonic() - started >= limit
             return late and tally.examples > first and self.lockstep.failure is None
 
@@ -401,7 +404,7 @@ class _MachineRun:
             failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
                 raise
-            self._report(minimized(self.lockstep, failure), seed)
+            self._report(shrunk(self.lockstep, failure, seconds=self.plan.shrink_time), seed)
             return self._retire(failure.divergence.party)
         return True
 
@@ -420,6 +423,7 @@ class _MachineRun:
             "hypothesis": version_of_package("hypothesis"),
             "seed": seed,
             "profile": self.plan.profile.name,
+            **({"shrinking": failure.shrinking} if failure.shrinking else {}),
         }
         trace = Trace(self.name, divergence.release, failure.operations, failure_json(divergence), made_by=made_by)
         path = trace.save(self.plan.traces)
@@ -438,6 +442,7 @@ class _MachineRun:
                 str(path),
                 shlex.join(command),
                 next((name for name, subject in self.subjects if subject.name == divergence.party), ""),
+                failure.shrinking,
             )
         )
 

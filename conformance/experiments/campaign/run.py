@@ -3,8 +3,9 @@
 A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard as ``conformance report`` puts
 together, with the traces of all cells in ``DIRECTORY/traces``. It appears when the cell is done, as a whole: a worker
 that dies leaves nothing but its temporary directory, and Spark gives the cell to another. Started again, a campaign
-does the cells that are not there. Every difference has its trace and replay command, as in a run on one machine, where
-``--kafka RELEASE --machine NAME --seed N`` does the very same as the cell.
+does the cells that are not there, that had an error, or that the time limit cut short. Every difference has its trace
+and replay command, as in a run on one machine, where ``--kafka RELEASE --machine NAME --seed N`` does the very same as
+the cell.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from conformance.errors import ToolError
 from conformance.expectations import StaleExpectationError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = ".partial"
 _ERROR: Final = "error.txt"
+_State = Literal["done", "cut", "error", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Campaign:
     Attributes:
         directory: with a shard for every cell, the traces, and ``tables/*.parquet``.
         report: all shards together.
-        done: cells that have run, now or before.
+        done: cells that have run to their end, now or before.
+        cut: cells that the time limit ended early; what they found until then is in the report.
         errors: why a cell could not do its work, by its name.
         left: cells for which there was no time.
         seconds: that this attempt took.
@@ -66,16 +69,17 @@ class Campaign:
     directory: Path
     report: Combined
     done: tuple[Cell, ...]
+    cut: tuple[Cell, ...]
     errors: dict[str, str]
     left: tuple[Cell, ...]
     seconds: float
 
     @property
     def exit_code(self) -> int:
-        """0: all conforms; 1: something diverges; 2: a cell could not do its work, or had no time for it."""
+        """0: all conforms; 1: something diverges; 2: a cell could not do its work, or had too little time for it."""
         if self.report.divergences:
             return 1
-        return 2 if self.errors or self.left or not self.done else 0
+        return 2 if self.errors or self.left or self.cut or not self.done else 0
 
 
 def cells_of(plan: Plan, seeds: Sequence[int]) -> list[Cell]:
@@ -112,9 +116,7 @@ def run_on_spark(
     except OSError as error:
         raise ToolError(f"{directory} cannot be written: {error.strerror or error}") from error
     by_name = {cell.name: cell for cell in cells}
-    todo = [name for name in by_name if not _is_done(shared, name)]
-    for name in todo:
-        shutil.rmtree(shared / name, ignore_errors=True)
+    todo = [name for name in by_name if _state(shared, name) != "done"]
     deadline = None if plan.max_time is None else time.time() + plan.max_time
     do = partial(perform, plan, by_name, shared, deadline)
     try:
@@ -150,10 +152,10 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
     """Runs one cell, in a worker. A cell that cannot do its work says why; only a dying worker fails the task."""
     cell, target = cells[name], directory / name
     left = None if deadline is None else deadline - time.time()
-    if target.exists() or (left is not None and left <= 0):
+    if _state(directory, name) == "done" or (left is not None and left <= 0):
         return
     working = directory / f"{PARTIAL}-{os.getpid()}-{name}"
-    working.mkdir()
+    working.mkdir(parents=True)
     own = replace(plan, releases=(cell.release,), machines=(cell.machine,), seed=cell.seed, max_time=left)
     try:
         with NdjsonWriter(working) as writer:
@@ -162,6 +164,8 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
         pass  # one cell that does not show a known difference says nothing about the others
     except ToolError as error:
         (working / _ERROR).write_text(str(error), "utf-8")
+    if _state(directory, name) in {"cut", "error"}:
+        shutil.rmtree(target)  # an earlier run's
     try:
         working.rename(target)
     except OSError:
@@ -170,21 +174,25 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
         shutil.rmtree(working)  # another attempt at the same cell was quicker, and did the same
 
 
-def _is_done(directory: Path, name: str) -> bool:
-    return (directory / name).is_dir() and not (directory / name / _ERROR).exists()
+def _state(directory: Path, name: str) -> _State:
+    """How far a cell is, by what it has left."""
+    if not (directory / name).is_dir():
+        return "left"
+    if (directory / name / _ERROR).exists():
+        return "error"
+    results = read_stream(directory / name / NAME).results
+    return "cut" if any(result.details.get("cut_by_time") for result in results) else "done"
 
 
 def _collect(directory: Path, cells: Sequence[Cell], seconds: float) -> Campaign:
-    done = tuple(cell for cell in cells if _is_done(directory, cell.name))
-    left = tuple(cell for cell in cells if not (directory / cell.name).is_dir())
-    errors = {
-        cell.name: (directory / cell.name / _ERROR).read_text("utf-8")
-        for cell in cells
-        if (directory / cell.name / _ERROR).exists()
-    }
-    report = Combined([read_stream(directory / cell.name / NAME) for cell in done])
+    by_state: dict[_State, list[Cell]] = {"done": [], "cut": [], "error": [], "left": []}
+    for cell in cells:
+        by_state[_state(directory, cell.name)].append(cell)
+    errors = {cell.name: (directory / cell.name / _ERROR).read_text("utf-8") for cell in by_state["error"]}
+    done, cut, left = (tuple(by_state[state]) for state in ("done", "cut", "left"))
+    report = Combined([read_stream(directory / cell.name / NAME) for cell in cells if cell in {*done, *cut}])
     write_tables(directory / "tables", report)
-    return Campaign(directory, report, done, errors, left, seconds)
+    return Campaign(directory, report, done, cut, errors, left, seconds)
 
 
 def document(campaign: Campaign) -> dict[str, Any]:
@@ -195,6 +203,7 @@ def document(campaign: Campaign) -> dict[str, Any]:
         "verdict": verdicts[campaign.exit_code],
         "directory": str(campaign.directory),
         "cells": len(campaign.done),
+        "cut": [cell.name for cell in campaign.cut],
         "left": [cell.name for cell in campaign.left],
         "errors": campaign.errors,
         "results": [result.to_json() for result in report.results],

@@ -28,6 +28,7 @@ RESULTS: Final = pa.schema([
     ("seconds", pa.float64()),
     ("divergences", pa.int64()),
     ("verdict", pa.string()),
+    ("cut", pa.bool_()),  # by the time limit: a later run of the campaign does the cell again
 ])  # fmt: skip
 CLAUSES: Final = pa.schema([*_CELL, ("clause", pa.string()), ("verdict", pa.string()), ("steps", pa.int64())])
 DIVERGENCES: Final = pa.schema([
@@ -68,6 +69,7 @@ def _results(stream: Stream) -> Iterator[Row]:
             "seconds": result.seconds,
             "divergences": result.divergences,
             "verdict": "diverges" if result.divergences else "conforms",
+            "cut": bool(result.details.get("cut_by_time")),
         }
 
 
