@@ -675,6 +675,44 @@ def test_the_schema_and_the_code_accept_the_same_states(state, kind):
     assert accepts(state_from, kind, {"unsupported": True})
 
 
+@settings(max_examples=400, deadline=None)
+@given(reply=_REPLIES | st.builds(lambda state: {"ok": state}, _STATES), kind=st.sampled_from(KINDS))
+def test_the_schema_and_the_code_accept_the_same_refusals_of_a_state(reply, kind):
+    """Only an index that is closed may refuse to tell."""
+
+    def accepts_open(reply):
+        return accepts(lambda: state_from(kind, reply, is_open=True))
+
+    assert accepts_open(reply) == valid(f"open_{kind}_state_reply", reply)
+    assert accepts(state_from, kind, reply) == valid(f"{kind}_state_reply", reply)
+    refusal = {"error": "closed", "message": "the index is closed"}
+    assert accepts(state_from, kind, refusal)
+    assert valid(f"{kind}_state_reply", refusal)
+    assert not accepts_open(refusal)
+    assert not valid(f"open_{kind}_state_reply", refusal)
+
+
+def test_a_reason_is_told_in_full_and_what_it_is_about_is_cut(tmp_path):
+    """Of a reply of a megabyte the beginning is quoted; what is wrong with it, and with which request, is not cut."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        long = {'error': 'x' * 1_000_000, 'message': ''}\n"
+        "        return long if request['op'] == 'lookup' else super().reply_to(request)\n"
+        "Bad().run()\n"
+    )
+    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
+    index.begin(tmp_path)
+    open_offset(index)
+    text = failure_of(perform(index, "lookup", 7))
+    assert len(text) < 2000
+    assert "there is no error kind 'xxx" in text
+    assert f"; there are {', '.join(ERROR_KINDS)})" in text
+    assert text.endswith('to {"op":"lookup","target":7}')
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     about=st.fixed_dictionaries(
