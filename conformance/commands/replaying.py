@@ -19,7 +19,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.kafka.progress import show_progress
-from conformance.operations.trace import failure_json
+from conformance.lockstep.divergence import failure_json
 from conformance.report.divergence import in_words, on_lines_of_their_own, show
 from conformance.runs.replay import find_trace, replay
 from kidx.printable import printable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.report.decoded import first_differing_entry, stands_for, state_table
 from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -32,13 +33,16 @@ def describe(event: Diverged) -> str:
         )
     else:
         lines.append(f"  differs in   {', '.join(failure['aspects'])}")
-    if failure["aspects"][0] == "outcome":
-        expected, actual = in_words(expected), in_words(actual)
-    lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", "  steps"]
+    lines += _sides(event.machine, failure["aspects"][0], expected, actual)
+    lines += ["", "  steps"]
     last = failure["step"]
     for number, step in enumerate(event.steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
+        if words := stands_for(step):
+            lines.append(f"         = {words}")
+    if event.shrinking and event.shrinking != "minimal":
+        lines += ["", f"  shrinking    {event.shrinking}"]
     lines += ["", f"  trace        {event.trace}", f"  replay       {event.replay}"]
     return "\n".join(on_lines_of_their_own(lines, indent=" " * 15))
 
@@ -52,6 +56,19 @@ def on_lines_of_their_own(lines: Iterable[str], *, indent: str) -> Iterator[str]
         first, *more = printable_lines(line).split("\n")
         yield first
         yield from (f"{indent}{each}" for each in more)
+
+
+def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:
+    """What both sides say: a state field by field, of files the first entry that differs."""
+    if aspect == "state" and (table := state_table(machine, expected, actual)):
+        missing = [side for side, value in (("expected", expected), ("actual", actual)) if value is None]
+        return [*(f"  {side:12} no state: nothing is open" for side in missing), *(f"    {row}" for row in table)]
+    if aspect == "outcome":
+        expected, actual = in_words(expected), in_words(actual)
+    lines = [f"  expected     {show(expected)}", f"  actual       {show(actual)}"]
+    if aspect == "bytes":
+        lines += [f"  {line}" for line in first_differing_entry(machine, expected, actual)]
+    return lines
 
 
 def in_words(outcome: Any) -> Any:
