@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Json, Outcome, State
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 
 FAILURE: Final = "failure"

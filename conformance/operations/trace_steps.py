@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_SIGNATURES
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kidx.printable import encodable
 

@@ -11,8 +11,8 @@ from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Effect
-from conformance.operations.quoting import quoted
 from conformance.operations.trace import Trace, TraceError
+from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import NoReturn
 
 import typer
 
-from kidx.commands.signals import SignalledError, raised_signals
 from kidx.errors import ToolError
 from kidx.printable import printable
+from kidx.signals import SignalledError, raised_signals
 
 # typer carries a copy of click in some versions and depends on it in others; this is the class in either.
 _UsageError: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

@@ -106,7 +106,7 @@ def test_a_run_of_kafka_leaves_nothing_behind(tmp_path):
 def test_a_signal_that_is_ignored_stays_ignored():
     """As under nohup; and one that something else handles goes there."""
     code = (
-        "import os, signal; from kidx.commands.signals import raised_signals\n"
+        "import os, signal; from kidx.signals import raised_signals\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "signal.signal(signal.SIGTERM, lambda *_: print('handled'))\n"
         "with raised_signals():\n"
@@ -123,7 +123,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
 def test_after_the_block_a_signal_is_what_it_was_unless_there_was_one(block, code, out):
     """Once the process is to end, nothing interrupts what it does on its way out."""
     program = (
-        "import os, signal; from kidx.commands.signals import SignalledError, raised_signals\n"
+        "import os, signal; from kidx.signals import SignalledError, raised_signals\n"
         "try:\n"
         f"    with raised_signals(): {block}\n"
         "except SignalledError as error: print(error, error.exit_code, flush=True)\n"

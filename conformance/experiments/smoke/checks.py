@@ -25,7 +25,7 @@ from conformance.implementations.process.line_process import PeerError
 from conformance.implementations.replies import about_from
 from conformance.implementations.spec import implementation_factory, parse_spec
 from conformance.operations import KINDS
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 from kidx.dialect import NEWEST
 
 if TYPE_CHECKING:

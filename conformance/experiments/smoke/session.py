@@ -18,7 +18,7 @@ from conformance.implementations.process import START, STATE
 from conformance.implementations.process.line_process import LinePeer, PeerError
 from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
 from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation

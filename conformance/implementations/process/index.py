@@ -39,7 +39,7 @@ from conformance.implementations.replies import (
     state_from,
 )
 from conformance.operations import OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

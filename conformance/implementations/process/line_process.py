@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from conformance.errors import ToolError
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
-from conformance.operations.quoting import quoted
+from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
