@@ -1,4 +1,4 @@
-"""Kafka's record batches of every format: reading, checking, writing (KAFKA_BEHAVIOUR.md section 7).
+"""Kafka's record batches of every format: reading, checking, writing (clauses RB and FR).
 
 ``iter_batches`` walks a segment file; a batch reads its header once and its records when it is iterated::
 
