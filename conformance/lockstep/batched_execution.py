@@ -1,7 +1,7 @@
-"""Followers: parties that perform what the references have performed, some steps behind them.
+"""Batched execution: participants that perform what the references have performed, many steps at a time.
 
 A reference answers in microseconds, and so do Kafka's classes; asking 26 of them after every step costs more than both.
-So followers get many steps at a time, each with what has to come of it, and perform them while the lockstep makes the
+So they get many steps at a time, each with the result that it must have, and perform them while the lockstep makes the
 next ones. A difference is told of the step where it is, when it is seen: at the latest when the example ends.
 """
 
@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from conformance.operations import FILE_OPERATIONS
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
-    from conformance.lockstep.groups import IndexParty
-    from conformance.operations import Observation, Operation
+    from conformance.lockstep.participant import Participant
+    from conformance.operations import Operation
 
 STEPS_BEHIND: Final = 32
-"""So many steps are collected before followers begin with them: half an example of Hypothesis."""
+"""So many steps are collected before participants begin with them: half an example of Hypothesis."""
 BYTES_BEHIND: Final = 4 << 20
 """Or as many as have left files of so many bytes together: what is expected is kept until it has been compared."""
 
@@ -31,69 +29,71 @@ class Step:
     Attributes:
         number: 0-based index into the example's operations.
         operation: what was done.
-        name: of the file that is looked at after it.
-        before: for each set of rules, the file that there was before, None for no file.
-        expected: for each set of rules, the reference's observation, and its file, None for no file.
-        listings: for each set of rules, the names of all files, if these are compared; then nothing is performed.
-        clauses: for each set of rules, the clauses that the step exercises; None until it has been judged.
+        name: of the files that are looked at after it.
+        before: for each group, the reference's observation of the step before, and the files that there were.
+        expected: for each group, the reference's observation, and its files after the step.
+        listings: for each group, the names of all files, if these are compared; then nothing is performed.
+        clauses: for each group, the clauses that the step exercises; None until it has been concluded.
+        damages: the harness itself has changed the files.
     """
 
     number: int
     operation: Operation
-    name: str
-    before: Sequence[bytes | None]
-    expected: Sequence[tuple[Observation, bytes | None]]
+    name: Any
+    before: Sequence[tuple[Any, Any]]
+    expected: Sequence[tuple[Any, Any]]
     listings: Sequence[list[str]] = ()
     clauses: Sequence[tuple[str, ...]] | None = None
+    damages: bool = False
 
     def write(self, script: Script) -> None:
-        """Adds itself to what followers will perform."""
+        """Adds itself to what batched participants will perform."""
         if self.listings:
             script.compare_listings(self.listings)
-        elif self.operation.name in FILE_OPERATIONS:
+        elif self.damages:
             script.overwrite([file for _, file in self.expected])
         else:
             script.perform(self.operation, self.expected)
 
 
 class _Kind(NamedTuple):
-    """Followers of one kind, and the parties that they are, with their rules."""
+    """Batched participants of one kind: what drives them, and each with the number of its group."""
 
     followers: Followers
-    members: list[tuple[IndexParty, int]]
+    members: list[tuple[Participant, int]]
 
 
-class Following:
-    """The followers among the parties of a lockstep.
+class BatchedExecution:
+    """The batched participants of a lockstep.
 
     Args:
-        groups: for each set of rules, the parties that are held to it.
-        judge: told of a step before it is handed over; raises if the references themselves are wrong.
-        hold: told of a party that has stopped, its set of rules, and the step; raises if it differs and that counts,
-            and takes the party out of the example (``active``) if it differs and that does not count.
-        done: told of steps that everybody has performed.
+        groups: for each group, its subjects.
+        conclude: told of a step before it is handed over; raises if the references themselves are wrong.
+        hold: told of a participant that has stopped, its group, and the step; raises if it differs and that counts,
+            and takes the participant out of the example (``active``) if it differs and that does not count.
+        done: told of steps that every participant has performed.
     """
 
     def __init__(
         self,
-        groups: Sequence[Sequence[IndexParty]],
-        judge: Callable[[Step], None],
-        hold: Callable[[IndexParty, int, Step], None],
+        groups: Sequence[Sequence[Participant]],
+        conclude: Callable[[Step], None],
+        hold: Callable[[Participant, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
-        self._judge = judge
+        self._conclude = conclude
         self._hold = hold
         self._done = done
         self._collected: list[Step] = []
         self._begun: list[Step] = []
         self._bytes = 0
-        kinds: dict[Callable[..., Followers], list[tuple[IndexParty, int]]] = {}
-        for number, parties in enumerate(groups):
-            for party in parties:
-                if party.follows:
-                    kinds.setdefault(party.implementation.followers, []).append((party, number))
+        kinds: dict[Callable[..., Followers], list[tuple[Participant, int]]] = {}
+        for number, participants in enumerate(groups):
+            for participant in participants:
+                if participant.batched:
+                    kinds.setdefault(participant.implementation.followers, []).append((participant, number))
         self._kinds = [
-            _Kind(kind(len(groups), [(party.implementation, mine) for party, mine in members]), members)
+            _Kind(kind(len(groups), [(participant.implementation, mine) for participant, mine in members]), members)
             for kind, members in kinds.items()
         ]
 
@@ -115,12 +115,12 @@ class Following:
             self._hand_over()
 
     def settle(self) -> None:
-        """Returns when everybody has performed every step, and whoever has stopped has been held."""
+        """Returns when every participant has performed every step, and those that have stopped have been held."""
         self._hand_over(alone=True)
         self._compare()
 
     def drop(self) -> None:
-        """Forgets what nobody has compared yet; nobody is at work any more."""
+        """Forgets what has not been compared yet; no participant is at work any more."""
         if self._begun:
             self._finish()
         self._begun, self._collected, self._bytes = [], [], 0
@@ -134,7 +134,7 @@ class Following:
         self._compare()
         steps, self._collected, self._bytes = self._collected, [], 0
         for step in steps:
-            self._judge(step)
+            self._conclude(step)
         if steps:
             for kind in self._kinds:
                 script = kind.followers.script()
@@ -144,7 +144,7 @@ class Following:
             self._begun = steps
 
     def _finish(self) -> int:
-        """Returns when everybody has performed what was begun with, or has stopped: how many have stopped."""
+        """Returns when every participant has performed what was begun with, or has stopped: how many have stopped."""
         return sum([kind.followers.finish() for kind in self._kinds])
 
     def _compare(self) -> None:
@@ -158,8 +158,8 @@ class Following:
         for number, step in enumerate(begun):
             self._done((step,))
             for kind in self._kinds:
-                for member, (party, mine) in enumerate(kind.members):
-                    if party.active and kind.followers.stopped_at(member) == number:
-                        self._hold(party, mine, step)
-                        if party.active:
+                for member, (participant, mine) in enumerate(kind.members):
+                    if participant.active and kind.followers.stopped_at(member) == number:
+                        self._hold(participant, mine, step)
+                        if participant.active:
                             kind.followers.resume(member)

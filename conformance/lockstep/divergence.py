@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution import is_observed_only
-from conformance.implementations.replies import FAILURE
+from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Json, Operation, Outcome
-from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from conformance.lockstep.generator_coverage import CellKey
 
@@ -69,12 +68,17 @@ class DivergenceError(AssertionError):
 
 @dataclass(slots=True)
 class Tally:
-    """What a lockstep has done since it was made."""
+    """What a lockstep has done since it was made.
 
+    Attributes:
+        key: a name for what makes releases alike, from a release; clauses are counted under it.
+    """
+
+    key: Callable[[str], str]
     examples: int = 0
     steps: int = 0
     clauses: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each set of index rules (X1 …): how many steps exercised a clause."""
+    """For each key (X1 … for index files): how many steps exercised a clause."""
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(party, clause): divergences that were expected, or left out of the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -84,9 +88,19 @@ class Tally:
     cells: Counter[CellKey] = field(default_factory=Counter)
     """(operation, state before it, error): what the newest dialect's reference went through."""
 
+    def note_left(self, name: str, operation: str, error: str | None) -> bool:
+        """Counts a step that an implementation has not performed, and so leaves the example; False if it has."""
+        if error == "unsupported":
+            self.unsupported[name, operation] += 1
+        elif error == OUT_OF_MEMORY:
+            self.out_of_memory[name, operation] += 1
+        else:
+            return False
+        return True
+
     def exercised(self, release: str) -> Counter[str]:
         """How many steps exercised each clause, in the dialect of a release."""
-        return self.clauses.get(dialect_of(release).index_rules, Counter())
+        return self.clauses.get(self.key(release), Counter())
 
 
 def failure_json(divergence: Divergence) -> Json:

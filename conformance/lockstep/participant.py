@@ -1,24 +1,40 @@
-"""One party of a lockstep: an implementation in a directory of its own."""
+"""One participant of a lockstep: an implementation in a directory of its own."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.operations import Operation
 
 
-class Party(ABC):
-    """An implementation, its directory, and the files that it works on."""
+class Participant(ABC):
+    """An implementation, its directory, and the files that it works on.
+
+    Attributes:
+        perform: performs an operation; or, if something else tells the implementation to perform it, its result.
+        prefix: the directory as a string that ends with a slash.
+        active: it takes part in the rest of the example.
+        batched: it performs what the references have performed, many steps at a time, see
+            :mod:`conformance.lockstep.batched_execution`.
+    """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self.implementation = implementation
-        self.perform: Callable[[Operation], Any] = implementation.perform
         self.directory = directory
+        self.prefix = f"{directory}/"
         self.active = True
+        self.batched = hasattr(implementation, "followers")
+        self.perform: Callable[[Operation], Any] = (
+            implementation.observation if self.batched else implementation.perform
+        )
 
     def begin(self) -> None:
         """Starts an example in the empty directory."""
@@ -30,14 +46,37 @@ class Party(ABC):
         self.implementation.end()
         self.clear()
 
-    @abstractmethod
     def clear(self) -> None:
         """Removes everything in the directory."""
+        for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- every example of every participant comes by here
+            try:
+                os.unlink(self.prefix + left_over)  # noqa: PTH108 -- as above
+            except IsADirectoryError:  # the implementation has made it
+                shutil.rmtree(self.prefix + left_over)
+
+    def watch(self, name: Any) -> None:
+        """Reads the files of this name from now on; names are those of :meth:`Level.named`."""
+        del name
 
     @abstractmethod
     def read(self) -> Any:
-        """What is in the files that are compared, right now."""
+        """The content of the files that are compared, right now."""
 
-    @abstractmethod
     def listing(self) -> list[str]:
-        """Names of all files in the directory."""
+        """Names of all files in the directory, sorted."""
+        return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
+
+
+def parallel_drivers_of(participants: Iterable[Participant]) -> list[Any]:
+    """Drivers for the participants that can perform a step at the same time; these only give their results then."""
+    kinds: dict[Callable[..., Any], list[Participant]] = {}
+    for participant in participants:
+        kind = getattr(participant.implementation, "fleet", None)
+        if kind is not None:
+            kinds.setdefault(kind, []).append(participant)
+    drivers = []
+    for kind, members in kinds.items():
+        drivers.append(kind([member.implementation for member in members]))
+        for member in members:
+            member.perform = member.implementation.observation
+    return drivers

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
-    from conformance.lockstep.files import FilesLockstep
+    from conformance.lockstep.lockstep import Lockstep
 
 
 class FilesMachine(RuleBasedStateMachine):
     """Drives a lockstep; every run of the machine is one example of it."""
 
     kind: ClassVar[str]
-    lockstep_type: ClassVar[type[FilesLockstep[Any, Any]]]
-    lockstep: ClassVar[FilesLockstep[Any, Any]]
+    lockstep_type: ClassVar[type[Lockstep[Any, Any]]]
+    lockstep: ClassVar[Lockstep[Any, Any]]
 
     @classmethod
-    def bind(cls, lockstep: FilesLockstep[Any, Any]) -> type[Self]:
+    def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
         """This machine, driving ``lockstep``."""
         return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
 

@@ -83,7 +83,7 @@ class MappedIndexMachine(IndexMachine):
         state = self.state
         if state is None or state.length is None:
             return
-        file = self.lockstep.primary.file
+        file = self.lockstep.primary.files
         if file is not None and not self.misnamed:
             same = state.length == len(file)
             self.lockstep.require(same, "the file is as long as the index says", state)

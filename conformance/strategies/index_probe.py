@@ -51,7 +51,7 @@ class IndexView:
     def length(self) -> int:
         """Length of the file, bytes."""
         groups = self._lockstep.groups
-        return len(groups[-1].file or b"") if groups else 0
+        return len(groups[-1].files or b"") if groups else 0
 
     def entry(self, slot: int) -> tuple[int, int] | None:
         """Key and value in a slot, offsets absolute; None outside the file.
@@ -59,7 +59,7 @@ class IndexView:
         (offset, position), (timestamp, offset), or (last offset, first offset) of a transaction.
         """
         groups = self._lockstep.groups
-        file = groups[-1].file if groups else None
+        file = groups[-1].files if groups else None
         start = slot * self.entry_size
         if file is None or slot < 0 or start + self.entry_size > len(file):
             return None

@@ -173,7 +173,7 @@ def test_damage_reaches_the_files_of_followers(tmp_path: Path) -> None:
     perform(lockstep, OPEN, Operation("append", (1, 10)), Operation("close"))
     perform(lockstep, Operation("flip_bit", (0, 3)), Operation("cut_file", (5,)))
     lockstep.settle()
-    expected = lockstep.primary.file
+    expected = lockstep.primary.files
     assert expected is not None
     assert len(expected) == 5
     assert file_of(lockstep, NAME).read_bytes() == expected

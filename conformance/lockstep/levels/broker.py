@@ -15,7 +15,8 @@ from conformance.attribution.broker import clause_of_answer, clauses_of_files, c
 from conformance.implementations.broker.reference import EPOCHS, ReferencePartition
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
-from conformance.lockstep import Divergence, DivergenceError
+from conformance.lockstep.comparison import difference, only_different
+from conformance.lockstep.divergence import Divergence, DivergenceError
 from conformance.operations import Operation
 from conformance.operations.broker import BROKER_SIGNATURES, records_of
 from kidx.dialect import dialect_of
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from conformance.implementations.broker.reference import Files
     from conformance.implementations.broker.topic import RunningBroker
     from conformance.kafka.client import Answer, Appended, Isolation, Producer
     from kidx.records import SimpleRecord
@@ -219,7 +219,7 @@ class BrokerLockstep:
         ours = {name: data for name, data in topic.reference.files().items() if name.endswith(".log")}
         theirs = {name: data for name, data in self.broker.files(topic.name).items() if name.endswith(".log")}
         self.tally.files += len(theirs)
-        self._hold(topic, "bytes", _only_different(ours, theirs), _only_different(theirs, ours), ("LG-16",))
+        self._hold(topic, "bytes", *only_different(ours, theirs), ("LG-16",))
 
     # -- operations ------------------------------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class BrokerLockstep:
             theirs.pop(EPOCHS, None)
         clauses = clauses_of_files(moment, self.release)
         self.tally.files += len(theirs)
-        self._hold(topic, "bytes", _only_different(ours, theirs), _only_different(theirs, ours), clauses)
+        self._hold(topic, "bytes", *only_different(ours, theirs), clauses)
 
     def _let_retention_run(self, topic: Topic) -> bool:
         """If the broker's retention has deleted segments since the last look, so does the reference's."""
@@ -447,23 +447,15 @@ class BrokerLockstep:
         """
         if not topic.active:
             return
-        if ours == theirs:
+        step = len(topic.operations) - 1
+        who = (self.broker.name, self.release)
+        divergence = difference(step, topic.operations[step], who, {aspect: (ours, theirs)}, clauses)
+        if divergence is None:
             self.tally.clauses.update(clauses)
             return
-        step = len(topic.operations) - 1
-        operation = topic.operations[step]
-        divergence = Divergence(
-            step, operation, self.broker.name, self.release, "kidx", (aspect,), ours, theirs, clauses
-        )
         if self.excuse(divergence):
             topic.active = False
             self.tally.expected += 1
             return
         self.failure = DivergenceError(divergence, topic.operations)
         raise self.failure
-
-
-def _only_different(ours: Files, theirs: Files) -> tuple[tuple[str, bytes | None], ...]:
-    """The files of one side that the other has not, or not so, by name; None for one that only the other has."""
-    names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-    return tuple((name, ours.get(name)) for name in names)

@@ -1,8 +1,4 @@
-"""Lockstep one level up: all parties keep a log in a directory of their own, and every file of it is compared.
-
-As in :mod:`conformance.lockstep`, a *subject* must have its reference's outcome, state and bytes after every operation.
-Two releases share a reference if no column and no property of their dialects tells them apart.
-"""
+"""A log to a lockstep: all files in its directory. Releases are alike if nothing in their dialects tells them apart."""
 
 from __future__ import annotations
 
@@ -11,20 +7,18 @@ import shutil
 from dataclasses import fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from conformance.attribution.log import Files, LogSituation, clauses_of_log_step, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.files import FilesGroup, FilesLockstep
 from conformance.lockstep.generator_coverage import state_of_log
-from conformance.lockstep.participant import Party
+from conformance.lockstep.level import Group, Level
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
 from kidx.dialect import DIALECTS, Dialect, dialect_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared."""
@@ -39,12 +33,15 @@ def rules_of(dialect: Dialect) -> tuple[object, ...]:
 
 @cache
 def representative(release: str) -> str:
-    """The oldest release with the same rules: what a log's tally is kept under."""
+    """The oldest release with the same rules: clauses are counted under it."""
     wanted = rules_of(dialect_of(release))
     return next(other for other, dialect in DIALECTS.items() if rules_of(dialect) == wanted)
 
 
-class LogParty(Party):
+Seen = tuple[LogObservation, Files]
+
+
+class LogParticipant(Participant):
     """An implementation, and the directory of its log."""
 
     def begin(self) -> None:
@@ -76,62 +73,70 @@ class LogParty(Party):
         return sorted(self.read())
 
 
-class LogGroup(FilesGroup[LogParty]):
-    """The subjects of one set of rules, and the reference they are held to."""
-
-    nothing = LogObservation(OK, None)
-    no_files: ClassVar[Files] = {}
-
-    def __init__(self, release: str, reference: LogParty, subjects: list[LogParty]) -> None:
-        super().__init__(release, reference, subjects)
-        self.situation = LogSituation()
-
-    def begin(self) -> None:
-        """Starts an example."""
-        super().begin()
-        self.situation = LogSituation()
-
-
-class LogLockstep(FilesLockstep[LogParty, LogGroup]):
-    """A set of parties that perform operations on logs together; the arguments are those of the base class.
+class LogLevel(Level[LogObservation, Files]):
+    """The files of a log.
 
     Texts are not compared: what a log says in a refusal (segments with all their fields) is for its operator.
     """
 
-    damaging = "damage_log_file"
+    nothing = LogObservation(OK, None)
+    damaging = frozenset({"damage_log_file"})
+    closing = Operation("close_log", (True,))
+    aspects = ("outcome", "state", "bytes")
 
-    state_word = staticmethod(state_of_log)
+    def __init__(self) -> None:
+        self.no_files = {}
 
-    @staticmethod
-    def rules(release: str) -> tuple[object, ...]:
+    def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
         return rules_of(dialect_of(release))
 
-    @staticmethod
-    def key(release: str) -> str:
+    def key(self, release: str) -> str:
         """See the base class."""
         return representative(release)
 
-    def party(self, implementation: Any, directory: Path) -> LogParty:
+    def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""
-        return LogParty(implementation, directory)
+        return LogParticipant(implementation, directory)
 
-    def group(self, release: str, subjects: list[LogParty], directory: Path) -> LogGroup:
+    def reference(self, release: str) -> ReferenceLog:
         """See the base class."""
-        return LogGroup(release, LogParty(ReferenceLog(release), directory), subjects)
+        return ReferenceLog(release)
 
-    def damage(self, group: LogGroup, arguments: Sequence[Any]) -> None:
+    def damage(self, group: Group[LogObservation, Files], operation: Operation, name: None) -> None:
+        """Damages one of the files."""
+        del name
+        path, how, numbers = operation.args
+        for participant in (group.reference, *group.beside):
+            damage(participant.directory / TOPIC_DIRECTORY / path, how, tuple(numbers))
+        group.files = group.reference.read()
+
+    def tracked(self, release: str) -> LogSituation:
         """See the base class."""
-        path, how, numbers = arguments
-        for party in group.parties():
-            damage(party.directory / TOPIC_DIRECTORY / path, how, tuple(numbers))
-        group.situation.damaged.add(Path(path).suffix or path)
+        del release
+        return LogSituation()
 
     def clauses_of(
-        self, group: LogGroup, operation: Operation, observation: LogObservation, files: Files
+        self, operation: Operation, dialect: Dialect, tracked: LogSituation, before: Seen, after: Seen
     ) -> tuple[str, ...]:
         """See the base class."""
-        was = group.observation.state
-        clauses = clauses_of_log_step(operation, group.dialect, was, observation, group.situation, group.files, files)
-        follow_log(group.situation, operation, observation)
-        return clauses
+        return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1])
+
+    def track(self, tracked: LogSituation, operation: Operation, observation: LogObservation) -> None:
+        """See the base class."""
+        if operation.name in self.damaging:
+            path = operation.args[0]
+            tracked.damaged.add(Path(path).suffix or path)
+        else:
+            follow_log(tracked, operation, observation)
+
+    def state_word(self, tracked: LogSituation, before: LogObservation) -> str:
+        """See the base class."""
+        del tracked
+        return state_of_log(before.state)
+
+
+class LogLockstep(Lockstep[LogObservation, Files]):
+    """Participants that perform operations on a log together; the arguments are those of the base class."""
+
+    level = LogLevel()

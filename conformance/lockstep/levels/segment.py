@@ -1,19 +1,15 @@
-"""Lockstep over segments: every party performs the same operation, and its four files are compared after each.
-
-The same idea as :mod:`conformance.lockstep`, with other things to look at: a *subject* must have the reference's
-outcome, what it remembers, and the bytes of its ``.log``, ``.index``, ``.timeindex`` and ``.txnindex``.
-"""
+"""A segment to a lockstep: its ``.log``, ``.index``, ``.timeindex`` and ``.txnindex``, and what it remembers."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.segment import SegmentSituation, follow_segment, segment_clauses_of
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.lockstep.files import FilesGroup, FilesLockstep
 from conformance.lockstep.generator_coverage import state_of_segment
-from conformance.lockstep.participant import Party
+from conformance.lockstep.level import Group, Level
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import WatchedFile, damage
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
@@ -21,31 +17,33 @@ from kidx.dialect import dialect_of
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
+
+    from kidx.dialect import Dialect
 
 Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
+Name = tuple[int, str]
+"""The base offset, and what is behind the names of the files, e.g. ``".deleted"``."""
+Seen = tuple[SegmentObservation, Files]
 
 
-class SegmentParty(Party):
+class SegmentParticipant(Participant):
     """An implementation, its directory, and the four files it works on."""
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
-        directory.mkdir(parents=True, exist_ok=True)
-        self.prefix = f"{directory}/"
         self.files = tuple(WatchedFile() for _ in SUFFIXES)
 
     def clear(self) -> None:
         """Removes its files."""
         for file in self.files:
             file.release()
-        for left_over in self.listing():
-            os.unlink(self.prefix + left_over)  # noqa: PTH108 -- every example of every party comes by here
+        super().clear()
 
-    def watch(self, base_offset: int, suffix: str) -> None:
-        """Looks at the files of a segment from now on."""
+    def watch(self, name: Name) -> None:
+        """Reads the files of a segment from now on."""
+        base_offset, suffix = name
         for file, kind in zip(self.files, SUFFIXES, strict=True):
             file.watch(self.prefix + file_name(base_offset, kind) + suffix)
 
@@ -53,77 +51,74 @@ class SegmentParty(Party):
         """What is in the four files right now."""
         return tuple(file.read() for file in self.files)
 
-    def listing(self) -> list[str]:
-        """Names of all files in its directory."""
-        return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
 
-
-class SegmentGroup(FilesGroup[SegmentParty]):
-    """The subjects whose dialects behave alike, with the reference that they are held to."""
+class SegmentLevel(Level[SegmentObservation, Files]):
+    """The four files of a segment."""
 
     nothing = SegmentObservation(OK, None)
-    no_files: ClassVar[Files] = (None,) * len(SUFFIXES)
+    no_files = (None,) * len(SUFFIXES)
+    unnamed = (0, "")
+    damaging = frozenset({"damage_segment_file"})
+    closing = Operation("close_segment")
 
-    def __init__(self, release: str, reference: SegmentParty, subjects: list[SegmentParty]) -> None:
-        super().__init__(release, reference, subjects)
-        self.situation = SegmentSituation(release)
-
-    def begin(self) -> None:
-        """Starts an example."""
-        super().begin()
-        self.situation = SegmentSituation(self.situation.release)
-
-
-class SegmentLockstep(FilesLockstep[SegmentParty, SegmentGroup]):
-    """A set of parties that perform operations on segments together; the arguments are those of the base class."""
-
-    damaging = "damage_segment_file"
-    aspects = ("outcome", "text", "state", "bytes")
-
-    _base_offset = 0
-    _suffix = ""
-
-    state_word = staticmethod(state_of_segment)
-
-    @staticmethod
-    def rules(release: str) -> str:
+    def rules(self, release: str) -> str:
         """See the base class."""
         return dialect_of(release).segment_rules
 
-    key = rules
-
-    def party(self, implementation: Any, directory: Path) -> SegmentParty:
+    def key(self, release: str) -> str:
         """See the base class."""
-        return SegmentParty(implementation, directory)
+        return dialect_of(release).segment_rules
 
-    def group(self, release: str, subjects: list[SegmentParty], directory: Path) -> SegmentGroup:
+    def participant(self, implementation: Any, directory: Path) -> SegmentParticipant:
         """See the base class."""
-        return SegmentGroup(release, SegmentParty(ReferenceSegment(release), directory), subjects)
+        return SegmentParticipant(implementation, directory)
 
-    def prepare(self, operation: Operation) -> None:
-        """An opening and a renaming say which files are looked at from then on."""
+    def reference(self, release: str) -> ReferenceSegment:
+        """See the base class."""
+        return ReferenceSegment(release)
+
+    def named(self, operation: Operation, before: Name) -> Name | None:
+        """An opening and a renaming name the files."""
         if operation.name == "open_segment":
-            self._watch(operation.args[0], operation.args[7])
-        elif operation.name == "rename_segment":
+            return operation.args[0], operation.args[7]
+        if operation.name == "rename_segment":
             old, new = operation.args
-            self._watch(self._base_offset, self._suffix.removesuffix(old) + new)
+            return before[0], before[1].removesuffix(old) + new
+        return None
 
-    def _watch(self, base_offset: int, suffix: str) -> None:
-        self._base_offset, self._suffix = base_offset, suffix
-        for party in self._parties:
-            party.watch(base_offset, suffix)
+    def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
+        """Damages one of the four files."""
+        kind, how, numbers = operation.args
+        base_offset, suffix = name
+        for participant in (group.reference, *group.beside):
+            damage(participant.directory / (file_name(base_offset, kind) + suffix), how, tuple(numbers))
+        group.files = group.reference.read()
 
-    def damage(self, group: SegmentGroup, arguments: Sequence[Any]) -> None:
+    def tracked(self, release: str) -> SegmentSituation:
         """See the base class."""
-        kind, how, numbers = arguments
-        for party in group.parties():
-            damage(party.directory / (file_name(self._base_offset, kind) + self._suffix), how, tuple(numbers))
-        group.situation.damaged.add(kind)
+        return SegmentSituation(release)
 
     def clauses_of(
-        self, group: SegmentGroup, operation: Operation, observation: SegmentObservation, files: Files
+        self, operation: Operation, dialect: Dialect, tracked: SegmentSituation, before: Seen, after: Seen
     ) -> tuple[str, ...]:
         """See the base class."""
-        clauses = segment_clauses_of(operation, group.situation, observation, group.files, files)
-        follow_segment(group.situation, operation, observation)
-        return clauses
+        del dialect
+        return segment_clauses_of(operation, tracked, after[0], before[1], after[1])
+
+    def track(self, tracked: SegmentSituation, operation: Operation, observation: SegmentObservation) -> None:
+        """See the base class."""
+        if operation.name in self.damaging:
+            tracked.damaged.add(operation.args[0])
+        else:
+            follow_segment(tracked, operation, observation)
+
+    def state_word(self, tracked: SegmentSituation, before: SegmentObservation) -> str:
+        """See the base class."""
+        del tracked
+        return state_of_segment(before.state)
+
+
+class SegmentLockstep(Lockstep[SegmentObservation, Files]):
+    """Participants that perform operations on a segment together; the arguments are those of the base class."""
+
+    level = SegmentLevel()

@@ -1,0 +1,88 @@
+"""What is compared after a step, aspect by aspect: pairs of what was expected and what there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.model import UNKNOWN
+from conformance.implementations.replies import FAILURE
+from conformance.lockstep.divergence import Divergence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.operations import Operation
+
+Pairs = dict[str, tuple[Any, Any]]
+
+
+def pairs_of_subject(reference: tuple[Any, Any], subject: tuple[Any, Any], *, speaks_kafka: bool) -> Pairs:
+    """What a subject is held to.
+
+    Args:
+        reference: its observation, and its files.
+        subject: the same.
+        speaks_kafka: the subject's refusals carry Kafka's own texts.
+    """
+    (expected, files), (actual, contents) = reference, subject
+    mine, theirs = expected.outcome, actual.outcome
+    return {
+        # The text of a failure tells what went wrong with the program.
+        "outcome": (mine[:2], theirs if theirs.error == FAILURE else theirs[:2]),
+        "text": (mine.text, theirs.text) if speaks_kafka else (None, None),
+        # An implementation that is not Kafka need not tell its state, of a closed index for instance.
+        "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
+        "bytes": (files, contents),
+    }
+
+
+def pairs_of_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
+    """What the reference is held to; nothing if it is as the model predicts, where the model knows."""
+    observation, files = reference
+    if (
+        prediction.outcome[:2] == observation.outcome[:2]
+        and (prediction.state is UNKNOWN or prediction.state == observation.state)
+        and (prediction.file is UNKNOWN or prediction.file == files)
+    ):
+        return {}
+    return {
+        "outcome": (prediction.outcome[:2], observation.outcome[:2]),
+        "state": (prediction.state, observation.state if prediction.state is not UNKNOWN else UNKNOWN),
+        "bytes": (prediction.file, files if prediction.file is not UNKNOWN else UNKNOWN),
+    }
+
+
+def difference(
+    step: int,
+    operation: Operation,
+    who: tuple[str, str],
+    pairs: Mapping[str, tuple[Any, Any]],
+    clauses: tuple[str, ...],
+    *,
+    against: str = "kidx",
+) -> Divergence | None:
+    """The difference between what was expected and what there is; None if there is none.
+
+    Args:
+        step: 0-based index of the step into the trace.
+        operation: the operation of that step.
+        who: name and release of the implementation.
+        pairs: for each aspect, what was expected and what there is; of two directories, files that differ are told.
+        clauses: ids of the clauses that the step exercises.
+        against: what it is compared with.
+    """
+    different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
+    if not different:
+        return None
+    expected, actual = next(iter(different.values()))
+    if isinstance(expected, dict):
+        expected, actual = only_different(expected, actual)
+    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses)
+
+
+def only_different(
+    mine: Mapping[str, bytes], theirs: Mapping[str, bytes]
+) -> tuple[tuple[tuple[str, bytes | None], ...], tuple[tuple[str, bytes | None], ...]]:
+    """Of two directories, name and content of the files that are not the same; None for one that is missing."""
+    names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+    return tuple((name, mine.get(name)) for name in names), tuple((name, theirs.get(name)) for name in names)

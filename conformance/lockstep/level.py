@@ -1,0 +1,188 @@
+"""What a lockstep has to know about the thing that its participants keep: an index file, a segment, a log.
+
+A level is the answer to: which files are there, and how are they read? What is compared? Which releases behave alike?
+What is the reference, and is there an abstract model of it? How does the harness damage a file? Which clauses does a
+step exercise? Whether participants perform steps in batches or at the same time is a matter of the implementation
+(:class:`~conformance.implementations.protocol.Follower`, :class:`~conformance.implementations.protocol.Member`).
+
+A new level is a subclass of :class:`Level`, a :class:`~conformance.lockstep.participant.Participant` that reads its
+files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with the level in its attribute ``level``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+    from conformance.operations import Operation
+    from kidx.dialect import Dialect
+
+Seen = TypeVar("Seen")
+"""An observation: the outcome of an operation, and the state after it."""
+Files = TypeVar("Files")
+"""The content of the files that are compared."""
+
+
+class Level(ABC, Generic[Seen, Files]):
+    """What a kind of thing is to a lockstep. An object of it has no state: several locksteps may share one."""
+
+    nothing: Seen
+    """The observation before the first step of an example."""
+    no_files: Files
+    """The files of an empty directory."""
+    unnamed: Any = None
+    """What :meth:`named` says of an example's first step was named before it."""
+    damaging: ClassVar[frozenset[str]]
+    """The operations that the harness performs itself, on files that no participant has open."""
+    closing: ClassVar[Operation]
+    """The operation that a failure at the end of an example is reported as: a replay of it fails again."""
+    aspects: ClassVar[tuple[str, ...]] = ("outcome", "text", "state", "bytes")
+    """What is compared, in the order in which it is told."""
+
+    # -- releases ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rules(self, release: str) -> Hashable:
+        """What makes two releases alike here: subjects with the same rules share a reference."""
+
+    @abstractmethod
+    def key(self, release: str) -> str:
+        """A name for :meth:`rules`, by which exercised clauses are counted."""
+
+    def by_preference(self, releases: Iterable[str]) -> Iterable[str]:
+        """Releases in the order in which they may speak for all that are alike: the first one does."""
+        return releases
+
+    def order(self, release: str) -> Any:
+        """Sorts groups; strategies look at the last one."""
+        return dialect_of(release).version
+
+    # -- participants ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def participant(self, implementation: Any, directory: Path) -> Participant:
+        """An implementation with its files."""
+
+    @abstractmethod
+    def reference(self, release: str) -> Any:
+        """kidx, as an implementation."""
+
+    def model(self, release: str) -> Any:
+        """The abstract model that the reference is held to; None if there is none."""
+        del release
+
+    def named(self, operation: Operation, before: Any) -> Any:
+        """The name of the files that are compared after an operation, if it sets one; None if it does not.
+
+        Args:
+            operation: what is about to be performed.
+            before: the name up to now.
+        """
+        del operation, before
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """The reference's files after an operation; ``before`` are those before it."""
+        del operation, before
+        files: Files = reference.read()
+        return files
+
+    @abstractmethod
+    def damage(self, group: Group[Seen, Files], operation: Operation, name: Any) -> None:
+        """Damages a file of every participant of a group, but of batched ones, and notes the reference's files."""
+
+    # -- attribution -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def tracked(self, release: str) -> Any:
+        """The state that attribution tracks through an example, at its beginning."""
+
+    @abstractmethod
+    def clauses_of(
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: Any,
+        before: tuple[Seen, Files],
+        after: tuple[Seen, Files],
+    ) -> tuple[str, ...]:
+        """The clauses that a step of the reference exercises; ``tracked`` has not been told of it yet."""
+
+    @abstractmethod
+    def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
+        """Takes a step into account, or a damage."""
+
+    @abstractmethod
+    def state_word(self, tracked: Any, before: Seen) -> str:
+        """The state before a step in one or two words, for generator coverage."""
+
+
+class Group(Generic[Seen, Files]):
+    """The subjects whose releases behave alike, with the reference and the model that they are held to.
+
+    Attributes:
+        beside: the subjects that perform a step right after the reference: all but the batched ones.
+        tracked: what attribution knows before a step.
+        exercised: how many steps exercised each clause.
+        observation: the reference's after the last step, and ``files``: its files after it.
+    """
+
+    def __init__(
+        self, level: Level[Seen, Files], release: str, subjects: list[Participant], directory: Path, *, model: bool
+    ) -> None:
+        self._level = level
+        self.dialect = dialect_of(release)
+        self.reference = level.participant(level.reference(release), directory)
+        self.model = level.model(release) if model else None
+        self.subjects = subjects
+        self.beside = [participant for participant in subjects if not participant.batched]
+        self.exercised: Counter[str] = Counter()
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts an example."""
+        if self.model is not None:
+            self.model.begin()
+        self.tracked = self._level.tracked(self.dialect.release)
+        self.observation, self.files = self._level.nothing, self._level.no_files
+
+    def remove(self, participant: Participant) -> None:
+        """Takes a subject out for good."""
+        self.subjects.remove(participant)
+        self.beside = [other for other in self.subjects if not other.batched]
+
+
+def grouped(
+    level: Level[Seen, Files],
+    participants: Iterable[Participant],
+    releases: Iterable[str],
+    scratch: Path,
+    *,
+    model: bool,
+) -> list[Group[Seen, Files]]:
+    """Subjects by the rules of their releases, with a reference for each; the newest dialect comes last.
+
+    Args:
+        level: says which releases are alike.
+        participants: the subjects.
+        releases: whose reference is wanted even without a subject.
+        scratch: for the references' files.
+        model: hold the references to the abstract model.
+    """
+    alike: dict[Hashable, tuple[str, list[Participant]]] = {}
+    for release in level.by_preference(releases):
+        alike.setdefault(level.rules(release), (release, []))
+    for participant in participants:
+        release = participant.implementation.release
+        alike.setdefault(level.rules(release), (release, []))[1].append(participant)
+    return [
+        Group(level, release, members, scratch / f"kidx-{release}", model=model)
+        for release, members in sorted(alike.values(), key=lambda pair: level.order(pair[0]))
+    ]

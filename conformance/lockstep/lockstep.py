@@ -1,0 +1,332 @@
+"""Lockstep: every participant performs the same operations in the same order, and all are compared after each.
+
+The participants are the *subjects* (implementations under test), for each set of rules among their releases one
+*reference* (kidx), and for each reference one abstract *model* if the level has one. After every operation a subject
+must have the reference's outcome, state and bytes on disk; the reference must have the model's. Batched participants
+perform a step a little later than the references (:mod:`conformance.lockstep.batched_execution`). What is driven and
+compared is the matter of a :class:`~conformance.lockstep.level.Level`.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from conformance.implementations.replies import FAILURE
+from conformance.lockstep.batched_execution import BatchedExecution, Step
+from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
+from conformance.lockstep.divergence import Divergence, DivergenceError, Tally
+from conformance.lockstep.level import Files, Group, Level, Seen, grouped
+from conformance.lockstep.participant import Participant, parallel_drivers_of
+from conformance.operations import OK, Operation, Outcome
+from conformance.operations.effects import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from conformance.implementations.protocol import Implementation
+
+
+class Lockstep(Generic[Seen, Files]):
+    """A set of participants that perform operations together.
+
+    Args:
+        subjects: the implementations under test; each is held to the dialect of its own release.
+        scratch: an empty directory for their files, best in memory.
+        releases: dialects to run the reference in even without a subject.
+        excuse: decides about a difference: True lets the participant leave the example, False raises.
+        attribute: count which clauses the steps exercise.
+        model: hold the reference to the abstract model, if there is one.
+    """
+
+    level: ClassVar[Level[Any, Any]]
+
+    def __init__(
+        self,
+        subjects: Iterable[Any],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        excuse: Callable[[Divergence], bool] = lambda _: False,
+        attribute: bool = True,
+        model: bool = True,
+    ) -> None:
+        level = self.level
+        self.excuse = excuse
+        self.attribute = attribute
+        self.tally = Tally(level.key)
+        self.operations: list[Operation] = []
+        self.failure: DivergenceError | None = None
+        self._failed = False
+        self._name = level.unnamed
+        participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
+        self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
+        self._participants = [*participants, *(group.reference for group in self.groups)]
+        self._drive()
+        for group in self.groups:
+            self.tally.clauses[level.key(group.dialect.release)] = group.exercised
+
+    def _drive(self) -> None:
+        """Finds out who performs steps in batches, and who at the same time."""
+        subjects = [group.subjects for group in self.groups]
+        self._batched = BatchedExecution(subjects, self._conclude, self._hold_batched, self._count)
+        self._drivers = parallel_drivers_of(self._participants)
+
+    # -- the participants --------------------------------------------------------------------------------------
+
+    @property
+    def primary(self) -> Group[Seen, Files]:
+        """The group that strategies look at: the newest dialect."""
+        return self.groups[-1]
+
+    @property
+    def subjects(self) -> list[Implementation]:
+        """The implementations under test that have not been retired."""
+        return [participant.implementation for group in self.groups for participant in group.subjects]
+
+    def retire(self, name: str) -> bool:
+        """Takes an implementation out for good, after it has diverged.
+
+        Returns:
+            False if no subject has that name: a reference cannot be taken out.
+        """
+        for group in self.groups:
+            for participant in group.subjects:
+                if participant.implementation.name == name:
+                    participant.end()
+                    group.remove(participant)
+                    self._participants.remove(participant)
+                    self._drive()
+                    return True
+        return False
+
+    def supports(self, operation: str) -> bool:
+        """Whether the harness performs an operation of that name, or every participant has it."""
+        return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self._participants)
+
+    # -- an example --------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Starts an example: every participant in its empty directory."""
+        self.operations = []
+        self._name = self.level.unnamed
+        self._failed = False
+        self.tally.examples += 1
+        for participant in self._participants:
+            participant.begin()
+        self._batched.begin()
+        for group in self.groups:
+            group.begin()
+
+    def end(self) -> None:
+        """Ends the example and removes its files. After a failed step, nothing more is compared.
+
+        Raises:
+            DivergenceError: a batched participant differs, or an implementation has failed to close what was open.
+        """
+        try:
+            if not self._failed:
+                self.settle()
+        finally:
+            self._batched.drop()
+            for participant in self._participants:
+                participant.end()
+        for participant in self._participants:
+            told: list[str] = getattr(participant.implementation, "failures_between_examples", [])
+            if told:
+                text = told[-1]
+                told.clear()
+                if not self._failed:
+                    # As a step of its own it comes again in a replay.
+                    self.operations.append(self.level.closing)
+                    self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
+
+    def settle(self) -> None:
+        """Returns when every participant has performed every step.
+
+        Raises:
+            DivergenceError: a batched participant differs, and it counts; its step may be any since the last time.
+        """
+        self._batched.settle()
+
+    def perform(self, operation: Operation) -> Seen:
+        """One step of every participant.
+
+        Returns:
+            The observation of the newest dialect's reference.
+
+        Raises:
+            DivergenceError: a participant differs, and it counts. Of a batched one it may tell of an earlier step, and
+                its differences may be told later: :meth:`settle` makes sure.
+        """
+        try:
+            return self._perform(operation)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _perform(self, operation: Operation) -> Seen:
+        self.operations.append(operation)
+        self.tally.steps += 1
+        name = self.level.named(operation, self._name)
+        if name is not None:
+            self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
+        before = [(group.observation, group.files) for group in self.groups]
+        if operation.name in self.level.damaging:
+            for group in self.groups:
+                self.level.damage(group, operation, self._name)
+            self._note(operation, before, damages=True)
+        else:
+            self._refer(operation, before)
+        return self.groups[-1].observation
+
+    def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
+        """The references perform an operation, and the subjects with them."""
+        for driver in self._drivers:
+            driver.start(operation)
+        try:
+            for group in self.groups:
+                group.observation = group.reference.perform(operation)
+                group.files = self.level.files_after(group.reference, operation, group.files)
+            step = self._note(operation, before, damages=False)
+        finally:
+            for driver in self._drivers:
+                driver.finish()
+        for number, group in enumerate(self.groups):
+            for subject in group.beside:
+                if subject.active:
+                    self._hold(subject, number, step)
+
+    def _note(self, operation: Operation, before: list[tuple[Seen, Files]], *, damages: bool) -> Step:
+        """The step that the references have performed, or the harness."""
+        expected = [(group.observation, group.files) for group in self.groups]
+        step = Step(len(self.operations) - 1, operation, self._name, before, expected, damages=damages)
+        if self._batched:
+            self._batched.add(step)
+        else:
+            self._conclude(step)
+            self._count((step,))
+        return step
+
+    def _watch(self, name: Any, *, reread: bool) -> None:
+        """Looks at other files from now on; of those that are opened, the content before is not known yet."""
+        self._name = name
+        for participant in self._participants:
+            if not participant.batched:
+                participant.watch(name)
+        if reread:
+            for group in self.groups:
+                group.files = group.reference.read()
+
+    # -- the references ----------------------------------------------------------------------------------------
+
+    def _conclude(self, step: Step) -> None:
+        """Holds the references to their models, and finds the clauses that the step exercises."""
+        if step.clauses is None:
+            parts = zip(self.groups, step.before, step.expected, strict=True)
+            step.clauses = [self._conclude_reference(group, step, before, after) for group, before, after in parts]
+
+    def _conclude_reference(
+        self, group: Group[Seen, Files], step: Step, before: tuple[Any, Any], after: tuple[Any, Any]
+    ) -> tuple[str, ...]:
+        operation = step.operation
+        prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
+        clauses: tuple[str, ...] = ()
+        if self.attribute:
+            if not step.damages:
+                clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after)
+                if group is self.groups[-1]:
+                    word = self.level.state_word(group.tracked, before[0])
+                    self.tally.cells[operation.name, word, after[0].outcome.error] += 1
+            self.level.track(group.tracked, operation, after[0])
+        if prediction is not None and not step.damages:
+            pairs = pairs_of_model(prediction, after)
+            if pairs:
+                self._diverged(group.reference, "model", pairs, clauses, step.number)
+        return clauses
+
+    def require(self, condition: bool, invariant: str, state: Any) -> None:
+        """An invariant of the reference itself, in words.
+
+        Raises:
+            DivergenceError: it does not hold.
+        """
+        if not condition:
+            self._diverged(self.primary.reference, "model", {"state": (invariant, state)}, ())
+
+    def _count(self, steps: Sequence[Step]) -> None:
+        """Every participant has performed these steps, so that they are evidence for their clauses."""
+        if self.attribute:
+            for number, group in enumerate(self.groups):
+                group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
+
+    # -- the subjects ------------------------------------------------------------------------------------------
+
+    def _hold_batched(self, participant: Participant, group: int, step: Step) -> None:
+        """Looks at a batched participant that has stopped behind a step."""
+        participant.watch(step.name)
+        if step.listings:
+            pairs = {"bytes": (step.listings[group], participant.listing())}
+            self._diverged(participant, "kidx", pairs, (), step.number)
+        else:
+            self._hold(participant, group, step)
+
+    def _hold(self, participant: Participant, group: int, step: Step) -> None:
+        """Compares a subject with the reference of its group."""
+        expected, files = step.expected[group]
+        actual = participant.perform(step.operation)
+        contents = participant.read()
+        if actual == expected and contents == files:
+            return
+        implementation = participant.implementation
+        if self.tally.note_left(implementation.name, step.operation.name, actual.outcome.error):
+            participant.active = False
+            return
+        found = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
+        if not participant.batched:
+            self.settle()  # by then the step is concluded, and differences of batched participants before it are told
+        pairs = {aspect: found[aspect] for aspect in self.level.aspects}
+        clauses = step.clauses[group] if step.clauses else ()
+        self._diverged(participant, "kidx", pairs, clauses, step.number)
+
+    def compare_directories(self) -> None:
+        """Every participant has the same files, and no others.
+
+        Raises:
+            DivergenceError: a participant has left something behind, or lost something.
+        """
+        listings = [group.reference.listing() for group in self.groups]
+        for group, expected in zip(self.groups, listings, strict=True):
+            for participant in group.beside:
+                if participant.active and (actual := participant.listing()) != expected:
+                    self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
+        if self._batched:
+            last = len(self.operations) - 1
+            self._batched.add(Step(last, self.operations[last], self._name, (), (), listings, clauses=()))
+
+    def _diverged(
+        self,
+        participant: Participant,
+        against: str,
+        pairs: dict[str, tuple[Any, Any]],
+        clauses: tuple[str, ...],
+        number: int | None = None,
+    ) -> None:
+        """Tells which aspects differ in the step of that number, the last one by default; nothing if none does."""
+        if number is None:
+            number = len(self.operations) - 1
+        who = (participant.implementation.name, participant.implementation.release)
+        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against)
+        if divergence is None:
+            return
+        if not participant.batched:
+            self.settle()  # differences of batched participants in earlier steps come first
+        if against == "kidx" and not divergence.is_failure and self.excuse(divergence):
+            participant.active = False
+            for clause in clauses:
+                self.tally.dropped[divergence.party, clause] += 1
+            return
+        self.failure = DivergenceError(divergence, self.operations[: number + 1])
+        self._failed = True
+        raise self.failure
