@@ -22,7 +22,7 @@ from conformance.operations import Operation
 if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
 
-_EMPTY = LogState(0, 0, 0, 0, 0, ())
+_EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 

@@ -426,6 +426,10 @@ class UnifiedLog(LogOffsets):
             self._retire(segments)
             self.delete_records(start)
 
+    def expire_producers(self) -> None:
+        """Forgets the producers that have been silent for too long, as a broker does now and then."""
+        self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
+
     # -- reading -----------------------------------------------------------------------------------------------
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
