@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.batches import encode, is_marker
 from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
-from conformance.log_operations import (
+from conformance.operations import Operation, Outcome
+from conformance.operations.batches import encode, is_marker
+from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
     LOG_SIGNATURES,
@@ -16,7 +17,6 @@ from conformance.log_operations import (
     LogObservation,
     LogState,
 )
-from conformance.operations import Operation, Outcome
 from kidx.producers import EXPIRATION_MS
 
 if TYPE_CHECKING:
