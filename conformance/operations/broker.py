@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from conformance.operations import Effect
+from conformance.operations.effects import Effect
 from kidx.records import SimpleRecord
 
 BROKER_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from conformance.operations import Effect
+from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

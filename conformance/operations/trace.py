@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -78,6 +79,9 @@ class Trace:
     def save(self, directory: Path) -> Path:
         """Writes ``<machine>-<id>.json``, a step a line, and returns its path.
 
+        The file appears with all of its content; one that says the same already stays as it is. Who finds the same at
+        the same time writes a file of their own, and the last one to rename it is as good as the first.
+
         Raises:
             ToolError: the directory cannot be written.
         """
@@ -87,11 +91,11 @@ class Trace:
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items()]
         body = ",\n    ".join(json.dumps(step) for step in steps)
         lines.insert(-2, f'"steps": [\n    {body}\n  ]')
-        partial = path.with_suffix(".partial")
+        content = ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            partial.write_text("{\n  " + ",\n  ".join(lines) + "\n}\n", "utf-8")
-            partial.replace(path)
+            if not path.is_file() or path.read_bytes() != content:
+                _write(path, content)
         except OSError as error:
             raise ToolError(f"the trace {path} cannot be written: {error.strerror or error}") from error
         return path
@@ -118,6 +122,17 @@ class Trace:
             return _from_json(document)
         except ValueError as error:
             raise TraceError(f"the trace {path} cannot be performed: {error}") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file beside it, under a name that no other process or thread has, and renames it."""
+    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("xb") as file:
+            file.write(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 _MEMBERS: Final[dict[str, tuple[type | tuple[type, ...], Any]]] = {
