@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
     from kidx.producers import CompletedTxn, ProducerState
-    from kidx.segment.producer_state import CompletedTxn, ProducerState
     from kidx.segment.recovery import EpochCache
 
 _CHUNK: Final = 1 << 20
