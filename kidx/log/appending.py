@@ -58,8 +58,7 @@ class ProducerChanges:
         Raises:
             KidxError, OSError: as :meth:`LogSegment.update_txn_index` and :meth:`ProducerState.complete`.
         """
-        for info in self._infos.values():
-            self.producers.apply(info)
+        self.producers.apply_all(self._infos)
         for transaction in self._completed:
             segment.update_txn_index(transaction, self.producers.last_stable_offset(transaction))
             self.producers.complete(transaction)

@@ -77,7 +77,6 @@ def _load(producers: ProducerStateManager, batches: Iterable[RecordBatch]) -> No
         found = info.append(batch)
         if found is not None:
             completed.append(found)
-    for info in infos.values():
-        producers.apply(info)
+    producers.apply_all(infos)
     for transaction in completed:
         producers.complete(transaction)

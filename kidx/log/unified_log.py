@@ -358,11 +358,13 @@ class UnifiedLog(LogOffsets):
                 return True
             self._retire([segment for segment in self.segments if segment.base_offset > offset])
             self.segments.active.truncate_to(offset)
+            start = min(offset, self.start_offset)
             if self.dialect.truncation_looks_for_transactions:
                 self._set_end_offset(offset)
+                self._set_start_offset(start)
             self.end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
-            self.start_offset = min(offset, self.start_offset)
+            self.start_offset = start
             self.epochs.truncate_from_end(offset)
             self._rebuild_producers()
             if self.dialect.truncation_looks_for_transactions:
