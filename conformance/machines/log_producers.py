@@ -12,6 +12,8 @@ from conformance.strategies.producers import Write, many, markers, writes
 from kidx.java_numbers import INT_MAX
 
 _SHORT: int = 1 << 15
+_CALL: int = 4
+"""Batches of one call, so that it fits into most segments."""
 
 
 def in_transaction(producer: int) -> dict[str, Any]:
@@ -79,8 +81,14 @@ class ProducerRules(LogBase):
     @rule(producers=many(), transactional=st.booleans())
     def meet_many(self, producers: range, transactional: bool) -> None:
         """Many producers write one batch each, so that the order of a snapshot is that of a grown hash table."""
-        for producer in producers:
-            self.append_one({"producer": [producer, 0, 0]} | ({"transactional": True} if transactional else {}))
+        end, kind = self.state.end_offset, {"transactional": True} if transactional else {}
+        batches = [
+            {"base": base, "epoch": self.epoch, "records": [[0, self.timestamp(1)]], "producer": [producer, 0, 0]}
+            | kind
+            for base, producer in enumerate(producers, start=end)
+        ]
+        for first in range(0, len(batches), _CALL):
+            self.do("append_as_follower", batches[first : first + _CALL], self.epoch)
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
     def append_transaction(self, producer: int, ends: str | None) -> None:

@@ -67,16 +67,18 @@ def _batches(segment: LogSegment, begin: int, end: int | None) -> Iterable[Recor
 
 def _load(producers: ProducerStateManager, batches: Iterable[RecordBatch]) -> None:
     infos: dict[int, ProducerAppendInfo] = {}
+    calls: list[int] = []
     completed: list[CompletedTxn] = []
     for batch in batches:
         if batch.producer_id <= NO_PRODUCER_ID:
             continue
+        calls.append(batch.producer_id)
         info = infos.get(batch.producer_id)
         if info is None:
             info = infos[batch.producer_id] = producers.prepare(batch.producer_id, Origin.REPLICATION)
         found = info.append(batch)
         if found is not None:
             completed.append(found)
-    producers.apply_all(infos)
+    producers.apply_all(infos, calls)
     for transaction in completed:
         producers.complete(transaction)

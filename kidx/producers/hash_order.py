@@ -25,15 +25,18 @@ def _hash(key: int, *, scala: bool) -> int:
     return to_int(bits ^ (bits >> 16))
 
 
-def in_hash_order(keys: Iterable[int], *, scala: bool) -> list[int]:
-    """Keys, given in order of arrival, as a new table hands them out that is asked for each before it has it.
+def in_hash_order(calls: Iterable[int], *, scala: bool) -> list[int]:
+    """The keys of a new table that was asked for each of ``calls``, and made what it did not have (``computeIfAbsent``).
 
-    What Java's table computes itself (``computeIfAbsent``) comes first in its bucket.
+    Java's table then puts the new key before the others of its bucket, and looks for room before it does, not after.
     """
     order, seen = HashOrder(scala=scala), list[int]()
-    for key in keys:
-        order.arrive(key, seen)
-        seen.append(key)
+    for key in calls:
+        if not scala and len(seen) > order.room:
+            order.buckets *= 2
+        if key not in seen:
+            order.arrive(key, seen, computed=not scala)
+            seen.append(key)
     return order.sort(seen if scala else reversed(seen))
 
 
@@ -48,13 +51,18 @@ class HashOrder:
         self.scala = scala
         self.buckets = _SMALLEST
 
-    def arrive(self, key: int, others: Collection[int]) -> None:
+    @property
+    def room(self) -> int:
+        """How many keys may be in a table of this size."""
+        return self.buckets * 3 // 4
+
+    def arrive(self, key: int, others: Collection[int], *, computed: bool = False) -> None:
         """A key comes to the others; the table may have to be larger."""
         if not self.scala and self.buckets < _LONG_BUCKETS_FROM:
             bucket = self._bucket(key)
-            if sum(self._bucket(other) == bucket for other in others) >= _LONG_BUCKET:
+            if sum(self._bucket(other) == bucket for other in others) >= _LONG_BUCKET - computed:
                 self.buckets *= 2
-        if len(others) + (2 if self.scala else 1) > self.buckets * 3 // 4:
+        if len(others) + (2 if self.scala else 1) > self.room and not computed:
             self.buckets *= 2
 
     def _bucket(self, key: int) -> int:

@@ -146,9 +146,14 @@ class ProducerStateManager(ProducerState):
 
     # -- what happens to the log -------------------------------------------------------------------------------
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo]) -> None:
-        """Remembers what one append has changed of several producers, new ones in the order of Kafka's table."""
-        for producer in in_hash_order(infos, scala=self.dialect.appends_are_in_scala):
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
+        """Remembers what one append has changed of several producers, new ones in the order of Kafka's table.
+
+        Args:
+            infos: by producer id.
+            calls: the producer id of every batch.
+        """
+        for producer in in_hash_order(calls, scala=self.dialect.appends_are_in_scala):
             self.apply(infos[producer])
 
     def apply(self, info: ProducerAppendInfo) -> None:
