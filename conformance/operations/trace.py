@@ -19,14 +19,11 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
 from conformance.operations.trace_steps import StepError, check_steps
-
-if TYPE_CHECKING:
-    from conformance.lockstep import Divergence
 
 FORMAT: Final = "kidx-trace"
 VERSION: Final = 1
@@ -44,7 +41,7 @@ class Trace:
         machine: which machine recorded it.
         release: the release it was recorded against.
         operations: the steps.
-        failure: the difference, as :func:`failure_json` gives it; None for a trace that shows agreement.
+        failure: the difference, as ``failure_json`` of the divergence gives it; None if the trace shows agreement.
         title: what it shows, in words.
         made_by: versions, seed and profile.
     """
@@ -170,26 +167,3 @@ def _from_json(document: Json) -> Trace:
         members["title"],
         members["made_by"],
     )
-
-
-def failure_json(divergence: Divergence) -> Json:
-    """A difference as a trace and a report carry it; bytes are hexadecimal."""
-    return {
-        "step": divergence.step,
-        "party": divergence.party,
-        "release": divergence.release,
-        "against": divergence.against,
-        "aspects": list(divergence.aspects),
-        "expected": plain(divergence.expected),
-        "actual": plain(divergence.actual),
-        "clauses": list(divergence.clauses),
-    }
-
-
-def plain(value: Any) -> Any:
-    """A value of an observation as JSON."""
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).hex()
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from conformance.errors import ToolError
 from conformance.lockstep import Divergence
+from conformance.lockstep.divergence import failure_json, plain
 from conformance.operations import SIGNATURES, Operation
-from conformance.operations.trace import Trace, TraceError, failure_json, plain
+from conformance.operations.trace import Trace, TraceError
 from conformance.operations.trace_steps import MANY, StepError, check_steps, is_inside
 from conformance.runs.replay import find_trace
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
