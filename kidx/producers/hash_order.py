@@ -26,7 +26,7 @@ def _hash(key: int, *, scala: bool) -> int:
 
 
 def in_hash_order(calls: Iterable[int], *, scala: bool) -> list[int]:
-    """The keys of a new table that was asked for each of ``calls``, and made what it did not have (``computeIfAbsent``).
+    """The keys of a new table that was asked for each of ``calls`` and made what it lacked (``computeIfAbsent``).
 
     Java's table then puts the new key before the others of its bucket, and looks for room before it does, not after.
     """
