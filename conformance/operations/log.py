@@ -103,10 +103,10 @@ class LogState(NamedTuple):
     last_stable_offset: int
     recovery_point: int
     segments: tuple[tuple[int, int], ...]
-    producers_end: int
-    ongoing: tuple[int, ...]
-    unreplicated: tuple[int, ...]
-    producers: tuple[tuple[Any, ...], ...]
+    producers_end: int = 0
+    ongoing: tuple[int, ...] = ()
+    unreplicated: tuple[int, ...] = ()
+    producers: tuple[tuple[Any, ...], ...] = ()
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Self:
