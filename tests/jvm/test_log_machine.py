@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
+from log_judges import OracleLockstep
+from log_parties import Follower, HeldTo
 
 import conformance
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.levels.log import LogLockstep
-from conformance.log_judges import OracleLockstep
-from conformance.log_parties import Follower, HeldTo
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
