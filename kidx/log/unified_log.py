@@ -80,6 +80,8 @@ class UnifiedLog(LogOffsets):
         KidxError, OSError: what loading cannot mend.
     """
 
+    producer_state: type[ProducerStateManager] = ProducerStateManager
+
     def __init__(
         self,
         directory: str | os.PathLike[str],
@@ -97,7 +99,7 @@ class UnifiedLog(LogOffsets):
         self.clock = clock
         self.directory.mkdir(parents=True, exist_ok=True)
         self.epochs = LeaderEpochCache(self.directory / FILE_NAME)
-        self.producers = ProducerStateManager(
+        self.producers = self.producer_state(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
         loader = Loader(
