@@ -95,6 +95,8 @@ PRODUCER_ROWS = (
     Row("LG-39", "open_log truncate_log", "ok", "the producers", reads_snapshot),
     Row("LG-40", "expire_producers", "ok", "the producers"),
     Row("LG-41", "roll_log append_as_follower append_as_leader", "ok", "the names of the snapshots", passes_by),
+    Row("LG-44", "open_log", "ok", "the bytes of snapshots and of transaction indexes",
+        lambda s: not s.args[3] and s.now is not None and len(s.now.segments) > 2 and bool(s.now.producers)),
     Row("LG-43", ANY, "ok", "the last stable offset",
         lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
     Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in counts(s))),

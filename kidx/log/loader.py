@@ -119,6 +119,7 @@ class Loader:
             start_offset=self.start_offset,
             end_offset=segment.base_offset,
             now=self.clock(),
+            known=self.producers,
         )
         truncated = segment.recover(producers, self.epochs if note_epochs else None)
         producers.take_snapshot()
