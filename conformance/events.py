@@ -70,6 +70,11 @@ class Diverged(Event):
         trace: path of the trace.
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
+        releases: all in which the same difference shows, the newest first; ``failure`` is about that one.
+        machines: all in which it shows; ``machine`` comes first.
+        shape: what a difference without a clause is known by.
+        times: how often it was seen.
+        minimal: whether nothing can be left out of the steps; False if shrinking ran out of time.
     """
 
     machine: str
@@ -79,6 +84,16 @@ class Diverged(Event):
     trace: str
     replay: str
     implementation: str = ""
+    releases: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    shape: str = ""
+    times: int = 1
+    minimal: bool = True
+
+    def is_about(self, machine: str, implementation: str, release: str) -> bool:
+        """Whether it shows there."""
+        releases, machines = self.releases or (self.failure["release"],), self.machines or (self.machine,)
+        return machine in machines and implementation == self.implementation and release in releases
 
 
 @dataclass(frozen=True)

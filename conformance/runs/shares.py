@@ -1,0 +1,27 @@
+"""How many processes a run is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from conformance.profiles import SHARES
+
+if TYPE_CHECKING:
+    from conformance.runs.plan import Plan
+
+_WORTH: Final = 60_000
+"""Checks (a step of a participant) of a run that are worth one more process: it costs a start of Python and Java."""
+
+
+def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
+    """How many processes help, besides the one that runs.
+
+    Args:
+        plan: what is to be done, with the processes that may be used.
+        machines: that are driven.
+    """
+    examples = sum(plan.examples_of(name) / SHARES.get(name, 1.0) for name in machines)
+    participants = len(plan.releases) * len([name for name in plan.implementations if name != "broker"])
+    checks = examples * plan.profile.steps * participants
+    return max(0, min(plan.jobs - 1, int(checks // _WORTH)))
