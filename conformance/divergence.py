@@ -54,12 +54,17 @@ class Divergence:
 
 
 class DivergenceError(AssertionError):
-    """Raised at the first difference that counts; carries it, and the trace up to it."""
+    """Raised at the first difference that counts; carries it, and the trace up to it.
+
+    Attributes:
+        shrinking: how far the trace was shrunk, in words; empty if it was not.
+    """
 
     def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
         super().__init__(f"{divergence.party} diverges at step {divergence.step + 1}, {divergence.operation}")
         self.divergence = divergence
         self.operations = tuple(operations)
+        self.shrinking = ""
 
 
 @dataclass(slots=True)

@@ -74,7 +74,7 @@ class Diverged(Event):
         machines: all in which it shows; ``machine`` comes first.
         shape: what a difference without a clause is known by.
         times: how often it was seen.
-        minimal: whether nothing can be left out of the steps; False if shrinking ran out of time.
+        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
     """
 
     machine: str
@@ -88,12 +88,13 @@ class Diverged(Event):
     machines: tuple[str, ...] = ()
     shape: str = ""
     times: int = 1
-    minimal: bool = True
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
         """Whether it shows there."""
         releases, machines = self.releases or (self.failure["release"],), self.machines or (self.machine,)
         return machine in machines and implementation == self.implementation and release in releases
+
+    shrinking: str = ""
 
 
 @dataclass(frozen=True)

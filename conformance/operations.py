@@ -10,6 +10,7 @@ Only one index is open at a time. File names are relative to the directory that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -63,6 +64,24 @@ FILE_OPERATIONS: Final = frozenset(
 )
 """Operations on the closed file, performed by the harness and not by an implementation."""
 
+
+class Effect(Enum):
+    """What an operation does to the file, segment, log or topic that the operations are about."""
+
+    OPENS = "opens"
+    RELEASES = "releases"
+    """Lets go of the files, so that the harness may damage them; a damage to a mapped file ends the process."""
+    DAMAGES = "damages"
+    """Performed by the harness, on files that nothing has open."""
+
+
+EFFECTS: Final[dict[str, Effect]] = {
+    "open": Effect.OPENS,
+    **dict.fromkeys(("close", "crash", "delete"), Effect.RELEASES),
+    **dict.fromkeys(FILE_OPERATIONS, Effect.DAMAGES),
+}
+"""By operation; the others have none of these effects."""
+
 ERROR_KINDS: Final = (
     "invalid_offset",
     "offset_overflow",
@@ -89,11 +108,26 @@ def every_signature() -> Mapping[str, tuple[str, ...]]:
     return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
 
 
+@cache
+def every_effect() -> Mapping[str, Effect]:
+    """The effects of the operations of all machines."""
+    from conformance.broker_operations import BROKER_EFFECTS  # noqa: PLC0415 -- as above
+    from conformance.log_operations import LOG_EFFECTS  # noqa: PLC0415
+    from conformance.segment_operations import SEGMENT_EFFECTS  # noqa: PLC0415
+
+    return EFFECTS | SEGMENT_EFFECTS | LOG_EFFECTS | BROKER_EFFECTS
+
+
 class Operation(NamedTuple):
     """One call: the name of the operation and its arguments in the order of :func:`every_signature`."""
 
     name: str
     args: tuple[Any, ...] = ()
+
+    @property
+    def effect(self) -> Effect | None:
+        """What it does to what the operations are about; None if it neither opens, releases nor damages it."""
+        return every_effect().get(self.name)
 
     def to_json(self) -> Json:
         """The request of the line protocol."""

@@ -1,1 +1,1 @@
-"""One run: what it is to do, its rounds, what it finds, and its verdicts."""
+"""One run: plan, profiles, rounds, verdicts, regression traces, replay, shrinking."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypothesis import Phase, settings
 from hypothesis.errors import Flaky
 
 from conformance.attendance import Attendance
@@ -84,7 +83,7 @@ class MachineRun:
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
         # Bound once: what a participant turns out not to have must not change the examples of a later hand.
         self._bound = self.machine.bind(self.lockstep)
-        self._settings = settings(plan.profile.settings(HAND), phases=(Phase.generate,))
+        self._settings = plan.profile.settings(HAND)
         self._limit = 1 if plan.stop_at_first else FAILURES
         self._left_early: Counter[str] = Counter()
         self._muted: set[str] = set()

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from conformance.runs.shrinking import SECONDS
+
 if TYPE_CHECKING:
     from conformance.attached_run import Attachment
     from conformance.kafka.broker.backend import Choice
     from conformance.profiles import Profile
     from conformance.runs.seeds import Wish
-
-SHRINK_TIME = 20.0
-"""Seconds that shrinking one difference may take."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Plan:
     attachment: Attachment | None = None
     stop_at_first: bool = False
     jobs: int = 1
-    shrink_time: float = SHRINK_TIME
+    shrink_time: float = SECONDS
 
     def examples_of(self, machine: str) -> int:
         """How many examples of a machine are wanted."""

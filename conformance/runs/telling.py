@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version as version_of_package
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.clauses import load_clauses
 from conformance.divergence import DivergenceError
 from conformance.events import Diverged
-from conformance.minimize import minimized
 from conformance.runs.distinct import distinct_differences
 from conformance.runs.shapes import shape_of
+from conformance.runs.shrunk_failure import shrunk
 from conformance.runs.sightings import Sightings
 from conformance.trace import Trace, failure_json
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.divergence import Divergence
     from conformance.events import Sink
-    from conformance.runs.dealt import Dealt, Shown
+    from conformance.runs.dealt import Dealt
     from conformance.runs.distinct import Distinct
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.plan import Plan
@@ -49,7 +50,8 @@ class Told:
     def found(self, run: MachineRun, dealt: Dealt) -> list[Distinct]:
         """Takes what a machine has found, and returns its distinct differences."""
         if dealt.broken is not None:
-            self._keep(None, as_event(run, shrunk_of_reference(run, dealt.broken), self.seed))
+            run.lockstep.failure = None
+            self._keep(None, as_event(run, _shrunk(run, run.lockstep, DivergenceError(*dealt.broken)), self.seed))
         if self.plan.stop_at_first:
             return [one for one in self._at_once if one.machine == run.name]
         found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
@@ -116,26 +118,26 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
     lockstep = run.machine.new_lockstep(
         [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
     )
-    shown = minimized(lockstep, DivergenceError(divergence, distinct.sighting.operations))
-    return as_event(run, (shown.divergence, shown.operations), seed, specification)
+    failure = DivergenceError(divergence, distinct.sighting.operations)
+    return as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
 
 
-def shrunk_of_reference(run: MachineRun, shown: Shown) -> Shown:
-    """A difference of the reference itself, shrunk where it was found."""
-    run.lockstep.failure = None
-    found = minimized(run.lockstep, DivergenceError(*shown))
-    return found.divergence, found.operations
+def _shrunk(
+    run: MachineRun, lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None = None
+) -> DivergenceError:
+    return shrunk(lockstep, failure, same=same, seconds=run.plan.shrink_time)
 
 
-def as_event(run: MachineRun, shown: Shown, seed: int, specification: str = "") -> Diverged:
+def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification: str = "") -> Diverged:
     """A difference as it is, saved as a trace; of the reference itself if no specification is given."""
-    divergence, operations = shown
+    divergence, operations = failed.divergence, failed.operations
     failure = failure_json(divergence)
     made_by = {
         "kidx": version_of_package("kidx"),
         "hypothesis": version_of_package("hypothesis"),
         "seed": seed,
         "profile": run.plan.profile.name,
+        **({"shrinking": failed.shrinking} if failed.shrinking else {}),
     }
     path = Trace(run.name, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
     catalogue = load_clauses()
@@ -149,6 +151,7 @@ def as_event(run: MachineRun, shown: Shown, seed: int, specification: str = "") 
         str(path),
         _replay(path, divergence.release, specification),
         specification,
+        failed.shrinking,
         releases=(divergence.release,),
         machines=(run.name,),
         shape=shape_of(divergence),
