@@ -70,11 +70,12 @@ class Diverged(Event):
         trace: path of the trace.
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
+        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
         releases: all in which the same difference shows, the newest first; ``failure`` is about that one.
         machines: all in which it shows; ``machine`` comes first.
+        clause: the one of the clauses at stake that fails; empty if none speaks of the step.
         shape: what a difference without a clause is known by.
         times: how often it was seen.
-        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
     """
 
     machine: str
@@ -84,8 +85,10 @@ class Diverged(Event):
     trace: str
     replay: str
     implementation: str = ""
+    shrinking: str = ""
     releases: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
+    clause: str = ""
     shape: str = ""
     times: int = 1
 
@@ -93,8 +96,6 @@ class Diverged(Event):
         """Whether it shows there."""
         releases, machines = self.releases or (self.failure["release"],), self.machines or (self.machine,)
         return machine in machines and implementation == self.implementation and release in releases
-
-    shrinking: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ def describe(event: Diverged) -> str:
     failure = event.failure
     against = "the abstract model" if failure["against"] == "model" else "kidx"
     lines = [f"{failure['party']} diverges from {against} ({event.machine} machine, release {failure['release']})", ""]
+    lines += [f"  {label:13}{said}" for label, said in _places(event)]
     for clause, level, statement in event.requirements:
         lines.append(f"  requirement  {clause} ({level}): {statement}")
     if not event.requirements:
@@ -28,12 +30,24 @@ def describe(event: Diverged) -> str:
         lines.append(f"  differs in   {', '.join(failure['aspects'])}")
     if failure["aspects"][0] == "outcome":
         expected, actual = in_words(expected), in_words(actual)
-    lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", "  steps"]
+    lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", f"  steps{_how_short(event)}"]
     last = failure["step"]
     for number, step in enumerate(event.steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
     return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
+
+
+def _how_short(event: Diverged) -> str:
+    return f" ({event.shrinking})" if event.shrinking not in ("", "minimal") else ""
+
+
+def _places(event: Diverged) -> Iterator[tuple[str, str]]:
+    """Where else it shows, if it does."""
+    if len(event.releases) > 1:
+        yield "releases", f"{', '.join(event.releases)} ({len(event.releases)})"
+    if len(event.machines) > 1:
+        yield "machines", ", ".join(event.machines)
 
 
 def in_words(outcome: Any) -> Any:

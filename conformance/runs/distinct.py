@@ -31,7 +31,10 @@ _TELLING: Final = 3
 
 
 class Identity(NamedTuple):
-    """What makes two differences the same; ``what`` is a clause without its letter, or machine and shape."""
+    """What makes two differences the same.
+
+    ``what`` is a clause without its letter, with the operation if it holds elsewhere; or machine and shape.
+    """
 
     implementation: str
     what: str
@@ -110,9 +113,9 @@ def distinct_differences(
     found: dict[Identity, Distinct] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
-        for clause, same in _by_failing_clause(seen, held):
+        for clause, operation, same in _by_failing_clause(seen, held):
             for shape, alike in _by_shape(clause, same):
-                what = clause.rstrip(ascii_lowercase) if clause else f"{machine} {shape}"
+                what = f"{clause.rstrip(ascii_lowercase)} {operation}".strip() if clause else f"{machine} {shape}"
                 identity = Identity(implementation, what, aspect)
                 _add(found, identity, clause, machine, alike)
                 first = min(order[kind] for kind, _ in alike)
@@ -158,19 +161,20 @@ def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[
 
 def _by_failing_clause(
     seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]
-) -> Iterable[tuple[str, list[tuple[Kind, Sighting]]]]:
-    """Sightings by the clause that fails in them; see the head of this module."""
+) -> Iterable[tuple[str, str, list[tuple[Kind, Sighting]]]]:
+    """Sightings by the clause that fails in them, and by operation where that clause holds elsewhere."""
     left = list(seen)
     while left:
         clause = _never_held(left, held)
         if not clause:
             break
-        yield clause, [pair for pair in left if clause in pair[0].clauses]
+        yield clause, "", [pair for pair in left if clause in pair[0].clauses]
         left = [pair for pair in left if clause not in pair[0].clauses]
-    rest: dict[str, list[tuple[Kind, Sighting]]] = {}
+    rest: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in left:
-        rest.setdefault(operations_own(kind.clauses), []).append((kind, sighting))
-    yield from rest.items()
+        own = operations_own(kind.clauses), sighting.divergence.operation.name
+        rest.setdefault(own, []).append((kind, sighting))
+    yield from ((*own, alike) for own, alike in rest.items())
 
 
 def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,13 @@ from conformance.profiles import SHARES
 if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
-_WORTH: Final = 60_000
+_WORTH: Final = 10
 """Checks (a step of a participant) of a run that are worth one more process: it costs a start of Python and Java."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def helpers_for(plan: Plan, machines: Sequence[str]) -> int:

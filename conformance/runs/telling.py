@@ -119,7 +119,16 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
         [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
     )
     failure = DivergenceError(divergence, distinct.sighting.operations)
-    return as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
+    event = as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
+    # The clause that fails comes first among those of its level.
+    requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
+    return replace(
+        event,
+        requirements=tuple(requirements),
+        clause=distinct.clause,
+        releases=distinct.releases,
+        times=distinct.count,
+    )
 
 
 def _shrunk(
