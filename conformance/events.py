@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from conformance.operations import Json
+    Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
 VERSION: Final = 1

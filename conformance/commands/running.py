@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from conformance.campaign import Plan, run
 from conformance.commands.options import (
     BrokerChoice,
     BrokerOption,
@@ -33,16 +32,17 @@ from conformance.expectations.proposal import propose
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
-from conformance.profiles import PROFILES
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import chosen_seed
 from conformance.runs.shares import processors
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
-    from conformance.attached_run import Attachment
     from conformance.events import Event, Sink
+    from conformance.runs.attached import Attachment
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 Level = StrEnum("Level", ["must", "observed"])
@@ -217,7 +217,7 @@ def _attachment(
         raise ToolError("--bootstrap goes with -i broker and nothing else")
     if len(releases) != 1:
         raise ToolError("--bootstrap takes one --kafka: the release that broker is of")
-    from conformance.attached_run import Attachment  # noqa: PLC0415 -- part of an extra
+    from conformance.runs.attached import Attachment  # noqa: PLC0415 -- part of an extra
 
     attachment = Attachment(bootstrap, log_dir)
     with show_progress("Kafka's jars") as progress:

@@ -1,1 +1,1 @@
-"""One run: plan, profiles, rounds, verdicts, regression traces, replay, shrinking."""
+"""One run: its plan and rounds, verdicts, regression traces, replay and shrinking; runs against brokers."""

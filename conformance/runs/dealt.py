@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.runs.sightings import Sightings
 
 if TYPE_CHECKING:
-    from conformance.divergence import Divergence
+    from conformance.lockstep.divergence import Divergence
+    from conformance.lockstep.generator_coverage import CellKey
     from conformance.operations import Operation
-    from conformance.power.coverage import CellKey
 
 FAILURES: Final = 3
 """A program that has failed in so many hands (crashed, been late, talked nonsense) leaves the run."""

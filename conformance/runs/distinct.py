@@ -23,7 +23,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.runs.shapes import shape_of
 
 if TYPE_CHECKING:
-    from conformance.divergence import Divergence
+    from conformance.lockstep.divergence import Divergence
     from conformance.runs.sightings import Kind, Sighting, Sightings
 
 _TELLING: Final = 3

@@ -10,7 +10,7 @@ from hypothesis import seed as seeded
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.profiles import round_of
+from conformance.runs.profiles import round_of
 
 if TYPE_CHECKING:
     from conformance.machines import Machine

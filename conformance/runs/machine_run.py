@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING
 
 from hypothesis.errors import Flaky
 
-from conformance.attendance import Attendance
 from conformance.clauses import load_clauses
-from conformance.collecting import rare_collections
-from conformance.divergence import DivergenceError
 from conformance.errors import NotDrivenError
-from conformance.kept import kept_traces
+from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
-from conformance.repeatable import without_local_constants
-from conformance.replay import perform_all
+from conformance.runs.collecting import rare_collections
 from conformance.runs.dealt import FAILURES, Dealt
 from conformance.runs.hands import HAND, Hand, deal
+from conformance.runs.participation import Attendance
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.repeatable import without_local_constants
+from conformance.runs.replay import perform_all
 from conformance.runs.shapes import shape_of
 
 if TYPE_CHECKING:
-    from conformance.divergence import Divergence
     from conformance.expectations import Ledger
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Lockstep
+    from conformance.lockstep.divergence import Divergence
     from conformance.runs.plan import Plan
 
 
@@ -58,6 +58,7 @@ class MachineRun:
     Attributes:
         subjects: specification and participant, in the order of the plan.
         unsupported: specifications that this machine cannot drive, with the reason.
+        patience: a participant that has left so many hands early has left the run.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class MachineRun:
         # Bound once: what a participant turns out not to have must not change the examples of a later hand.
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(HAND)
-        self._limit = 1 if plan.stop_at_first else FAILURES
+        self.patience = 1 if plan.stop_at_first else FAILURES
         self._left_early: Counter[str] = Counter()
         self._muted: set[str] = set()
         self._dealt = Dealt()
@@ -145,7 +146,7 @@ class MachineRun:
         for _, subject in self.subjects:
             subject.lacking.clear()
         self._dealt = dealt = Dealt(number)
-        self._muted = {name for name, times in self._left_early.items() if times >= self._limit}
+        self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
         try:
             perform()

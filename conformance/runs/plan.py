@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
-    from conformance.attached_run import Attachment
     from conformance.kafka.broker.backend import Choice
-    from conformance.profiles import Profile
+    from conformance.runs.attached import Attachment
+    from conformance.runs.profiles import Profile
     from conformance.runs.seeds import Wish
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from conformance.events import Progressed, Replayed
-from conformance.runs.dealt import FAILURES, Dealt, is_over
+from conformance.runs.dealt import Dealt, is_over
 from conformance.runs.hands import hands_of
 
 if TYPE_CHECKING:
@@ -33,50 +33,43 @@ def play(
         limit: seconds; None for no limit.
         sink: told of progress.
         crew: processes that share the hands; None for this one alone.
-        departed: told of what was dealt after every hand in which a participant left the run.
+        departed: told after every hand, in which a participant may have left the run.
     """
-    plan, wanted = run.plan, run.plan.examples_of(run.name)
-    patience = 1 if plan.stop_at_first else FAILURES
-    everybody = [subject.name for _, subject in run.subjects]
     started = time.monotonic()
+    deadline = None if limit is None else started + limit
+    wanted = run.plan.examples_of(run.name)
+    everybody = [subject.name for _, subject in run.subjects]
     total = Dealt()
     if not everybody and run.unsupported:
         return total
-    if plan.kept:
+    if run.plan.kept:
         kept, traces, diverged = run.perform_kept()
-        total.add(kept, patience)
+        total.add(kept, run.patience)
         departed(total)
         if traces:
             sink(Replayed(run.name, traces, diverged))
     before = total.examples
-    deadline = None if limit is None else started + limit
-
-    def is_late() -> bool:
-        return deadline is not None and time.monotonic() >= deadline
-
-    if is_over(total, everybody, patience):
-        return total
-    for hand, dealt in _dealt(run, seed, wanted, crew, deadline):
-        gone = len(total.departed)
-        total.add(dealt, patience)
-        if len(total.departed) > gone:
-            departed(total)
-        over = is_over(total, everybody, patience)
-        total.cut = (total.cut or is_late()) and total.examples - before < wanted
-        if hand.ends_round or over or total.cut:
-            share = 1.0 if total.cut else hand.done / wanted
-            if limit:
-                share = max(share, min(1.0, (time.monotonic() - started) / limit))
+    for hand, dealt in _dealt(run, seed, wanted, crew, deadline, total):
+        total.add(dealt, run.patience)
+        departed(total)
+        late = deadline is not None and time.monotonic() >= deadline
+        total.cut = (total.cut or late) and total.examples - before < wanted
+        over = is_over(total, everybody, run.patience)
+        if hand.ends_round or over:
+            used = (time.monotonic() - started) / limit if limit else 0.0
+            share = 1.0 if total.cut else max(hand.done / wanted, min(1.0, used))
             sink(Progressed(run.name, total.examples, total.steps, share))
-        if over or total.cut:
+        if over:
             break
     return total
 
 
 def _dealt(
-    run: MachineRun, seed: int, wanted: int, crew: Crew | None, deadline: float | None
+    run: MachineRun, seed: int, wanted: int, crew: Crew | None, deadline: float | None, total: Dealt
 ) -> Iterator[tuple[Hand, Dealt]]:
-    """The hands of a seed with what came of each, in order, whichever process has dealt them."""
+    """The hands of a seed with what came of each, in order, whichever process has dealt them; none if all is over."""
+    if is_over(total, [subject.name for _, subject in run.subjects], run.patience):
+        return
     hands = hands_of(run.name, wanted, seed)
     if crew is not None:
         yield from crew.dealt(run, hands, deadline)

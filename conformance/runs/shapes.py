@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from conformance.operations import Outcome
 
 if TYPE_CHECKING:
-    from conformance.divergence import Divergence
+    from conformance.lockstep.divergence import Divergence
 
 DIRECTORY = "directory"
 """Files that should not be there, or are missing: seen when directories are compared, whatever was done before."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from conformance.profiles import SHARES
+from conformance.runs.profiles import SHARES
 
 if TYPE_CHECKING:
     from conformance.runs.plan import Plan

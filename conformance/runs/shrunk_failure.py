@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.lockstep import DivergenceError
-from conformance.replay import perform_all
+from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import SECONDS, shrink
 from conformance.scratch import scratch_directory
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from conformance.runs.shapes import shape_of
 
 if TYPE_CHECKING:
-    from conformance.divergence import Divergence
+    from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
 

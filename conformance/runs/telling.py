@@ -9,19 +9,19 @@ from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any
 
 from conformance.clauses import load_clauses
-from conformance.divergence import DivergenceError
 from conformance.events import Diverged
+from conformance.lockstep.divergence import DivergenceError, failure_json
+from conformance.operations.trace import Trace
 from conformance.runs.distinct import distinct_differences
 from conformance.runs.shapes import shape_of
 from conformance.runs.shrunk_failure import shrunk
 from conformance.runs.sightings import Sightings
-from conformance.trace import Trace, failure_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.divergence import Divergence
     from conformance.events import Sink
+    from conformance.lockstep.divergence import Divergence
     from conformance.runs.dealt import Dealt
     from conformance.runs.distinct import Distinct
     from conformance.runs.machine_run import MachineRun

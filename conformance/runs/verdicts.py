@@ -11,15 +11,15 @@ from conformance.clauses import clauses_for
 from conformance.errors import ToolError
 from conformance.events import Measured, Result
 from conformance.kafka.releases import newest
+from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.operations import every_signature
-from conformance.power.coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 
 if TYPE_CHECKING:
-    from conformance.attendance import Attendance
     from conformance.events import Verdict
     from conformance.runs.dealt import Dealt
     from conformance.runs.distinct import Distinct
     from conformance.runs.machine_run import MachineRun
+    from conformance.runs.participation import Attendance
 
 
 def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:

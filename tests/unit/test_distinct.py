@@ -72,7 +72,11 @@ def test_without_a_clause_the_shape_decides():
     full = difference(operation="append", actual=Outcome("full", None))
     closed = difference(operation="append", actual=Outcome("closed", None))
     found = distinct((full, 2), (closed, 2), (difference(operation="close", aspects=("bytes",)), 1))
-    assert [one.shape for one in found] == ["append: outcome ok -> full", "append: outcome ok -> closed", "close: bytes"]
+    assert [one.shape for one in found] == [
+        "append: outcome ok -> full",
+        "append: outcome ok -> closed",
+        "close: bytes",
+    ]
     assert not any(one.clause for one in found)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from conformance.campaign import HAND
-from conformance.profiles import PROFILES, ROUND
+from conformance.runs.campaign import HAND
+from conformance.runs.profiles import PROFILES, ROUND
 
 
 def test_the_profiles_are_ordered_by_size():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.profiles import PROFILES
+from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import RANDOM, Seed, chosen_seed, read_seed, seed_in_words
 
 

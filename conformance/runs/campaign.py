@@ -1,0 +1,169 @@
+"""A run: machines × implementations × releases, until the examples or the time are used up.
+
+All releases of a run take part in one lockstep, so that every step is held against all of them. A difference is noted
+and the run goes on; in the end each distinct one is shrunk and told once, with all releases and machines it shows in.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING
+
+from conformance.events import RunFinished, RunStarted
+from conformance.expectations import Ledger, StaleExpectationError, load_expectations
+from conformance.machines import MACHINES
+from conformance.runs.crew import crew_of
+from conformance.runs.hands import HAND, SEED_OF_ROUND, examples_of
+from conformance.runs.machine_run import machine_run
+from conformance.runs.plan import Plan
+from conformance.runs.rounds import play
+from conformance.runs.seeds import chosen_seed
+from conformance.runs.shares import helpers_for
+from conformance.runs.telling import Told
+from conformance.runs.verdicts import coverage_of, results_of
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from conformance.errors import NotDrivenError
+    from conformance.events import Result, Sink
+    from conformance.kafka.fetch import Progress
+    from conformance.runs.crew import Crew
+
+__all__ = ["HAND", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
+
+
+def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
+    """Carries out a plan.
+
+    Args:
+        plan: what to do.
+        sink: told of every event.
+        progress: told while jars are being fetched.
+
+    Returns:
+        Whether everything conforms.
+
+    Raises:
+        StaleExpectationError: an expectation's clause was exercised, and nothing has met it; the events are complete.
+        ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
+            of the implementations.
+    """
+    return _Run(plan, sink, progress).carry_out()
+
+
+class _Run:
+    """What one run knows."""
+
+    def __init__(self, plan: Plan, sink: Sink, progress: Progress | None) -> None:
+        self.plan = plan
+        self.sink = sink
+        self.progress = progress
+        self.started = time.monotonic()
+        self.seed, self.source = chosen_seed(plan.seed, plan.profile.seed)
+        self.ledger = Ledger(load_expectations() if plan.expectations is None else load_expectations(plan.expectations))
+        self.results: list[Result] = []
+        self.performed: dict[str, set[str]] = {}
+        self.not_driven: list[NotDrivenError] = []
+        self.told = Told(plan, self.seed, sink)
+
+    def carry_out(self) -> bool:
+        """See :func:`run`."""
+        plan = self.plan
+        self.sink(
+            RunStarted(
+                plan.releases,
+                plan.implementations,
+                plan.machines,
+                plan.profile.name,
+                plan.level,
+                self.seed,
+                {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")},
+                datetime.now(UTC).isoformat(timespec="seconds"),
+                seed_source=self.source,
+            )
+        )
+        driven = tuple(name for name in plan.implementations if name != "broker")
+        machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
+        try:
+            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines)) as crew:
+                for number, machine in enumerate(machines):
+                    self._drive(machine, len(machines) - number, crew)
+        finally:
+            self.told.finish()
+        if self.not_driven and all(result.unsupported for result in self.results):
+            raise self.not_driven[0]
+        return self._finish(self._drive_brokers() and not self.told.count)
+
+    def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
+        """One machine, in its share of the time that is left."""
+        left = self._seconds_left()
+        started = time.monotonic()
+        with (
+            scratch_directory() as scratch,
+            machine_run(self.plan, machine, scratch, self.ledger, self.progress) as its,
+        ):
+            limit = None if left is None else left / machines_left
+            dealt = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
+            self.ledger.meet(dealt.met)
+            self.performed[machine] = {operation for operation, _, _ in dealt.cells}
+            self.not_driven += its.unsupported.values()
+            seconds = time.monotonic() - started
+            found = self.told.found(its, dealt)
+            for row in coverage_of(its, dealt):
+                self.sink(row)
+            for result in results_of(its, dealt, found, seconds):
+                self.results.append(result)
+                self.sink(result)
+
+    def _drive_brokers(self) -> bool:
+        """Brokers, if the plan has any; whether they conform."""
+        plan = self.plan
+        if "broker" not in plan.implementations:
+            return True
+        if plan.attachment is not None:
+            from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
+
+            results = [run_attached(plan.attachment, plan.releases[-1], self.sink, self.progress)]
+        elif "broker" in plan.machines:
+            from conformance.runs.broker import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
+
+            budget = Budget.of_profile(
+                plan.profile.name, examples=plan.max_examples, cycles=plan.kill_cycles, seconds=self._seconds_left()
+            )
+            brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker)
+            results = run_brokers(plan.releases, brokers, self.progress)
+        else:
+            return True
+        self.results += results
+        return not any(result.divergences for result in results)
+
+    def _seconds_left(self) -> float | None:
+        limit = self.plan.max_time
+        return None if limit is None else max(0.0, limit - (time.monotonic() - self.started))
+
+    def _finish(self, conforms: bool) -> bool:
+        """The footer.
+
+        Raises:
+            StaleExpectationError: there is one.
+        """
+        exercised = {
+            (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
+            for result in self.results
+        }
+        stale = self.ledger.stale(exercised, self.performed)
+        steps = {(r.machine, r.release if r.implementation == "broker" else ""): r.steps for r in self.results}
+        self.sink(
+            RunFinished(
+                "conforms" if conforms and not stale else "diverges",
+                sum(steps.values()),
+                time.monotonic() - self.started,
+                {"stale": list(map(str, stale))} if stale else {},
+            )
+        )
+        if stale:
+            raise StaleExpectationError(stale)
+        return conforms
