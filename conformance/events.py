@@ -155,7 +155,11 @@ class Result(Event):
 
 @dataclass(frozen=True)
 class RunFinished(Event):
-    """The footer. ``verdict`` is ``"conforms"`` or ``"diverges"``."""
+    """The footer.
+
+    ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if nothing differs but expectations have not been met,
+    which ``details`` names.
+    """
 
     verdict: str
     steps: int

@@ -256,6 +256,7 @@ def _document(events: list[Event]) -> dict[str, Any]:
         "run": by_name["RunStarted"][0],
         "results": by_name.get("Result", []),
         "divergences": by_name.get("Diverged", []),
+        "stale_expectations": finished["details"].get("stale", []),
         "steps": finished["steps"],
         "seconds": finished["seconds"],
     }

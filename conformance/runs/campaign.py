@@ -158,7 +158,7 @@ class _Run:
         steps = {(r.machine, r.release if r.implementation == "broker" else ""): r.steps for r in self.results}
         self.sink(
             RunFinished(
-                "conforms" if conforms and not stale else "diverges",
+                "diverges" if not conforms else "stale" if stale else "conforms",
                 sum(steps.values()),
                 time.monotonic() - self.started,
                 {"stale": list(map(str, stale))} if stale else {},

@@ -62,6 +62,8 @@ class Distinct:
         places: everywhere it shows.
         count: how often it was seen.
         first: which of the machine's kinds of sightings was its first.
+        told: the clauses at stake in the steps that are told.
+        never_held: whether the failing clause held nowhere.
     """
 
     identity: Identity
@@ -72,6 +74,18 @@ class Distinct:
     places: set[Place] = field(default_factory=set)
     count: int = 0
     first: int = sys.maxsize
+    told: frozenset[str] = frozenset()
+    never_held: bool = False
+
+    def concerns(self, clause: str) -> bool:
+        """Whether a clause is at stake, or is a variant of the one that fails."""
+        family = self.clause.rstrip(ascii_lowercase)
+        return clause in self.told or (bool(family) and clause.rstrip(ascii_lowercase) == family)
+
+    @property
+    def operation(self) -> str:
+        """The operation that shows it."""
+        return self.sighting.divergence.operation.name
 
     def is_shown_by(self, divergence: Divergence) -> bool:
         """Whether a difference of the same participant is this one."""
@@ -118,9 +132,30 @@ def distinct_differences(
                 what = f"{clause.rstrip(ascii_lowercase)} {operation}".strip() if clause else f"{machine} {shape}"
                 identity = Identity(implementation, what, aspect)
                 _add(found, identity, clause, machine, alike)
+                found[identity].never_held |= bool(clause) and not operation
                 first = min(order[kind] for kind, _ in alike)
                 found[identity].first = min(found[identity].first, first)
-    return sorted(found.values(), key=lambda one: one.first)
+    return sorted(_folded(found.values()), key=lambda one: one.first)
+
+
+def _folded(found: Iterable[Distinct]) -> list[Distinct]:
+    """Without those that follow: where what an operation is for never held, nothing else of it says anything new."""
+    every = list(found)
+    never = {
+        (one.identity.implementation, one.operation, one.identity.aspect): one
+        for one in every
+        if one.never_held and one.clause == operations_own(one.sighting.divergence.clauses)
+    }
+    kept = []
+    for one in every:
+        first = never.get((one.identity.implementation, one.operation, one.identity.aspect), one)
+        if first is one:
+            kept.append(one)
+        else:
+            first.places |= one.places
+            first.count += one.count
+            first.first = min(first.first, one.first)
+    return kept
 
 
 def _add(

@@ -175,8 +175,8 @@ class MachineRun:
         """Notes a difference; only one of the reference itself is more than that."""
         specification, subject = self._by_name[divergence.party]
         dealt, clauses = self._dealt, divergence.clauses
-        known = set() if divergence.is_failure else self._known(divergence, specification)
-        if known is not None and not divergence.is_failure:
+        known = None if divergence.is_failure else self._known(divergence, specification)
+        if known is not None:
             dealt.expected.setdefault(divergence.party, set()).update(known)
         else:
             dealt.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
@@ -190,8 +190,7 @@ class MachineRun:
         return True
 
     def _stays(self, divergence: Divergence) -> bool:
-        """Whether a participant can go on: its state and its files are right, and it has not left the run."""
-        return divergence.party not in self._muted and not {"state", "bytes"} & set(divergence.aspects)
+        return divergence.party not in self._muted and can_stay(divergence)
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
@@ -204,3 +203,8 @@ class MachineRun:
             catalogue = load_clauses()
             return {clause for clause in divergence.clauses if catalogue[clause].level == "OBSERVED"}
         return None
+
+
+def can_stay(divergence: Divergence) -> bool:
+    """Whether a participant can go on with an example after a difference: its state and its files are right."""
+    return not divergence.is_failure and not {"state", "bytes"} & set(divergence.aspects)

@@ -13,6 +13,7 @@ from conformance.events import Diverged
 from conformance.lockstep.divergence import DivergenceError, failure_json
 from conformance.operations.trace import Trace
 from conformance.runs.distinct import distinct_differences
+from conformance.runs.machine_run import can_stay
 from conformance.runs.shapes import shape_of
 from conformance.runs.shrunk_failure import shrunk
 from conformance.runs.sightings import Sightings
@@ -59,8 +60,11 @@ class Told:
         for one in found:
             earlier = known.get(one.identity)
             if earlier is None:
-                self._keep(one, tell(run, one, self.seed))
+                event = tell(run, one, self.seed)
+                one.told = frozenset(event.failure["clauses"])
+                self._keep(one, event)
             else:
+                one.told = earlier.told
                 earlier.places |= one.places
                 earlier.count += one.count
         return found
@@ -76,7 +80,9 @@ class Told:
                 (one,) = distinct_differences(run.name, Sightings({kind: sighting}), run.specification, {})
                 self._at_once.append(one)
                 self.count += 1
-                self.sink(tell(run, one, self.seed))
+                event = tell(run, one, self.seed)
+                one.told = frozenset(event.failure["clauses"])
+                self.sink(event)
 
     def _keep(self, distinct: Distinct | None, event: Diverged) -> None:
         self.count += 1
@@ -118,6 +124,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
     lockstep = run.machine.new_lockstep(
         [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
     )
+    lockstep.stays = can_stay
     failure = DivergenceError(divergence, distinct.sighting.operations)
     event = as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
     # The clause that fails comes first among those of its level.

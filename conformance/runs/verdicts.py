@@ -44,7 +44,7 @@ def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds
             seconds,
             len(mine),
             clauses,
-            _verdicts(run.name, subject, clauses, dealt),
+            _verdicts(run.name, subject, clauses, dealt, mine),
             {"cut_by_time": True} if dealt.cut else {},
         )
     for specification in run.unsupported:
@@ -54,8 +54,13 @@ def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds
             yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts)
 
 
-def _verdicts(machine: str, subject: Attendance, clauses: dict[str, int], dealt: Dealt) -> dict[str, Verdict]:
-    diverging = {clause for kind in dealt.sightings if kind.party == subject.name for clause in kind.clauses}
+def _verdicts(
+    machine: str, subject: Attendance, clauses: dict[str, int], dealt: Dealt, mine: Sequence[Distinct]
+) -> dict[str, Verdict]:
+    # What is told of, and what was at stake in differences and held in no other step.
+    diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
+    at_stake = {clause for kind in dealt.sightings if kind.party == subject.name for clause in kind.clauses}
+    diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     expected = dealt.expected.get(subject.name, set())
     lacking = dealt.lacking.get(subject.name, set())
     verdicts: dict[str, Verdict] = {}

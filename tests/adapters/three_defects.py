@@ -1,6 +1,6 @@
 """A Python index with three defects, each in another operation, and one of them in old releases only.
 
-conformance run -i python:tests.adapters.three_defects:open_index --machine offset
+conformance run -i python:tests.adapters.three_defects:open_index --kafka 3.9.1 --kafka 4.4.0
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ class _TwoDefects(OffsetIndex):
         super().truncate_to(offset + 1)
 
 
-class _ThreeDefects(_TwoDefects):
-    def entry(self, n):
-        """Counts entries from one."""
-        return super().entry(n + 1)
+class _OneDefect(TimeIndex):
+    def lookup(self, target):
+        """Answers with the offset after the right one."""
+        timestamp, offset = super().lookup(target)
+        return timestamp, offset + 1
 
 
 def open_index(kind, path, base_offset, max_index_size, writable, release="4.4.0"):
-    """The offset index is wrong, the others are not."""
+    """The transaction index is right, and so is the time index of new releases."""
     if kind == "transaction":
         return TransactionIndex(base_offset, path, dialect=release)
-    index = TimeIndex
-    if kind == "offset":
-        index = _ThreeDefects if release.startswith("3.") else _TwoDefects
+    index = _TwoDefects if kind == "offset" else _OneDefect if release.startswith("3.") else TimeIndex
     return index(path, base_offset, max_index_size, writable, dialect=release)

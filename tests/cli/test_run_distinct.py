@@ -22,26 +22,22 @@ def faulty(typed):
 
 
 def test_three_defects_are_three_differences_once_each_with_their_releases(faulty):
-    done = faulty(*RUN, "--report", "report", "--json", "-j", "1")
+    done = faulty(*RUN, "--max-examples", "80", "--report", "report", "--json", "-j", "1")
     assert (done.returncode, done.stderr) == (1, "")
     document = json.loads(done.stdout)
-    found = {event["steps"][-1].partition("(")[0]: event for event in document["divergences"]}
-    assert len(found) == len(document["divergences"]) == 3
-    assert {name: event["releases"] for name, event in found.items()} == {
-        "lookup": ["4.4.0", "3.9.1"],
-        "truncate_to": ["4.4.0", "3.9.1"],
-        "entry": ["3.9.1"],
+    found = {(event["machine"], event["steps"][-1].partition("(")[0]): event for event in document["divergences"]}
+    assert len(document["divergences"]) == 3
+    assert {place: event["releases"] for place, event in found.items()} == {
+        ("offset", "lookup"): ["4.4.0", "3.9.1"],
+        ("offset", "truncate_to"): ["4.4.0", "3.9.1"],
+        ("time", "lookup"): ["3.9.1"],
     }
-    assert {name: event["failure"]["release"] for name, event in found.items()} == {
-        "lookup": "4.4.0",
-        "truncate_to": "4.4.0",
-        "entry": "3.9.1",
-    }
-    assert all(event["machines"] == ["offset"] and event["times"] > 1 for event in found.values())
+    assert all(event["failure"]["release"] == event["releases"][0] for event in found.values())
+    assert all(event["machines"] == [event["machine"]] and event["times"] > 1 for event in found.values())
     assert all(event["shrinking"] == "minimal" for event in found.values())
-    assert found["lookup"]["clause"] == "OI-7"
+    assert found["offset", "lookup"]["clause"] == "OI-7"
     counts = {(row["machine"], row["release"]): row["divergences"] for row in document["results"]}
-    assert counts == {("offset", "3.9.1"): 3, ("offset", "4.4.0"): 2, ("time", "3.9.1"): 0, ("time", "4.4.0"): 0}
+    assert counts == {("offset", "3.9.1"): 2, ("offset", "4.4.0"): 2, ("time", "3.9.1"): 1, ("time", "4.4.0"): 0}
     # What is wrong is not held against the rest: other clauses of the same index conform.
     verdicts = next(row["verdicts"] for row in document["results"] if row["machine"] == "offset")
     assert verdicts["OI-7"] == "diverges"
@@ -56,8 +52,8 @@ def test_three_defects_are_three_differences_once_each_with_their_releases(fault
     faulty("report", "report", "--junit", "report.xml", "--markdown", "report.md", "--html", "report.html")
     assert "### 3 differences" in (faulty.work / "report.md").read_text()
     assert (faulty.work / "report.html").read_text().count('<details class="difference"') == 3
-    failures = re.findall(r'name="(OI-7|OI-9)[^"]*" */?>\s*<failure', (faulty.work / "report.xml").read_text())
-    assert failures.count("OI-7") == 2
+    failures = re.findall(r'name="OI-7 [^"]*">\s*<failure', (faulty.work / "report.xml").read_text())
+    assert len(failures) == 2
 
 
 def test_the_terminal_has_the_verdict_first_and_each_difference_once(faulty):
@@ -71,24 +67,23 @@ def test_the_terminal_has_the_verdict_first_and_each_difference_once(faulty):
 
 
 def test_stop_at_first_lets_an_implementation_leave_with_its_first_difference(faulty):
-    done = faulty(*RUN, "--stop-at-first", "--json", "-j", "1")
+    done = faulty(*RUN, "--max-examples", "40", "--stop-at-first", "--json", "-j", "1")
     document = json.loads(done.stdout)
     assert done.returncode == 1
-    assert [event["failure"]["release"] for event in document["divergences"]] == ["3.9.1", "4.4.0"]
-    assert {event["machine"] for event in document["divergences"]} == {"offset"}
+    found = [(event["machine"], event["failure"]["release"]) for event in document["divergences"]]
+    assert sorted(found) == [("offset", "3.9.1"), ("offset", "4.4.0"), ("time", "3.9.1")]
+    assert all(len(event["releases"]) == 1 for event in document["divergences"])
 
 
-@pytest.mark.parametrize("jobs", ["2", "3"])
-def test_processes_find_what_one_finds(faulty, jobs):
+def test_processes_find_what_one_finds(faulty):
     """However many share the examples, the same seed gives the same examples and the same report."""
 
     def said(jobs):
-        # In the profile nightly an example is long enough for helpers to be worth their start.
-        arguments = ("--profile", "nightly", "--seed", "5", "--max-examples", "200", "--json", "-j", jobs)
+        arguments = ("--profile", "nightly", "--seed", "5", "--max-examples", "40", "--json", "-j", jobs)
         document = json.loads(faulty(*RUN, *arguments).stdout)
         for row in (document, *document["results"]):
             del row["seconds"]
         del document["run"]["started"]
         return document
 
-    assert said(jobs) == said("1")
+    assert said("1") == said("2") == said("3")

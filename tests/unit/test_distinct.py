@@ -32,6 +32,11 @@ def test_an_operation_that_is_always_wrong_is_one_difference_of_its_general_clau
     assert (found.clause, found.count) == ("OI-7", 15)
 
 
+def test_an_operation_whose_own_clause_never_holds_is_one_difference_with_all_that_follows():
+    (found,) = distinct((difference("OI-8a", "OI-1"), 9), (difference("OI-8d"), 4), (difference("AI-19a"), 1))
+    assert (found.clause, found.count) == ("OI-1", 14)
+
+
 def test_what_is_wrong_in_one_situation_is_a_difference_of_the_particular_clause():
     (found,) = distinct((difference("OI-5", "OI-7"), 5), held={"OI-7": 40})
     assert found.clause == "OI-5"
