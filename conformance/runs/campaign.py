@@ -131,7 +131,11 @@ class _Run:
             from conformance.runs.broker import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
 
             budget = Budget.of_profile(
-                plan.profile.name, examples=plan.max_examples, cycles=plan.kill_cycles, seconds=self._seconds_left()
+                plan.profile.name,
+                examples=plan.max_examples,
+                cycles=plan.kill_cycles,
+                seconds=self._seconds_left(),
+                patience=plan.shrink_time,
             )
             brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker)
             results = run_brokers(plan.releases, brokers, self.progress)

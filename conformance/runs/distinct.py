@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
     from conformance.runs.sightings import Kind, Sighting, Sightings
 
+FAILED: Final = "failure"
+"""Stands for the aspect of a program that has crashed, was late or talked nonsense."""
 _TELLING: Final = 3
 """Sightings from which on "it never held" tells something."""
 
@@ -83,6 +85,12 @@ class Distinct:
         return clause in self.told or (bool(family) and clause.rstrip(ascii_lowercase) == family)
 
     @property
+    def is_refusal(self) -> bool:
+        """Whether the operation should have been refused."""
+        expected = self.sighting.divergence.expected
+        return isinstance(expected, tuple) and self.identity.aspect == "outcome" and expected[0] is not None
+
+    @property
     def operation(self) -> str:
         """The operation that shows it."""
         return self.sighting.divergence.operation.name
@@ -127,7 +135,9 @@ def distinct_differences(
     found: dict[Identity, Distinct] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
-        for clause, operation, same in _by_failing_clause(seen, held):
+        # A program that crashes keeps no clause: what it was asked for is all that there is to say.
+        parts = [("", "", seen)] if aspect == FAILED else _by_failing_clause(seen, held)
+        for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
                 what = f"{clause.rstrip(ascii_lowercase)} {operation}".strip() if clause else f"{machine} {shape}"
                 identity = Identity(implementation, what, aspect)
@@ -143,8 +153,8 @@ def _folded(found: Iterable[Distinct]) -> list[Distinct]:
     every = list(found)
     never = {
         (one.identity.implementation, one.operation, one.identity.aspect): one
-        for one in every
-        if one.never_held and one.clause == operations_own(one.sighting.divergence.clauses)
+        for one in sorted(every, key=lambda one: one.count)
+        if one.never_held and one.clause == operations_own(one.sighting.divergence.clauses) and not one.is_refusal
     }
     kept = []
     for one in every:
@@ -181,7 +191,7 @@ def _age(release: str) -> int:
 
 
 def _aspect(divergence: Divergence) -> str:
-    return "failure" if divergence.is_failure else divergence.aspects[0]
+    return FAILED if divergence.is_failure else divergence.aspects[0]
 
 
 def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[str, list[tuple[Kind, Sighting]]]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
+from conformance import attribution
 from conformance.clauses import clauses_for
 from conformance.errors import ToolError
 from conformance.events import Measured, Result
@@ -82,7 +82,7 @@ def _lacks(machine: str, subject: Attendance, clause: str, lacking: set[str]) ->
     """Whether an implementation has none of the operations that can show a clause."""
     if "open" in lacking:
         return True
-    rows = rows_of(machine) if machine in ATTRIBUTED_MACHINES else ()
+    rows = attribution.ROWS.get(machine, ())
     operations = {name for row in rows if row.clause == clause for name in row.operations.split()}
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
 

@@ -20,8 +20,10 @@ from kidx.records.codecs import Codec
 from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
+    FileCutError,
     HeaderCutError,
     InvalidRecordError,
+    LargeBatchError,
     RecordCutError,
     RecordError,
     RecordSizeError,
@@ -41,6 +43,7 @@ from kidx.records.record import (
     SimpleRecord,
     TimestampType,
 )
+from kidx.records.stamps import Stamp
 from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
 
 __all__ = [
@@ -55,9 +58,11 @@ __all__ = [
     "CorruptRecordError",
     "DefaultRecordBatch",
     "EndTransactionMarker",
+    "FileCutError",
     "Header",
     "HeaderCutError",
     "InvalidRecordError",
+    "LargeBatchError",
     "LegacyRecord",
     "LegacyRecordBatch",
     "Record",
@@ -67,6 +72,7 @@ __all__ = [
     "RecordSizeError",
     "RecordStreamError",
     "SimpleRecord",
+    "Stamp",
     "StreamCutError",
     "TimestampType",
     "UnsupportedCodecError",
