@@ -35,7 +35,7 @@ class Plan:
         kept: whether the traces that the package keeps are performed first.
         attachment: a broker that is running already, instead.
         stop_at_first: an implementation leaves the run with its first difference, instead of going on.
-        jobs: processes that share the examples at most.
+        jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
         shrink_time: seconds that shrinking one difference may take.
     """
 
@@ -54,7 +54,7 @@ class Plan:
     kept: bool = True
     attachment: Attachment | None = None
     stop_at_first: bool = False
-    jobs: int = 1
+    jobs: int | None = 1
     shrink_time: float = SECONDS
 
     def examples_of(self, machine: str) -> int:
