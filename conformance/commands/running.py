@@ -37,7 +37,6 @@ from conformance.report.terminal import TerminalWriter
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import chosen_seed
-from conformance.runs.shares import processors
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def run_command(
         attachment=attachment,
         shrink_time=shrink_time,
         stop_at_first=stop_at_first,
-        jobs=processors() if jobs is None else jobs,
+        jobs=jobs,
     )
     load_expectations(expectations)
     if engine == "spark":

@@ -98,7 +98,7 @@ class TerminalWriter:
         count = len(self._differences)
         differences = f"{count} distinct difference{'' if count == 1 else 's'}"
         stale = event.details.get("stale", [])
-        if self._differences:
+        if self._differences and not self.quiet:
             self.console.print(f"DIVERGES: {differences}", style="bold red", highlight=False)
         self._print_differences()
         for expectation in stale:
