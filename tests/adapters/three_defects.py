@@ -21,9 +21,9 @@ class _TwoDefects(OffsetIndex):
 
 class _OneDefect(TimeIndex):
     def lookup(self, target):
-        """Answers with the offset after the right one."""
+        """Answers with the offset beside the right one."""
         timestamp, offset = super().lookup(target)
-        return timestamp, offset + 1
+        return timestamp, offset ^ 1
 
 
 def open_index(kind, path, base_offset, max_index_size, writable, release="4.4.0"):
