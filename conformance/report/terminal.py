@@ -97,10 +97,10 @@ class TerminalWriter:
         if self._progress is not None:
             self._progress.stop()
         count = len(self._differences)
-        differences = f"{count} distinct difference{'' if count == 1 else 's'}"
+        differences = f"difference{'' if count == 1 else 's'}"
         stale = event.details.get("stale", [])
         if self._differences and not self.quiet:
-            self.console.print(f"DIVERGES: {differences}", style="bold red", highlight=False)
+            self.console.print(f"DIVERGES: {count} distinct {differences}", style="bold red", highlight=False)
         self._print_differences()
         for expectation in stale:
             said = f"stale expectation, which nothing diverges from any more: {expectation}"
@@ -113,7 +113,7 @@ class TerminalWriter:
                 self._print_not_run()
         verdict = "conforms"
         if count or (event.verdict != "conforms" and not stale):
-            verdict = f"DIVERGES: {differences}, see above"
+            verdict = f"DIVERGES: {count} {differences}, see above"
         elif stale:
             verdict = f"FAILS: {len(stale)} stale expectation{'' if len(stale) == 1 else 's'}, no difference"
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)

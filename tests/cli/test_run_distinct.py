@@ -63,7 +63,7 @@ def test_the_terminal_has_the_verdict_first_and_each_difference_once(faulty):
     assert done.stdout.count("  releases     4.4.0, 3.9.1 (2)\n") == 2
     verdict = done.stdout.index("DIVERGES: 3 distinct differences\n")
     assert verdict < done.stdout.index("requirement") < done.stdout.index("release  impl")
-    assert done.stdout.splitlines()[-1].startswith("DIVERGES: 3 distinct differences, see above · ")
+    assert done.stdout.splitlines()[-1].startswith("DIVERGES: 3 differences, see above · ")
 
 
 def test_stop_at_first_lets_an_implementation_leave_with_its_first_difference(faulty):
