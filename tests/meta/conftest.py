@@ -63,13 +63,25 @@ def campaign(implementations, tmp_path):
         level="observed",
         profile=UNSHRUNK,
         kept=False,
+        stop_at_first=False,
         **subjects,
     ) -> Campaign:
         implementations.update(subjects)
         events = []
         names, traces = tuple(subjects), tmp_path / "traces"
         # Without the kept traces: it is the machines that have to find a defect, not our memory of it.
-        plan = Plan(releases, names, (machine,), profile, traces, seed, examples, level=level, kept=kept)
+        plan = Plan(
+            releases,
+            names,
+            (machine,),
+            profile,
+            traces,
+            seed,
+            examples,
+            level=level,
+            kept=kept,
+            stop_at_first=stop_at_first,
+        )
         conforms = run(plan, events.append)
         divergences = [event for event in events if isinstance(event, Diverged)]
         results = [event for event in events if isinstance(event, Result)]
