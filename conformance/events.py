@@ -31,7 +31,10 @@ class Event:
 
 @dataclass(frozen=True)
 class RunStarted(Event):
-    """The header: what is run against what, with which versions of everything."""
+    """The header: what is run against what, with which versions of everything.
+
+    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams that do not tell.
+    """
 
     releases: tuple[str, ...]
     implementations: tuple[str, ...]
@@ -43,6 +46,7 @@ class RunStarted(Event):
     started: str
     format: str = FORMAT
     version: int = VERSION
+    seed_source: str = ""
 
 
 @dataclass(frozen=True)

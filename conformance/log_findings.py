@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance import shortening
 from conformance.lockstep import DivergenceError
 from conformance.machines.log import LogMachine
+from conformance.runs import shortening
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
-    from conformance.log_lockstep import LogLockstep
+    from conformance.lockstep.levels.log import LogLockstep
     from conformance.operations import Operation
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conformance import oracle
 from conformance.lockstep import Divergence, DivergenceError
-from conformance.log_lockstep import LogLockstep
-from conformance.log_operations import TOPIC_DIRECTORY, LogObservation
+from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation
+from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
 from kidx.log.lookup import MAX_TIMESTAMP, knows
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from conformance.batches import Batch, encode, is_marker
+from conformance.operations.batches import Batch, encode, is_marker
 from kidx.errors import KidxError
 from kidx.log.leader import assign_offsets
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.log import JvmLog
-    from conformance.log_operations import LogObservation
     from conformance.operations import Operation
+    from conformance.operations.log import LogObservation
 
 
 class HeldTo:

@@ -16,8 +16,8 @@ from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
-    from conformance.log_operations import LogObservation, LogState
     from conformance.operations import Operation
+    from conformance.operations.log import LogObservation, LogState
     from kidx.dialect import Dialect
 
 _ANY = "*"

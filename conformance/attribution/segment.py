@@ -17,7 +17,7 @@ from kidx.records import Codec, iter_batches
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
-    from conformance.segment_operations import IndexState, SegmentObservation, SegmentState
+    from conformance.operations.segment import IndexState, SegmentObservation, SegmentState
 
 _ANY_REFUSAL = (
     "invalid_offset offset_overflow invalid_argument illegal_state corrupt_record invalid_record out_of_bounds"

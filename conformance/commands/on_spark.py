@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.campaign import Plan
+    from conformance.runs.campaign import Plan
 
 
 def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool) -> int:
@@ -30,10 +30,10 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         quiet: no progress.
 
     Raises:
-        ToolError: as :func:`conformance.spark_campaign.run_on_spark`; or some cells could not do their work.
+        ToolError: as :func:`conformance.experiments.campaign.run.run_on_spark`; or some cells could not do their work.
     """
     try:
-        from conformance.spark_campaign import document, run_on_spark  # noqa: PLC0415 -- part of an extra
+        from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra
         from kidx.spark.starting import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error
@@ -53,7 +53,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         campaign = run_on_spark(spark, plan, seeds, directory, progress=tell)
     if as_json:
         typer.echo(json.dumps(document(campaign)))
-    elif campaign.done:
+    elif campaign.done or campaign.cut:
         plain_console().print(markdown(campaign.report), markup=False, highlight=False, soft_wrap=True, end="")
     console.print(
         f"{len(campaign.done)} cells in {campaign.seconds:.0f} s: {directory}", highlight=False, soft_wrap=True
@@ -61,6 +61,9 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     if campaign.errors:
         name, why = next(iter(campaign.errors.items()))
         raise ToolError(f"{len(campaign.errors)} cells could not do their work, such as {name}: {why}")
-    if campaign.left and not campaign.report.divergences:
-        raise ToolError(f"no time for {len(campaign.left)} cells; the same command with --report {directory} goes on")
+    if (campaign.cut or campaign.left) and not campaign.report.divergences:
+        raise ToolError(
+            f"--max-time cut {len(campaign.cut)} cells short and left {len(campaign.left)} out; "
+            f"the same command with --report {directory} goes on"
+        )
     return campaign.exit_code

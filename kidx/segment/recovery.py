@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from kidx.entries import TimestampOffset
+from kidx.index.entries import TimestampOffset
 from kidx.records import CorruptRecordError, InvalidRecordError
 from kidx.segment.producer_state import ProducerState
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -24,7 +24,9 @@ def typed(tmp_path, in_process):
     if not EXECUTABLE.exists():  # a source tree without an installation
         command = [sys.executable, "-c", "from conformance.cli import main; main()"]
 
-    def run(*arguments):
+    def run(*arguments, **changes):
+        if changes:
+            return apart(*arguments, **changes)
         return in_process("conformance", *arguments, work=work, environment=changed)
 
     def apart(*arguments, **changes):

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.kafka.releases import RELEASES, newest
 from conformance.operations import Operation
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
 
 SMALL = ("--max-examples", "20", "--seed", "1")
 SOUND = Trace(
@@ -48,14 +48,9 @@ def open_index(kind, path, base_offset, max_index_size, writable, release):
 
 @pytest.fixture
 def conformance(typed):
-    """Runs the command in this process, or in one of its own where the environment is to be another one."""
+    """The command, in a directory with an index that is wrong."""
     (typed.work / "wrong.py").write_text(WRONG)
-
-    def run(*arguments, **changes):
-        return typed.apart(*arguments, **changes) if changes else typed(*arguments)
-
-    run.work, run.state, run.apart, run.command = typed.work, typed.state, typed.apart, typed.command
-    return run
+    return typed
 
 
 def refused(done) -> str:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.implementations.broker_client import PartitionClient
+from conformance.implementations.broker.client import PartitionClient
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
 from conformance.kafka.broker.client import Client
 from conformance.kafka.broker.container import ContainerBroker

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from conformance.difference import Plan, compare, describe, describe_texts, to_json
-from conformance.difference.stakes import nearest_stakes, stakes_of
-from conformance.difference.states import differing_fields, with_fields_of
 from conformance.errors import ToolError
-from conformance.implementations.reference import ReferenceIndex
+from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, to_json
+from conformance.experiments.release_diff.stakes import nearest_stakes, stakes_of
+from conformance.experiments.release_diff.states import differing_fields, with_fields_of
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import OffsetMachine
 from conformance.operations import Operation, Outcome, State
-from conformance.replay import replay
-from conformance.shortening import shorten
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.replay import replay
+from conformance.runs.shortening import shorten
 from kidx import OffsetIndex
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))

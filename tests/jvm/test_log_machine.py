@@ -10,13 +10,13 @@ import pytest
 from conformance import log_findings
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep.levels.log import LogLockstep
 from conformance.log_findings import replay, search, shorten
 from conformance.log_judges import OracleLockstep
-from conformance.log_lockstep import LogLockstep
 from conformance.log_parties import Follower, HeldTo
 from conformance.operations import Operation
+from conformance.operations.trace import Trace
 from conformance.scratch import scratch_directory
-from conformance.trace import Trace
 
 pytestmark = pytest.mark.jvm
 

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from conformance.cli import main
 from conformance.implementations.mutants import MUTANTS, Mutant
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
 
 KILLS = Path(__file__).with_name("kills")
 

@@ -14,7 +14,7 @@ from conformance.expectations import load_expectations
 from conformance.lockstep import Divergence
 from conformance.machines import MACHINES
 from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, SIGNATURES
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
 from kidx.dialect import DIALECTS
 
 CLAUSES = load_clauses()

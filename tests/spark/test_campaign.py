@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.campaign import Plan
-from conformance.profiles import PROFILES
 from conformance.report.stream import read_streams
+from conformance.runs.campaign import Plan
+from conformance.runs.profiles import PROFILES
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
@@ -36,9 +36,9 @@ def figures(streams):
 
 
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
-    from conformance.campaign import run
+    from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
     from conformance.report.ndjson import NdjsonWriter
-    from conformance.spark_campaign import PARTIAL, cells_of, run_on_spark
+    from conformance.runs.campaign import run
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, max_examples=60)
@@ -83,7 +83,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
 
 def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
     from conformance.errors import ToolError
-    from conformance.spark_campaign import document, run_on_spark
+    from conformance.experiments.campaign.run import document, run_on_spark
     from kidx.spark import fleet
 
     plan = plan_of(
@@ -113,3 +113,22 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
     assert right.exit_code == 0
     assert {"OI-7"} <= {row["clause"] for row in trend.new if row["verdict"] == "diverges"}
     assert trend.is_worse
+
+
+def test_a_cell_that_the_time_limit_cuts_is_told_and_done_again(spark, tmp_path):
+    from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
+
+    directory = tmp_path / "campaign"
+    plan = plan_of(directory, releases=("4.4.0",), machines=("offset",), max_examples=150)
+    (cell,) = cells_of(plan, (1,))
+    perform(plan, {cell.name: cell}, directory, time.time() + 0.1, cell.name)
+    (result,) = read_streams([directory / cell.name])[0].results
+    assert 0 < result.examples < 150
+
+    nothing = run_on_spark(spark, replace(plan, max_time=0.0), (1,), directory)
+    assert (nothing.cut, nothing.done, nothing.left, nothing.exit_code) == ((cell,), (), (), 2)
+    assert (document(nothing)["verdict"], document(nothing)["cut"]) == ("incomplete", [cell.name])
+    assert [row.cut for row in spark.read.parquet(str(directory / "tables" / "results.parquet")).collect()] == [True]
+    whole = run_on_spark(spark, plan, (1,), directory)
+    assert (whole.cut, whole.done, whole.exit_code) == ((), (cell,), 0)
+    assert read_streams([directory / cell.name])[0].results[0].examples >= 150

@@ -77,7 +77,7 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
 
 
 def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path):
-    from kidx.command_line import ToolError
+    from kidx.errors import ToolError
     from kidx.spark import fleet
 
     first = fleet.verify(spark, [brokers], out=tmp_path, run_id="again")

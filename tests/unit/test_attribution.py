@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.attribution import Situation, clauses_of, is_observed_only
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.watched_file import damage
 
 INT_MAX = 2**31 - 1
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from conformance.lockstep import Divergence
 from conformance.operations import SIGNATURES, Operation
-from conformance.replay import find_trace
-from conformance.trace import Trace, TraceError, failure_json, plain
-from conformance.trace_steps import MANY, StepError, check_steps, is_inside
+from conformance.operations.trace import Trace, TraceError, failure_json, plain
+from conformance.operations.trace_steps import MANY, StepError, check_steps, is_inside
+from conformance.runs.replay import find_trace
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))

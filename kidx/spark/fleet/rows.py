@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kidx.findings import Finding
 from kidx.spark.fleet.work import Kept, Outcome, settle_shared
+from kidx.verify.findings import Finding
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx import __version__
-from kidx.command_line import ToolError
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import META_PROPERTIES, Found, Partition, discover
-from kidx.findings import Finding, Verdict, worst
+from kidx.errors import ToolError
 from kidx.spark.fleet.report import write_report
 from kidx.spark.fleet.rows import Row, Rows
 from kidx.spark.fleet.summary import Summary, summarize
@@ -33,6 +32,7 @@ from kidx.spark.fleet.tables import (
 )
 from kidx.spark.fleet.work import Kept, compare_named, perform_named, portions
 from kidx.spark.jobs import Progress, run_each
+from kidx.verify.findings import Finding, Verdict, worst
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql.functions import expr
 
-from kidx.findings import SEVERITY, Finding
 from kidx.spark.fleet.tables import read_table, table_path
+from kidx.verify.findings import SEVERITY, Finding
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from kidx.findings import Verdict
+    from kidx.verify.findings import Verdict
 
 WAYS: Final = ("verdict", "topic", "release", "broker", "age")
 """What files are counted by; ``release`` is the span of releases that write these very bytes."""

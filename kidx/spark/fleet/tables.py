@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kidx.findings import COLUMNS, Finding, arrow_schema, in_order
+from kidx.verify.findings import COLUMNS, Finding, arrow_schema, in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.fleet.tables import FINDINGS, ddl
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx import __version__
 from kidx.discovery import LOG, SEGMENT_SUFFIXES, Partition, Segment
-from kidx.findings import Finding
 from kidx.spark.fleet.replicas import compare_replicas
 from kidx.verify import FileVerdict, PartitionVerdict, SegmentVerdict, verify_partition, verify_segment
+from kidx.verify.findings import Finding
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

@@ -1,0 +1,54 @@
+"""An operation: one call with its arguments, as plain data with the JSON form of the line protocol's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from conformance.operations.broker import BROKER_SIGNATURES
+from conformance.operations.index import SIGNATURES
+from conformance.operations.log import LOG_SIGNATURES
+from conformance.operations.segment import SEGMENT_SIGNATURES
+
+if TYPE_CHECKING:
+    from conformance.operations.outcomes import Json
+
+
+@cache
+def every_signature() -> Mapping[str, tuple[str, ...]]:
+    """The vocabularies of all machines: an index's, a segment's, a log's, a broker's. No two use the same word."""
+    return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
+
+
+class Operation(NamedTuple):
+    """One call: the name of the operation and its arguments in the order of :func:`every_signature`."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+
+    def to_json(self) -> Json:
+        """The request of the line protocol."""
+        return {"op": self.name, **dict(zip(every_signature()[self.name], self.args, strict=True))}
+
+    @classmethod
+    def from_json(cls, data: Json) -> Operation:
+        """An operation from its request.
+
+        Raises:
+            ValueError: there is no such operation, or its arguments are not the ones in :func:`every_signature`.
+        """
+        name = data.get("op")
+        if not isinstance(name, str) or name not in every_signature():
+            raise ValueError(f"unknown operation {name!r}")
+        names = every_signature()[name]
+        given = set(data) - {"op"}
+        if given != set(names):
+            raise ValueError(
+                f"operation {name!r} takes {', '.join(names) or 'nothing'}, not {', '.join(sorted(given))}"
+            )
+        return cls(name, tuple(data[argument] for argument in names))
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{n}={v!r}" for n, v in zip(every_signature()[self.name], self.args, strict=True))
+        return f"{self.name}({arguments})"
