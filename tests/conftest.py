@@ -52,8 +52,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and what it shows is shown by less; --thorough runs it")
+    _compile_quickly()
     if config.getoption("--thorough"):
         settings.load_profile("kidx-thorough")
+
+
+def _compile_quickly() -> None:
+    """No JVM of a test lives long enough for the code of Java's second compiler to pay for itself."""
+    from conformance.implementations.jvm import virtual_machine
+
+    virtual_machine.OPTIONS = (*virtual_machine.OPTIONS, "-XX:TieredStopAtLevel=1")
+
+
+@pytest.fixture(scope="session")
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Whether to do all that CI does."""
+    return bool(pytestconfig.getoption("--thorough"))
 
 
 def place_of(nodeid: str) -> str:
