@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from conformance.operations import Json
+    Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
 VERSION: Final = 1
@@ -70,6 +70,7 @@ class Diverged(Event):
         trace: path of the trace.
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
+        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
     """
 
     machine: str
@@ -79,6 +80,7 @@ class Diverged(Event):
     trace: str
     replay: str
     implementation: str = ""
+    shrinking: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Being ended by a signal as by an error: whatever has been begun is tidied up first.
+"""A signal ends the process as an error does: context managers remove what they have made.
 
-Without this, SIGTERM (of ``timeout``, of a CI system, of systemd) and SIGHUP (of a terminal that is closed) end Python on
-the spot, and what context managers would have removed stays: temporary directories in memory, other processes.
+By default SIGTERM (``timeout``, CI systems, systemd) and SIGHUP (a closed terminal) end Python at once. Temporary
+directories in memory and child processes then stay behind.
 """
 
 from __future__ import annotations

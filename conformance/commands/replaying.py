@@ -18,7 +18,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.kafka.progress import show_progress
-from conformance.operations.trace import failure_json
+from conformance.lockstep.divergence import failure_json
 from conformance.report.divergence import in_words, show
 from conformance.runs.replay import find_trace, replay
 

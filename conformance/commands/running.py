@@ -36,6 +36,7 @@ from conformance.report.terminal import TerminalWriter
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import chosen_seed
+from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
@@ -60,6 +61,9 @@ def run_command(
     seed: SeedOption = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    shrink_time: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
+    ] = SECONDS,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
     kill_cycles: Annotated[
         int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
@@ -114,6 +118,7 @@ def run_command(
         kill_cycles=kill_cycles,
         expectations=expectations,
         attachment=attachment,
+        shrink_time=shrink_time,
     )
     load_expectations(expectations)
     if engine == "spark":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution import is_observed_only
 from conformance.implementations.replies import FAILURE
-from conformance.operations import Operation, Outcome
+from conformance.operations import Json, Operation, Outcome
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -54,12 +54,17 @@ class Divergence:
 
 
 class DivergenceError(AssertionError):
-    """Raised at the first difference that counts; carries it, and the trace up to it."""
+    """Raised at the first difference that counts; carries it, and the trace up to it.
+
+    Attributes:
+        shrinking: how far the trace was shrunk, in words; empty if it was not.
+    """
 
     def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
         super().__init__(f"{divergence.party} diverges at step {divergence.step + 1}, {divergence.operation}")
         self.divergence = divergence
         self.operations = tuple(operations)
+        self.shrinking = ""
 
 
 @dataclass(slots=True)
@@ -82,3 +87,26 @@ class Tally:
     def exercised(self, release: str) -> Counter[str]:
         """How many steps exercised each clause, in the dialect of a release."""
         return self.clauses.get(dialect_of(release).index_rules, Counter())
+
+
+def failure_json(divergence: Divergence) -> Json:
+    """A difference as a trace and a report carry it; bytes are hexadecimal."""
+    return {
+        "step": divergence.step,
+        "party": divergence.party,
+        "release": divergence.release,
+        "against": divergence.against,
+        "aspects": list(divergence.aspects),
+        "expected": plain(divergence.expected),
+        "actual": plain(divergence.actual),
+        "clauses": list(divergence.clauses),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value of an observation as JSON."""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value

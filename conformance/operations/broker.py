@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from conformance.operations.effects import Effect
 from kidx.records import SimpleRecord
 
 BROKER_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -29,6 +30,11 @@ BROKER_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "kill_broker": (),
 }
 """Every operation and the names of its arguments, in order."""
+
+BROKER_EFFECTS: Final[dict[str, Effect]] = {
+    "create_topic": Effect.OPENS,
+}
+"""As :data:`conformance.operations.EFFECTS`."""
 
 PRODUCERS: Final = ("a", "b", "c")
 """Names of transactional producers within a topic."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.operations.effects import Effect
+
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
@@ -57,6 +59,13 @@ FILE_OPERATIONS: Final = frozenset(
     {"flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"},
 )
 """Operations on the closed file, performed by the harness and not by an implementation."""
+
+EFFECTS: Final[dict[str, Effect]] = {
+    "open": Effect.OPENS,
+    **dict.fromkeys(("close", "crash", "delete"), Effect.RELEASES),
+    **dict.fromkeys(FILE_OPERATIONS, Effect.DAMAGES),
+}
+"""By operation; the others have none of these effects."""
 
 
 class State(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.operations.effects import Effect
+
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
@@ -34,6 +36,13 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "damage_log_file": ("path", "how", "arguments"),
 }
 """Every operation on a log and the names of its arguments, in order."""
+
+LOG_EFFECTS: Final[dict[str, Effect]] = {
+    "open_log": Effect.OPENS,
+    **dict.fromkeys(("close_log", "crash_log"), Effect.RELEASES),
+    "damage_log_file": Effect.DAMAGES,
+}
+"""As :data:`conformance.operations.EFFECTS`."""
 
 LOG_ERROR_KINDS: Final = (
     "invalid_offset",

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.operations.broker import BROKER_SIGNATURES
-from conformance.operations.index import SIGNATURES
-from conformance.operations.log import LOG_SIGNATURES
-from conformance.operations.segment import SEGMENT_SIGNATURES
+from conformance.operations.broker import BROKER_EFFECTS, BROKER_SIGNATURES
+from conformance.operations.index import EFFECTS, SIGNATURES
+from conformance.operations.log import LOG_EFFECTS, LOG_SIGNATURES
+from conformance.operations.segment import SEGMENT_EFFECTS, SEGMENT_SIGNATURES
 
 if TYPE_CHECKING:
+    from conformance.operations.effects import Effect
     from conformance.operations.outcomes import Json
 
 
@@ -21,11 +22,22 @@ def every_signature() -> Mapping[str, tuple[str, ...]]:
     return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
 
 
+@cache
+def every_effect() -> Mapping[str, Effect]:
+    """The effects of the operations of all machines."""
+    return EFFECTS | SEGMENT_EFFECTS | LOG_EFFECTS | BROKER_EFFECTS
+
+
 class Operation(NamedTuple):
     """One call: the name of the operation and its arguments in the order of :func:`every_signature`."""
 
     name: str
     args: tuple[Any, ...] = ()
+
+    @property
+    def effect(self) -> Effect | None:
+        """What it does to what the operations are about; None if it neither opens, releases nor damages it."""
+        return every_effect().get(self.name)
 
     def to_json(self) -> Json:
         """The request of the line protocol."""

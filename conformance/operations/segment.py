@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from conformance.operations.effects import Effect
 from conformance.operations.outcomes import ERROR_KINDS, Json, Outcome
 
 SEGMENT_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -55,6 +56,13 @@ SEGMENT_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "damage_segment_file": ("suffix", "how", "arguments"),
 }
 """Every operation on a segment and the names of its arguments, in order."""
+
+SEGMENT_EFFECTS: Final[dict[str, Effect]] = {
+    "open_segment": Effect.OPENS,
+    **dict.fromkeys(("close_segment", "close_handlers", "crash_segment", "delete_segment"), Effect.RELEASES),
+    "damage_segment_file": Effect.DAMAGES,
+}
+"""As :data:`conformance.operations.EFFECTS`."""
 
 SEGMENT_ERROR_KINDS: Final = (
     *ERROR_KINDS,

@@ -16,16 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
 from conformance.operations.trace_steps import StepError, check_steps
-
-if TYPE_CHECKING:
-    from conformance.lockstep import Divergence
 
 FORMAT: Final = "kidx-trace"
 VERSION: Final = 1
@@ -43,7 +41,7 @@ class Trace:
         machine: which machine recorded it.
         release: the release it was recorded against.
         operations: the steps.
-        failure: the difference, as :func:`failure_json` gives it; None for a trace that shows agreement.
+        failure: the difference, as ``failure_json`` of the divergence gives it; None if the trace shows agreement.
         title: what it shows, in words.
         made_by: versions, seed and profile.
     """
@@ -78,6 +76,9 @@ class Trace:
     def save(self, directory: Path) -> Path:
         """Writes ``<machine>-<id>.json``, a step a line, and returns its path.
 
+        The file appears with all of its content; one that says the same already stays as it is. Who finds the same at
+        the same time writes a file of their own, and the last one to rename it is as good as the first.
+
         Raises:
             ToolError: the directory cannot be written.
         """
@@ -87,11 +88,11 @@ class Trace:
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items()]
         body = ",\n    ".join(json.dumps(step) for step in steps)
         lines.insert(-2, f'"steps": [\n    {body}\n  ]')
-        partial = path.with_suffix(".partial")
+        content = ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            partial.write_text("{\n  " + ",\n  ".join(lines) + "\n}\n", "utf-8")
-            partial.replace(path)
+            if not path.is_file() or path.read_bytes() != content:
+                _write(path, content)
         except OSError as error:
             raise ToolError(f"the trace {path} cannot be written: {error.strerror or error}") from error
         return path
@@ -118,6 +119,17 @@ class Trace:
             return _from_json(document)
         except ValueError as error:
             raise TraceError(f"the trace {path} cannot be performed: {error}") from error
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file beside it, under a name that no other process or thread has, and renames it."""
+    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("xb") as file:
+            file.write(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 _MEMBERS: Final[dict[str, tuple[type | tuple[type, ...], Any]]] = {
@@ -155,26 +167,3 @@ def _from_json(document: Json) -> Trace:
         members["title"],
         members["made_by"],
     )
-
-
-def failure_json(divergence: Divergence) -> Json:
-    """A difference as a trace and a report carry it; bytes are hexadecimal."""
-    return {
-        "step": divergence.step,
-        "party": divergence.party,
-        "release": divergence.release,
-        "against": divergence.against,
-        "aspects": list(divergence.aspects),
-        "expected": plain(divergence.expected),
-        "actual": plain(divergence.actual),
-        "clauses": list(divergence.clauses),
-    }
-
-
-def plain(value: Any) -> Any:
-    """A value of an observation as JSON."""
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).hex()
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value

@@ -8,8 +8,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
-from conformance.report import broker_table
 from conformance.report.divergence import describe
+from conformance.runs import broker_table
 from conformance.runs.seeds import seed_in_words
 
 if TYPE_CHECKING:

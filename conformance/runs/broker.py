@@ -20,12 +20,13 @@ from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Tally
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
-from conformance.operations.trace import Trace, failure_json
-from conformance.report.broker_table import measured
+from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
 from conformance.runs.broker_minimize import PATIENCE, minimized
+from conformance.runs.broker_table import measured
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

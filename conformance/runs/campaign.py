@@ -26,17 +26,19 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.kafka.releases import newest
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.machines import MACHINES, Machine
 from conformance.operations import every_signature
-from conformance.operations.trace import Trace, failure_json
+from conformance.operations.trace import Trace
 from conformance.runs.collecting import rare_collections
-from conformance.runs.minimize import minimized
 from conformance.runs.participation import Attendance
 from conformance.runs.profiles import round_of
 from conformance.runs.regression_traces import replay_kept
 from conformance.runs.repeatable import without_local_constants
 from conformance.runs.seeds import chosen_seed
+from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrunk_failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class Plan:
         expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
         kept: whether the traces that the package keeps are performed first.
         attachment: a broker that is running already, instead.
+        shrink_time: seconds for shrinking one difference.
     """
 
     releases: tuple[str, ...]
@@ -97,6 +100,7 @@ class Plan:
     expectations: Path | None = None
     kept: bool = True
     attachment: Attachment | None = None
+    shrink_time: float = SECONDS
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -309,7 +313,7 @@ class _MachineRun:
         first, tally = self.lockstep.tally.examples, self.lockstep.tally
 
         def is_time_up() -> bool:
-            """What has failed is shrunk first, however long that takes."""
+            """Hypothesis repeats an example that has failed; it must not end by the clock then."""
             late = limit is not None and time.monotonic() - started >= limit
             return late and tally.examples > first and self.lockstep.failure is None
 
@@ -401,7 +405,7 @@ class _MachineRun:
             failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
                 raise
-            self._report(minimized(self.lockstep, failure), seed)
+            self._report(shrunk(self.lockstep, failure, seconds=self.plan.shrink_time), seed)
             return self._retire(failure.divergence.party)
         return True
 
@@ -420,6 +424,7 @@ class _MachineRun:
             "hypothesis": version_of_package("hypothesis"),
             "seed": seed,
             "profile": self.plan.profile.name,
+            **({"shrinking": failure.shrinking} if failure.shrinking else {}),
         }
         trace = Trace(self.name, divergence.release, failure.operations, failure_json(divergence), made_by=made_by)
         path = trace.save(self.plan.traces)
@@ -438,6 +443,7 @@ class _MachineRun:
                 str(path),
                 shlex.join(command),
                 next((name for name, subject in self.subjects if subject.name == divergence.party), ""),
+                failure.shrinking,
             )
         )
 

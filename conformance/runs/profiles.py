@@ -42,11 +42,11 @@ class Profile:
             # begin with the failures of earlier ones: a warm machine would not do what this seed does elsewhere.
             database=None,
             derandomize=False,  # the seed is ours and in the report
-            phases=(Phase.generate, Phase.shrink),
+            phases=(Phase.generate,),  # traces are shrunk, and not what was drawn: a replay costs less
             suppress_health_check=list(HealthCheck),
             backend="hypothesis",  # whatever a plug-in or the environment prefers
             print_blob=False,  # a blob belongs to one version of Hypothesis
-            report_multiple_bugs=False,  # one minimal trace at a time; the next round finds the next
+            report_multiple_bugs=False,  # one trace at a time; the next round finds the next
         )
 
 

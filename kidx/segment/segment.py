@@ -31,7 +31,7 @@ from kidx.segment.recovery import recover
 if TYPE_CHECKING:
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
-    from kidx.segment.producer_state import CompletedTxn, ProducerState
+    from kidx.producers import CompletedTxn, ProducerState
     from kidx.segment.recovery import EpochCache
 
 _CHUNK: Final = 1 << 20

@@ -33,9 +33,10 @@ from conformance.implementations.replies import (
 )
 from conformance.implementations.spec import Spec, implementation_factory, parse_spec
 from conformance.lockstep import DivergenceError, Lockstep
+from conformance.lockstep.divergence import failure_json
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.operations.trace import Trace, failure_json
+from conformance.operations.trace import Trace
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())

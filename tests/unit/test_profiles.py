@@ -32,7 +32,7 @@ def test_settings(name):
     assert made.database is None
     assert made.backend == "hypothesis"
     assert not made.derandomize, "the seed is ours"
-    assert set(made.phases) == {Phase.generate, Phase.shrink}
+    assert set(made.phases) == {Phase.generate}
     assert set(made.suppress_health_check) == set(HealthCheck)
     assert not made.print_blob
     assert not made.report_multiple_bugs

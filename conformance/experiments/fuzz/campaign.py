@@ -25,7 +25,8 @@ from conformance.experiments.fuzz.examiner import Examined, Examiner
 from conformance.experiments.fuzz.mutations import contents, every_flip
 from conformance.experiments.fuzz.scripts import MACHINE_OF
 from conformance.experiments.fuzz.seeds import SEEDS
-from conformance.operations.trace import Trace, failure_json
+from conformance.lockstep.divergence import failure_json
+from conformance.operations.trace import Trace
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

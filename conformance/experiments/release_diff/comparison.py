@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from conformance.experiments.release_diff.search import PROFILE, Search
 from conformance.experiments.release_diff.stakes import nearest_stakes
 from conformance.experiments.release_diff.texts import TextChange, shortened
-from conformance.operations.trace import Trace, failure_json
+from conformance.lockstep.divergence import failure_json
+from conformance.operations.trace import Trace
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.process import START, STATE
-from conformance.implementations.process.line_process import LinePeer, PeerError, quoted
+from conformance.implementations.process.line_process import LinePeer, PeerError
 from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
 from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
 from conformance.quoting import quoted

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _SAME_KIND = {
     "invalid_txn_state": "producer",
     "producer_fenced": "producer",
+    "out_of_order_sequence": "producer",
+    "unknown_producer": "producer",
     "coordinator_fenced": "producer",
     "unsupported_version": "kafka",
     "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from conformance.errors import ToolError
 from conformance.implementations.probe import missing_operations
-from conformance.implementations.process.line_process import LinePeer, PeerError, quoted
+from conformance.implementations.process.line_process import LinePeer, PeerError
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,

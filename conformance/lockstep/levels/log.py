@@ -26,8 +26,8 @@ from kidx.dialect import DIALECTS, Dialect, dialect_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMPARED = (".log", ".index", ".timeindex", ".txnindex", "leader-epoch-checkpoint")
-"""The files whose names and bytes are compared; producer snapshots are left out."""
+COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
+"""The files whose names and bytes are compared."""
 
 
 def rules_of(dialect: Dialect) -> tuple[object, ...]:

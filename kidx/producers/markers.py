@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError
+from kidx.producers.errors import MissingBytesError, ShortMarkerError
 from kidx.records import ControlRecordType, EndTransactionMarker
-from kidx.segment.errors import MissingBytesError, ShortMarkerError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kidx.errors import InvalidArgumentError, OutOfBoundsError
+from kidx.producers.errors import MissingBytesError
 from kidx.records import (
     HeaderCutError,
     InvalidRecordError,
@@ -14,7 +15,6 @@ from kidx.records import (
     RecordSizeError,
     StreamCutError,
 )
-from kidx.segment.errors import MissingBytesError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
