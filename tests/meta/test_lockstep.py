@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.runs import campaign as campaign_module
 from conformance.clauses import clauses_for
 from conformance.errors import ToolError
 from conformance.expectations import read_expectations
@@ -16,6 +15,7 @@ from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Lockstep
 from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
 from conformance.operations.trace import Trace
+from conformance.runs import campaign as campaign_module
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 from kidx import OffsetIndex, TimeIndex
