@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance import broker_strategies as strategies
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.operations import Operation
 from conformance.operations.broker import PRODUCERS, SENT_CODECS
+from conformance.strategies import broker as strategies
 
 if TYPE_CHECKING:
     from conformance.lockstep.levels.broker import BrokerLockstep

@@ -35,7 +35,7 @@ def _java() -> str:
 
 def _engine() -> str:
     from conformance.errors import ToolError  # noqa: PLC0415 -- as above
-    from conformance.kafka.image import BASE, require  # noqa: PLC0415
+    from conformance.kafka.broker.image import BASE, require  # noqa: PLC0415
 
     try:
         require(BASE, "docker/build-base.sh makes it")

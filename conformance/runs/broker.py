@@ -25,8 +25,9 @@ from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathErr
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
-from conformance.runs.broker_minimize import PATIENCE, minimized
+from conformance.runs.broker_shrinking import shrunk_on_broker
 from conformance.runs.broker_table import measured
+from conformance.runs.shrinking import SECONDS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Budget:
             end of every broker's life.
         cycles: instead of examples, so many times ``kill -9`` and start.
         seconds: after which no further example begins; None for no limit.
-        patience: seconds for making a trace shorter.
+        patience: seconds for shrinking a trace.
     """
 
     examples: int
@@ -66,15 +67,21 @@ class Budget:
     restarts: int
     cycles: int = 0
     seconds: float | None = None
-    patience: float = PATIENCE
+    patience: float = SECONDS
 
     @classmethod
     def of_profile(
-        cls, profile: str, *, examples: int | None = None, cycles: int = 0, seconds: float | None = None
+        cls,
+        profile: str,
+        *,
+        examples: int | None = None,
+        cycles: int = 0,
+        seconds: float | None = None,
+        patience: float = SECONDS,
     ) -> Budget:
         """The budget of ``dev``, ``ci`` or ``nightly``."""
         wanted = _EXAMPLES[profile] if examples is None else examples
-        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds)
+        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds, patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,7 @@ class _Life:
             except (DivergenceError, Flaky):
                 if lockstep.failure is None:
                     raise
-                self._report(minimized(lockstep, lockstep.failure, self.run.budget.patience))
+                self._report(shrunk_on_broker(lockstep, lockstep.failure, seconds=self.run.budget.patience))
 
     @contextmanager
     def _connected(self) -> Iterator[RunningBroker]:
@@ -217,6 +224,7 @@ class _Life:
             "kidx": version_of_package("kidx"),
             "hypothesis": version_of_package("hypothesis"),
             "seed": self.run.seed,
+            "shrinking": failure.shrinking,
         }
         difference = failure_json(divergence)
         trace = Trace(MACHINE, divergence.release, failure.operations, difference, made_by=made_by)
@@ -226,7 +234,16 @@ class _Life:
         command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", IMPLEMENTATION]
         steps = tuple(str(operation) for operation in failure.operations)
         self.run.sink(
-            Diverged(MACHINE, difference, requirements, steps, str(path), shlex.join(command), IMPLEMENTATION)
+            Diverged(
+                MACHINE,
+                difference,
+                requirements,
+                steps,
+                str(path),
+                shlex.join(command),
+                IMPLEMENTATION,
+                failure.shrinking,
+            )
         )
 
     def report_death(self, error: BrokerError) -> None:

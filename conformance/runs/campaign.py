@@ -19,7 +19,7 @@ from hypothesis import settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.attribution import ATTRIBUTED_MACHINES, rows_of
+from conformance import attribution
 from conformance.clauses import clauses_for, load_clauses
 from conformance.errors import NotDrivenError, ToolError
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
@@ -163,7 +163,11 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
 
         seconds = None if plan.max_time is None else max(0.0, plan.max_time - (time.monotonic() - started))
         budget = Budget.of_profile(
-            plan.profile.name, examples=plan.max_examples, cycles=plan.kill_cycles, seconds=seconds
+            plan.profile.name,
+            examples=plan.max_examples,
+            cycles=plan.kill_cycles,
+            seconds=seconds,
+            patience=plan.shrink_time,
         )
         of_brokers = run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
         conforms = conforms and not any(result.divergences for result in of_brokers)
@@ -484,7 +488,7 @@ class _MachineRun:
         """Whether an implementation has none of the operations that can show a clause."""
         if "open" in subject.lacking:
             return True
-        rows = rows_of(self.name) if self.name in ATTRIBUTED_MACHINES else ()
+        rows = attribution.ROWS.get(self.name, ())
         operations = {name for row in rows if row.clause == clause for name in row.operations.split()}
         return bool(operations) and not any(
             subject.supports(name) and name not in subject.lacking for name in operations

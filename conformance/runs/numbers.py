@@ -82,8 +82,8 @@ class Choice:
 
 
 def shifted(operations: Operations, place: int) -> Choice | None:
-    """The number at a place among the different ones, from the largest on; what is not smaller moves along with it."""
-    values = _different(operations)
+    """The number at a place among the positive ones, from the largest on; what is not smaller moves along with it."""
+    values = [value for value in _different(operations) if value > 0]
     if place >= len(values):
         return None
     value = values[place]
@@ -92,7 +92,7 @@ def shifted(operations: Operations, place: int) -> Choice | None:
         distance = value - target
         return _with_all(operations, lambda _, old: old - distance if old >= value else old)
 
-    return Choice(value, _targets(value, values) if value > 0 else (), with_value)
+    return Choice(value, _targets(value, values), with_value)
 
 
 def replaced(operations: Operations, place: int) -> Choice | None:

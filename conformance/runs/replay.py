@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.operations import FILE_OPERATIONS
+from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
@@ -134,7 +134,7 @@ def perform_all(
     try:
         for number, operation in enumerate(operations):
             seen = lockstep.perform(operation)
-            closed = operation.name not in _OPENING and (closed or operation.name in _CLOSING)
+            closed = operation.effect is not Effect.OPENS and (closed or operation.effect is not None)
             if closed or operation.name in _MOVING:
                 lockstep.compare_directories()
             tell(number, operation, seen)
@@ -144,11 +144,6 @@ def perform_all(
 
 # The machines compare directories when an index or a segment has been let go of or moved: an open one may keep files of
 # its own. Of a log every file is compared after every step.
-_OPENING = frozenset({"open", "open_segment", "open_log"})
-_CLOSING = (
-    frozenset({"close", "crash", "delete", "close_segment", "close_handlers", "crash_segment", "damage_segment_file"})
-    | FILE_OPERATIONS
-)
 _MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 

@@ -153,13 +153,16 @@ class _Search(Generic[T]):
         """
         wanted = tuple(candidate)
         key = self._key(wanted)
-        if key in self._tried or not is_sane(wanted):
+        if key in self._tried or not is_sane(wanted) or cost(wanted) >= cost(self.best):
             return False
         if self._is_time_up(1.0):
             raise _TimeIsUpError
         self._tried.add(key)
         self._performed += 1
-        shown = self._still(wanted)
+        try:
+            shown = self._still(wanted)
+        except (TypeError, ValueError, LookupError):
+            return False  # without what has been left out, the rest makes no sense
         if shown is None:
             return False
         found = wanted if self._needed is None else tuple(self._needed(shown))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from conformance.lockstep import DivergenceError
+from conformance.operations.states import differing_fields
 from conformance.runs.replay import perform_all
-from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.shrinking import SECONDS, Shrunk, shrink
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -50,6 +52,11 @@ def shrunk(
             return error if error is not None and wanted(error.divergence) else None
 
         found = shrink(failure.operations, still, seconds=seconds, clock=clock, needed=lambda error: error.operations)
+    return marked(failure, found, seconds)
+
+
+def marked(failure: DivergenceError, found: Shrunk[DivergenceError] | None, seconds: float) -> DivergenceError:
+    """What was found, or the failure itself if it did not come again, with the words for how far it was shrunk."""
     if found is None:
         failure.shrinking = "does not come again when its operations are replayed: not shrunk"
         return failure
@@ -58,14 +65,28 @@ def shrunk(
 
 
 def is_same(one: Divergence, other: Divergence) -> bool:
-    """Whether two differences are the same: participant, first aspect and operation."""
-    return _signature(one) == _signature(other)
+    """Whether two differences are the same: participant, operation and first aspect, and a field or kind of file."""
+    if _signature(one) != _signature(other):
+        return False
+    mine, theirs = _details(one), _details(other)
+    return mine == theirs or not mine.isdisjoint(theirs)
 
 
 def _signature(divergence: Divergence) -> tuple[object, ...]:
     # A file too many is seen when directories are compared, whatever the operation before was; no clause speaks of it.
-    operation = divergence.operation.name if divergence.clauses or divergence.is_failure else ""
+    is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
+    operation = "" if is_about_listing else divergence.operation.name
     return divergence.party, divergence.against, divergence.aspects[0], divergence.is_failure, operation
+
+
+def _details(divergence: Divergence) -> set[str]:
+    """Of a state the fields that differ, of the files of a directory their suffixes."""
+    expected, actual = divergence.expected, divergence.actual
+    if divergence.aspects[0] == "state":
+        return {name for name, _, _ in differing_fields(expected, actual)}
+    if divergence.aspects[0] == "bytes" and isinstance(expected, tuple):
+        return {PurePosixPath(str(name)).suffix for name, *_ in expected}
+    return set()
 
 
 def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceError | None:
@@ -74,6 +95,4 @@ def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceErro
         perform_all(lockstep, operations)
     except DivergenceError as error:
         return error
-    except (TypeError, ValueError, LookupError):
-        pass  # without what has been left out, the rest makes no sense
     return None

@@ -17,6 +17,7 @@ _NEEDED_OF_BATCH: Final = frozenset({"base", "records", "epoch"})
 _LISTS: Final = frozenset({"targets", "batches", "records"})
 """Lists any item of which may go, but the last one left."""
 _BATCH_OVERHEAD: Final = 12
+_NO_CODEC: Final = "none"
 
 
 def cost(operations: Sequence[Operation]) -> tuple[int, int, int]:
@@ -31,8 +32,8 @@ def _items(value: Any) -> int:
         return len(value) + sum(map(_items, value.values()))
     if isinstance(value, list | tuple):
         return len(value) + sum(map(_items, value))
-    # A codec or a batch in hexadecimal is simpler when it is shorter; the name of a file has the same length always.
-    return len(value) if isinstance(value, str) else 0
+    # Batches in hexadecimal are simpler when they are shorter; the name of a file has the same length always.
+    return len(value) if isinstance(value, str) and value != _NO_CODEC else 0
 
 
 def simpler_operations(operation: Operation) -> Iterator[Operation]:
@@ -51,8 +52,8 @@ def _simpler(name: str, value: Any) -> Iterator[Any]:
         yield from _fewer_options(name, value)
     elif isinstance(value, list) and name in _LISTS:
         yield from _shorter(value)
-    elif name == "codec" and value != "none":
-        yield "none"
+    elif name == "codec" and value != _NO_CODEC:
+        yield _NO_CODEC
     elif name == "producer" and isinstance(value, str):
         yield None
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis.internal.conjecture import providers
 
-from conformance import repeatable
 from conformance.events import RunFinished
+from conformance.runs import repeatable
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.repeatable import RepeatabilityWarning, without_local_constants

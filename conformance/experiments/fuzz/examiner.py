@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
 from conformance.lockstep import DivergenceError
-from conformance.runs.minimize import minimized
+from conformance.runs.shrunk_failure import shrunk
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -92,7 +92,7 @@ class Examiner:
         except ToolError as error:
             return Examined(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
         except DivergenceError as failure:
-            return Examined(tuple(outcomes), minimized(lockstep, failure), None, operations)
+            return Examined(tuple(outcomes), shrunk(lockstep, failure), None, operations)
         except Exception as crash:  # noqa: BLE001 -- what escapes is what is looked for
             return Examined(tuple(outcomes), None, crash, operations[: len(outcomes) + 1])
         return Examined(tuple(outcomes), None, None, operations)

@@ -6,15 +6,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hypothesis import Phase, settings
 from hypothesis.errors import Flaky
 
 from conformance.implementations.mutants import implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.campaign import SEED_OF_ROUND, examples_of
-from conformance.runs.minimize import minimized
 from conformance.runs.profiles import PROFILES, round_of
+from conformance.runs.shrunk_failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
     """
     started = time.monotonic()
     machine = MACHINES[mutant.machine]
-    quick = settings(PROFILES[profile].settings(limit), phases=(Phase.generate,))
+    how = PROFILES[profile].settings(limit)
     found: list[int] = []
 
     def note(_: Divergence) -> bool:
@@ -78,14 +77,14 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
         try:
             hand = round_of(mutant.machine)
             for number, done in enumerate(range(0, limit, hand)):
-                examples_of(machine, lockstep, quick, seed + number * SEED_OF_ROUND, min(hand, limit - done))
+                examples_of(machine, lockstep, how, seed + number * SEED_OF_ROUND, min(hand, limit - done))
         except (DivergenceError, Flaky) as error:
             failure = lockstep.failure or error
             if not isinstance(failure, DivergenceError) or not found:
                 raise
             examples, seconds = found[0], time.monotonic() - started
             if shrink:
-                failure = minimized(lockstep, failure)
+                failure = shrunk(lockstep, failure)
         else:
             return Hunt(mutant.name, seed, None, time.monotonic() - started)
     steps = tuple(str(operation) for operation in failure.operations)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.runs.shortening import is_damage, is_opening
+from conformance.operations import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ class Performer:
 
 def can_perform(lockstep: Any, operation: Operation) -> bool:
     """Whether anything is open that could be asked; an opening and a damage to files ask nobody."""
-    return is_opening(operation) or is_damage(operation) or lockstep.primary.observation.state is not None
+    return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
 
 
 def _files(directory: Path) -> dict[str, bytes]:

@@ -15,14 +15,14 @@ from conformance.events import Progressed
 from conformance.expectations import Ledger, load_expectations
 from conformance.experiments.release_diff.performance import Performer, can_perform
 from conformance.experiments.release_diff.stakes import family, separating
-from conformance.experiments.release_diff.states import differing_fields
 from conformance.experiments.release_diff.texts import TextCollector
 from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
+from conformance.operations.states import differing_fields
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.repeatable import without_local_constants
-from conformance.runs.shortening import shorten
+from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +37,8 @@ if TYPE_CHECKING:
 PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 LIVES: Final = (5, 10, *(PROFILE.steps,) * 4)
 """Rules in an example. A search goes on to the next number after a round in which nothing new turned up, and ends after
-the last: most differences lie open in a life of five rules, which shrinks in a tenth of the time; what shows in one
+the last: most differences lie open in a life of five rules, which shrinks soonest; what shows in one
 longer life of a hundred is found in 49 searches of 50."""
-SHRINKING: Final = 300
-"""Examples after which a failing one is small enough: Hypothesis has found small numbers by then, and what steps are
-still too many are left out afterwards."""
 _SEED_OF_ROUND: Final = 1_000_003
 
 Key = frozenset[str] | tuple[str, ...]
@@ -89,10 +86,6 @@ class Found:
     unobserved: tuple[str, ...]
 
 
-class _SmallEnoughError(BaseException):
-    """Ends a round; Hypothesis lets through what is no ``Exception``."""
-
-
 class Search:
     """One machine, two releases.
 
@@ -136,7 +129,6 @@ class Search:
         self._stops_at_all = False
         self._uncontrolled = -1
         self._first_new: int | None = None
-        self._smallest: tuple[tuple[int, int], DivergenceError] | None = None
 
     # -- what is known -----------------------------------------------------------------------------------------
 
@@ -152,21 +144,10 @@ class Search:
             return True
         sightings = self.known.get(self._key(divergence, self.lockstep.operations))
         if sightings is None:
-            self._keep(divergence, example)
+            self._first_new = self._first_new or example
             return False
         sightings.add(self.name, divergence)
         return True
-
-    def _keep(self, divergence: Divergence, example: int) -> None:
-        """A new difference: the smallest trace is kept, until there have been enough of them."""
-        operations = self.lockstep.operations
-        size = len(operations), len(repr(operations))
-        if self._first_new is None or self._smallest is None:
-            self._first_new = example
-        elif example > self._first_new + SHRINKING:
-            raise _SmallEnoughError
-        if self._smallest is None or size < self._smallest[0]:
-            self._smallest = size, DivergenceError(divergence, operations)
 
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Key:
         clauses = separating(divergence.clauses, self.new)
@@ -211,12 +192,12 @@ class Search:
     def _round(self, profile: Profile, examples: int, seed: int) -> Found | None:
         """One run of Hypothesis: a new difference, or None."""
         self.lockstep.failure = None
-        self._first_new = self._smallest = None
+        self._first_new = None
         try:
             with without_local_constants():
                 run_state_machine_as_test(seeded(seed)(self.bound), settings=profile.settings(examples))
-        except (DivergenceError, Flaky, _SmallEnoughError) as error:
-            failure = self._smallest[1] if self._smallest is not None else self.lockstep.failure or error
+        except (DivergenceError, Flaky) as error:
+            failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
                 raise
             return self._new(failure, seed)
@@ -231,8 +212,10 @@ class Search:
                 f"{self.old}; conformance run --kafka {self.old} --machine {self.name} shows it"
             )
         key = self._key(divergence, failure.operations)
-        short = shorten(failure.operations, lambda operations: self._again(operations, key))
-        operations, divergence = short or (failure.operations, divergence)
+        operations = failure.operations
+        short = shrink(operations, lambda candidate: self._again(candidate, key))
+        if short is not None:
+            operations, divergence = short.operations, short.shown
         self.known.setdefault(key, Sightings()).add(self.name, divergence)
         unobserved: tuple[str, ...] = ()
         if divergence.aspects == ("state",):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.experiments.release_diff.stakes import Stakes, stakes_of
-from conformance.runs.shortening import shorten
+from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r"[\w./-]*\.(?:log|index|timeindex|txnindex)(?:\.(?:deleted|cleaned|swap))?\b")
 _NUMBER = re.compile(r"-?\d+")
+_SECONDS = 5.0
+"""For one of many changes: two releases perform every candidate."""
 
 Pattern = tuple[str, str]
 """Both texts without their numbers and file names."""
@@ -125,4 +127,5 @@ def shortened(
             return None
         return wording, stakes_of(old.release, new.release, mine.clauses[-1], theirs.clauses[-1])
 
-    return shorten(operations, still)
+    found = shrink(operations, still, seconds=_SECONDS)
+    return None if found is None else (found.operations, found.shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
-from conformance.experiments.release_diff.states import with_fields_of
+from conformance.operations.states import with_fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

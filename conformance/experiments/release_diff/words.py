@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
-from conformance.experiments.release_diff.states import differing_fields
+from conformance.operations.states import differing_fields
 from conformance.report.divergence import show
 from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX

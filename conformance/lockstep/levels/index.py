@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import clauses_of
+from conformance.attribution import Situation, clauses_of, follow
 from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import Following, Step
@@ -128,7 +128,7 @@ class Lockstep:
         for group in self.groups:
             if group.model is not None:
                 group.model.begin()
-            group.situation.begin()
+            group.situation = Situation(group.dialect.release)
             group.observation = Observation(OK, None)
             group.file = None
 
@@ -255,7 +255,7 @@ class Lockstep:
         operation = step.operation
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=before)
         if operation.name in FILE_OPERATIONS:
-            group.situation.follow(operation, observation)
+            follow(group.situation, operation, observation)
             return ()
         clauses: tuple[str, ...] = ()
         if self.attribute:
@@ -265,7 +265,7 @@ class Lockstep:
             clauses = clauses_of(operation, situation, observation)
             if group is self.groups[-1]:
                 self.tally.cells[operation.name, state_of_index(situation), observation.outcome.error] += 1
-            situation.follow(operation, observation)
+            follow(situation, operation, observation)
         if prediction is not None:
             self._hold_reference_to_model(group, step, prediction, observation, file, clauses)
         return clauses

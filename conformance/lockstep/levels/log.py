@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.attribution.log import Files, LogSituation, clauses_of_log_step
+from conformance.attribution.log import Files, LogSituation, clauses_of_log_step, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.files import FilesGroup, FilesLockstep
 from conformance.lockstep.generator_coverage import state_of_log
@@ -89,7 +89,7 @@ class LogGroup(FilesGroup[LogParty]):
     def begin(self) -> None:
         """Starts an example."""
         super().begin()
-        self.situation.begin()
+        self.situation = LogSituation()
 
 
 class LogLockstep(FilesLockstep[LogParty, LogGroup]):
@@ -133,5 +133,5 @@ class LogLockstep(FilesLockstep[LogParty, LogGroup]):
         """See the base class."""
         was = group.observation.state
         clauses = clauses_of_log_step(operation, group.dialect, was, observation, group.situation, group.files, files)
-        group.situation.follow(operation, observation)
+        follow_log(group.situation, operation, observation)
         return clauses

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.attribution.segment import SegmentSituation, segment_clauses_of
+from conformance.attribution.segment import SegmentSituation, follow_segment, segment_clauses_of
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.lockstep.files import FilesGroup, FilesLockstep
 from conformance.lockstep.generator_coverage import state_of_segment
@@ -71,7 +71,7 @@ class SegmentGroup(FilesGroup[SegmentParty]):
     def begin(self) -> None:
         """Starts an example."""
         super().begin()
-        self.situation.begin()
+        self.situation = SegmentSituation(self.situation.release)
 
 
 class SegmentLockstep(FilesLockstep[SegmentParty, SegmentGroup]):
@@ -125,5 +125,5 @@ class SegmentLockstep(FilesLockstep[SegmentParty, SegmentGroup]):
     ) -> tuple[str, ...]:
         """See the base class."""
         clauses = segment_clauses_of(operation, group.situation, observation, group.files, files)
-        group.situation.follow(operation, observation)
+        follow_segment(group.situation, operation, observation)
         return clauses

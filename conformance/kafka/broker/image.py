@@ -48,7 +48,7 @@ def image_name(release: str) -> str:
 
 def docker_files() -> Path:
     """Return the directory with the Dockerfile: inside the package of a wheel, beside that of a source tree."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     return next(place for place in (package / "docker", package.parent / "docker") if place.is_dir())
 
 

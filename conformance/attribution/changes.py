@@ -9,15 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from conformance.attribution.situation import Situation
-    from conformance.operations import Outcome, State
+from conformance.attribution.situation import ENTRY_SIZES, RECORD_SIZE, Situation
 
-ENTRY_SIZES: Final = {"offset": 8, "time": 12, "transaction": 34}
-RECORD_SIZE: Final = ENTRY_SIZES["transaction"]
+if TYPE_CHECKING:
+    from conformance.operations import Observation, Operation, Outcome, State
+
 WARM_SECTION: Final = 8192
 
 Args = tuple[Any, ...]
+
+
+def follow(situation: Situation, operation: Operation, observation: Observation) -> None:
+    """Takes a step into account; :func:`conformance.attribution.clauses_of` has to be asked before."""
+    name, args = operation
+    outcome, state = observation
+    change = CHANGES.get(name)
+    if change is not None and (state is not None or name in WITHOUT_STATE):
+        change(situation, args, outcome, state)
+    if state is not None:
+        situation.state = state
+
+
+def forget_content(now: Situation) -> None:
+    """There are no entries, or nothing is known of them."""
+    now.damaged = now.unsorted = now.unsorted_positions = now.low_version = False
+    now.duplicates.clear()
+    now.first_position = now.last_position = None
+    now.file_length = 0
 
 
 def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
@@ -26,7 +44,7 @@ def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) ->
     expected = now.state.entries if now.state is not None else None
     if not now.preexisting or path != now.path:
         expected = None
-        now.forget_content()
+        forget_content(now)
     now.kind, now.path, now.base_offset = kind, path, base_offset
     now.max_index_size, now.writable = max_index_size, writable
     now.entry_size = ENTRY_SIZES[kind]
@@ -35,7 +53,9 @@ def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) ->
     if state is None or now.closed:
         now.state = None
         return
-    now.settle(state.entries)
+    now.drift = None
+    now.misnamed = now.lost_mapping = False
+    now.written = state.entries
     if kind == "transaction":
         now.file_length = max(now.file_length, state.entries * RECORD_SIZE)
     elif expected is not None and state.entries != expected:
@@ -110,7 +130,7 @@ def _remove(now: Situation, state: State, offset: int | None) -> None:
     if was is None or (now.kind == "transaction" and state.entries == was.entries):
         return
     if state.entries == 0:
-        now.forget_content()
+        forget_content(now)
     elif state.entries < was.entries:
         now.last_position = None
         now.file_length = state.entries * RECORD_SIZE
@@ -124,7 +144,7 @@ def reset(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
         return
     _remove(now, state, None)
     if now.kind == "transaction" and not now.closed:
-        now.forget_content()
+        forget_content(now)
     _cut(now, state)
     if outcome.error == "io":
         _length_refused(now)
@@ -183,7 +203,7 @@ def renamed(now: Situation, args: Args, outcome: Outcome, _state: State | None) 
 
 
 def damaged(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Nobody knows the order of the keys any more."""
+    """The order of the keys is unknown from now on."""
     now.damaged = now.unsorted = True
 
 
@@ -215,7 +235,7 @@ def file_written(now: Situation, args: Args, outcome: Outcome, state: State | No
 
 def file_removed(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Gone."""
-    now.forget_content()
+    forget_content(now)
 
 
 CHANGES: Final[dict[str, Callable[[Situation, Args, Outcome, Any], None]]] = {
