@@ -144,7 +144,7 @@ def test_nothing_is_credited_to_who_has_left(campaign):
 
 
 def test_a_retired_implementation_is_credited_with_nothing_that_came_later(campaign):
-    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=100)
+    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=300)
     wrong, sound = found.results
     assert not found.conforms
     assert [divergence.failure["party"] for divergence in found.divergences] == [f"wrong {RELEASE}"]
