@@ -1,4 +1,4 @@
-"""The life of a partition's log (KAFKA_BEHAVIOUR.md sections 6.3 and 8).
+"""The life of a partition's log (clauses LG and LO).
 
 Segments hold a few batches, so that every run spans several. Bind it as the other machines::
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kidx.commands.line import say, say_json
 from kidx.commands.options import chosen_dialect
 from kidx.errors import ToolError
 
@@ -84,7 +84,7 @@ def verify_command(
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in result.problems))
     _write(result, findings, html)
     if as_json:
-        print(json.dumps(result.to_json(), ensure_ascii=False))  # noqa: T201
+        say_json(result.to_json())
     else:
         _print(result, quiet=quiet, verbose=verbose)
     sys.stdout.flush()
@@ -137,7 +137,7 @@ def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
         lines += _tables(result)
         if remarks and not verbose:
             lines.append(f"{len(remarks)} remarks; --verbose shows them")
-    print("\n".join([*lines, _last_line(result)]))  # noqa: T201
+    say(*lines, _last_line(result))
 
 
 def _line(finding: Finding) -> str:

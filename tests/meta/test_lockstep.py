@@ -71,7 +71,7 @@ class Wrong(ReferenceIndex):
 @pytest.mark.parametrize(
     ("release", "behaves_like", "machine"),
     [
-        # X1 and X2 differ in nothing that an index shows (KAFKA_BEHAVIOUR.md, 0.1).
+        # X1 and X2 differ in nothing that an index shows.
         ("3.4.1", "3.9.1", "offset"),
         ("3.9.1", "4.0.1", "offset"),
         ("4.0.1", "3.9.2", "offset"),

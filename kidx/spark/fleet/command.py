@@ -12,6 +12,7 @@ from platformdirs import user_state_path
 from rich.console import Console
 
 from kidx.discovery import Problem
+from kidx.printable import printable
 from kidx.spark.fleet.run import FleetVerification, verify
 from kidx.spark.starting import session_for
 from kidx.verify import FileVerdict, Interval, Verification
@@ -55,10 +56,11 @@ def verify_paths(
             progress=_lines(console),
         )
         verification = _as_plain(result)
-    console.print(f"run {result.run_id}: {result.report}", highlight=False, soft_wrap=True)
+    lines = [f"run {result.run_id}: {result.report}"]
     if result.summary.differing_replicas:
-        for message in result.summary.differences:
-            console.print(f"replicas differ: {message}", highlight=False, soft_wrap=True)
+        lines += [f"replicas differ: {message}" for message in result.summary.differences]
+    for line in lines:
+        console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
     return verification
 
 

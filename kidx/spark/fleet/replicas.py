@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kidx.errors import KidxError
+from kidx.printable import encodable
 from kidx.spark.storage import LocalReader
 from kidx.spark.walking import BatchWalk
 
@@ -46,7 +47,7 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """As a row of the table."""
-        return asdict(self)
+        return {name: encodable(v) if isinstance(v, str) else v for name, v in asdict(self).items()}
 
 
 class _Batch(NamedTuple):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from kidx.files import replacing
+from kidx.report.page import shown
 from kidx.verify.findings import SEVERITY
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problem
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
         autoescape=select_autoescape(default=True),
+        finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -100,5 +103,6 @@ def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problem
         summary=summary, asked=asked, problems=list(problems), pictures=pictures, verdicts=list(SEVERITY)
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, "utf-8")
+    with replacing(path) as partial:
+        partial.write_text(page, "utf-8")
     return path

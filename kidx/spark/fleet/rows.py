@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.printable import encodable
 from kidx.spark.fleet.work import Kept, Outcome, settle_shared
 from kidx.verify.findings import Finding
 
@@ -68,10 +69,10 @@ class Rows:
             if outcome.partition is not None:
                 found = outcome.share.partition
                 yield {
-                    "topic": found.topic,
+                    "topic": found.topic and encodable(found.topic),
                     "partition": found.partition,
-                    "path": str(found.directory),
-                    "broker": outcome.share.broker,
+                    "path": encodable(str(found.directory)),
+                    "broker": encodable(outcome.share.broker),
                     "segments": outcome.partition.segments,
                     "batches": outcome.partition.batches,
                     "bytes_read": outcome.partition.bytes_read,
@@ -91,10 +92,10 @@ def _place(outcome: Outcome, path: Path) -> Row:
         modified = None
     partition = outcome.share.partition
     return {
-        "topic": partition.topic,
+        "topic": partition.topic and encodable(partition.topic),
         "partition": partition.partition,
         "base_offset": int(digits) if digits.isdecimal() else None,
-        "file": path.name,
-        "broker": outcome.share.broker,
+        "file": encodable(path.name),
+        "broker": encodable(outcome.share.broker),
         "modified": modified,
     }

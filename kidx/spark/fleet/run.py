@@ -17,6 +17,7 @@ from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import META_PROPERTIES, Found, Partition, discover
 from kidx.errors import ToolError
+from kidx.files import read_text
 from kidx.spark.fleet.report import write_report
 from kidx.spark.fleet.rows import Row, Rows
 from kidx.spark.fleet.summary import Summary, summarize
@@ -228,7 +229,7 @@ class _Brokers:
 
     def _look(self, directory: Path) -> str:
         try:
-            text = (directory / META_PROPERTIES).read_text("utf-8", errors="replace")
+            text = read_text(directory / META_PROPERTIES, errors="replace")
         except OSError:
             return str(directory)
         match = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)

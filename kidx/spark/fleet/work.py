@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import traceback
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kidx import __version__
 from kidx.discovery import LOG, SEGMENT_SUFFIXES, Partition, Segment
 from kidx.spark.fleet.replicas import compare_replicas
-from kidx.verify import FileVerdict, PartitionVerdict, SegmentVerdict, verify_partition, verify_segment
-from kidx.verify.findings import Finding
+from kidx.verify.guarded import guarded_partition, guarded_segment
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
+    from kidx.verify import PartitionVerdict, SegmentVerdict
 
 SEGMENT_COST: Final = 256 << 10
 """What looking at a segment costs besides its bytes, in bytes."""
@@ -154,27 +153,13 @@ def perform(portion: Portion) -> list[Outcome]:
 
 
 def _outcome(share: Share, portion: Portion) -> Outcome:
-    verdicts = tuple(_safely(segment, portion) for segment in share.partition.segments)
+    verdicts = tuple(
+        guarded_segment(segment, release=portion.release, index_interval_bytes=portion.interval)
+        for segment in share.partition.segments
+    )
     if not share.whole:
         return Outcome(share, segments=verdicts)
-    return Outcome(share, partition=_settle(share.partition, verdicts, portion.release, portion.interval))
-
-
-def _safely(segment: Segment, portion: Portion) -> SegmentVerdict:
-    try:
-        return verify_segment(segment, release=portion.release, index_interval_bytes=portion.interval)
-    except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
-        return _failed(segment, error)
-
-
-def _failed(segment: Segment, error: Exception) -> SegmentVerdict:
-    path = segment.log
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    why = f"the verifier failed: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
-    finding = Finding(
-        str(path), segment.topic, segment.partition, segment.base_offset, path.name, "SEG-35", "unreadable", message=why
-    )
-    return SegmentVerdict(segment, (FileVerdict(str(path), "unreadable", why=why),), (finding,), readable=False)
+    return Outcome(share, partition=_settled(share.partition, verdicts, portion.release, portion.interval))
 
 
 def settle_shared(outcomes: Sequence[Outcome], release: Dialect | None, interval: int | None) -> Outcome:
@@ -184,31 +169,13 @@ def settle_shared(outcomes: Sequence[Outcome], release: Dialect | None, interval
         shares[0].partition, segments=tuple(segment for share in shares for segment in share.partition.segments)
     )
     verdicts = [verdict for outcome in outcomes for verdict in outcome.segments]
-    return Outcome(Share(partition, shares[0].broker), _settle(partition, verdicts, release, interval))
+    return Outcome(Share(partition, shares[0].broker), _settled(partition, verdicts, release, interval))
 
 
-def _settle(
+def _settled(
     partition: Partition, verdicts: Sequence[SegmentVerdict], release: Dialect | None, interval: int | None
 ) -> PartitionVerdict:
-    """What the segments of a partition say together."""
-    try:
-        return verify_partition(partition, verdicts, release=release, index_interval_bytes=interval)
-    except Exception as error:  # noqa: BLE001 -- as above
-        name = partition.directory.name
-        message = f"the verifier failed: {type(error).__name__}: {error}"
-        finding = Finding(
-            str(partition.directory), partition.topic, partition.partition, None, name, "SEG-35", "unreadable",
-            message=message,
-        )  # fmt: skip
-        return PartitionVerdict(
-            partition.directory,
-            partition.name,
-            tuple(file for verdict in verdicts for file in verdict.files),
-            (*(finding for verdict in verdicts for finding in verdict.findings), finding),
-            len(verdicts),
-            sum(verdict.batches for verdict in verdicts),
-            sum(verdict.bytes_read for verdict in verdicts),
-        )
+    return guarded_partition(partition, verdicts, release=release, index_interval_bytes=interval)
 
 
 class Kept:
