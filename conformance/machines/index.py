@@ -137,7 +137,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.lockstep.compare_directories()
 
     def move(self, path: str) -> None:
-        """Renames; a failure changes the name all the same, and the file may come to be somebody else's (AI-21)."""
+        """Renames; a failure changes the name all the same, and the name may then be another file's (AI-21)."""
         seen = self.do("rename", path)
         self.misnamed = self.misnamed or (seen is not None and seen.outcome.error is not None)
 

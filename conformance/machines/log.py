@@ -144,7 +144,7 @@ class LogMachine(FilesMachine):
         if not self.is_open:
             return
         clean, recovery_anchor, start_anchor = opening
-        # A killed broker leaves no mark of a clean shutdown. Where somebody makes one, Kafka believes its snapshots of
+        # A killed broker leaves no mark of a clean shutdown. Where one is made by hand, Kafka believes its snapshots of
         # producers, or that there were none (LG-30); kidx reads them from the log and knows no snapshots.
         clean = clean and not (how == "crash" and self.producers_since is not None)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
@@ -232,7 +232,7 @@ class LogMachine(FilesMachine):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
-        """Somebody deletes records, up to the high watermark at most; files go in the cleaner's next round."""
+        """Deletes records, up to the high watermark at most; the cleaner's next round removes files."""
         if replicated:
             self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))

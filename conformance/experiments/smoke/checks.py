@@ -65,14 +65,14 @@ class Check(NamedTuple):
 
 @dataclass
 class SmokeReport:
-    """What came of all checks.
+    """The results of all checks.
 
     Attributes:
         implementation: the IMPL.
         release: the release it was told to be.
         about: what it says of itself.
         checks: in the order in which they were made.
-        started: whether there was anybody to talk to.
+        started: whether the program answered ``start``.
     """
 
     implementation: str
@@ -137,7 +137,7 @@ def smoke(
         A report; one whose exit code is 2 if the program runs but never says anything.
 
     Raises:
-        ToolError: there is nobody to look at: a bad IMPL, no such program, a module that cannot be imported, no Java.
+        ToolError: there is nothing to check: a bad IMPL, no such program, a module that cannot be imported, no Java.
     """
     spec = parse_spec(text)
     report = SmokeReport(text, release)
@@ -404,7 +404,7 @@ def _ends(request: Json | None, talk: Talk, _: Path) -> None:
     if status != 0:
         raise _Failed("It should end with exit status 0.")
     if written.strip() and (request is None or not _is_nothing(written)):
-        raise _Failed("It wrote something that nobody asked for; logs belong on standard error.")
+        raise _Failed("It wrote to standard output without a request; write logs to standard error.")
 
 
 _END: Final = {True: "standard input ends, or a killed harness leaves the process behind", False: "stop is read"}

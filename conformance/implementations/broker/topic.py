@@ -30,7 +30,7 @@ class RunningBroker:
     """A broker that is started, asked and stopped for the machine.
 
     Args:
-        broker: a started one; whoever started it also ends it.
+        broker: a started one; the caller that started it also ends it.
     """
 
     def __init__(self, broker: Broker) -> None:

@@ -26,7 +26,7 @@ public final class Followers {
     }
 
     /**
-     * Begins with a script; the one before has to be finished. alone: nobody else has anything to do until it is.
+     * Begins a script; the one before has to be finished. alone: no other thread has work until this script ends.
      */
     public void start(byte[] script, int steps, boolean alone) {
         for (Follower follower : followers)
