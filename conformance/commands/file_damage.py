@@ -19,6 +19,7 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     chosen_releases,
+    echo,
 )
 from conformance.errors import ToolError
 from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
@@ -66,7 +67,7 @@ def file_damage_command(
 
         def say(line: str) -> None:
             if not (quiet or as_json):
-                typer.echo(line)
+                echo(line)
 
         progress = stack.enter_context(show_progress("Kafka's jars"))
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -89,7 +90,7 @@ def file_damage_command(
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
     else:
-        typer.echo(markdown(outcomes), nl=False)
+        echo(markdown(outcomes), nl=False)
     return 0 if predicted else 1
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from mmap import mmap
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kidx.java_numbers import to_long
 from kidx.records.codecs import Codec
 from kidx.records.errors import RecordStreamError
-from kidx.records.file_bytes import FileBytes
 from kidx.records.record import MAX_RECORD_BODY_SIZE, Record, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kidx.records.file_bytes import Buffer
     from kidx.records.stamps import Stamp
-
-Buffer = bytes | bytearray | memoryview | mmap | FileBytes
-"""What batches are read from. Nothing is copied before it is asked for, so the buffer must outlive its batches."""
 
 
 _LARGE: Final = 1 << 24

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import google_crc32c
 
 from kidx.java_numbers import to_long
-from kidx.records.base import Buffer, StoredBatch
+from kidx.records.base import StoredBatch
 from kidx.records.codecs import Codec, Source, decompress
 from kidx.records.errors import (
     CorruptRecordError,
@@ -19,7 +19,7 @@ from kidx.records.errors import (
     RecordStreamError,
     StreamCutError,
 )
-from kidx.records.file_bytes import unpack
+from kidx.records.file_bytes import Buffer, unpack
 from kidx.records.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_CONTROL,

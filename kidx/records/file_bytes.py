@@ -13,8 +13,7 @@ from kidx.records.errors import FileCutError
 
 if TYPE_CHECKING:
     import struct
-
-    from kidx.records.base import Buffer
+from mmap import mmap
 
 _WINDOW: Final = 1 << 18
 """Bytes that are read at once, if no more are asked for."""
@@ -77,6 +76,10 @@ class FileBytes:
                 )
             data += more
         return data
+
+
+Buffer = bytes | bytearray | memoryview | mmap | FileBytes
+"""What batches are read from. Nothing is copied before it is asked for, so the buffer must outlive its batches."""
 
 
 def unpack(codec: struct.Struct, buffer: Buffer, position: int) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
-from kidx.records.base import Buffer, StoredBatch
+from kidx.records.base import StoredBatch
 from kidx.records.codecs import Codec, decompress
 from kidx.records.errors import CorruptRecordError, InvalidArgumentError, InvalidRecordError, OutOfBoundsError
 from kidx.records.layout import (
@@ -31,6 +31,8 @@ from kidx.records.stamps import Stamp, all_before_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kidx.records.file_bytes import Buffer
 
 _MESSAGE_HEADER: Final = MESSAGE_V1.size - LOG_OVERHEAD
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")

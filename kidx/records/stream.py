@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kidx.records.base import Buffer, RecordBatch
+    from kidx.records.base import RecordBatch
+    from kidx.records.file_bytes import Buffer
 
 _PREFIX: Final = PREFIX.struct
 _NEWEST_MAGIC: Final = 2
