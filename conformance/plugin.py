@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {tier.marker}")
     required(config)
     if config.getoption("--kafka") or config.getoption("--conformance-impl"):
-        from conformance.pytest_plugin.items import ConformancePlugin  # noqa: PLC0415 -- nobody else pays for it
+        from conformance.pytest_plugin.items import ConformancePlugin  # noqa: PLC0415 -- imported where it is used
 
         config.pluginmanager.register(ConformancePlugin(config), "conformance-items")
 

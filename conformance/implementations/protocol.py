@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Implementation(Protocol):
-    """One party of a lockstep. It owns one directory and has at most one index open.
+    """One participant of a lockstep. It owns one directory and has at most one index open.
 
     Attributes:
         name: how reports call it, e.g. ``"jvm 3.9.2"``.

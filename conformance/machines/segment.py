@@ -82,7 +82,7 @@ class SegmentMachine(FilesMachine):
         self.now = 1000
 
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
-        """Everybody performs an operation."""
+        """Performs an operation with every participant."""
         seen: SegmentObservation = self.lockstep.perform(Operation(name, arguments))
         return seen
 

@@ -27,7 +27,7 @@ class Aim(NamedTuple):
 class IndexView:
     """Keys, values and sizes of the open index, read from the primary reference's file and state.
 
-    Without any party (Hypothesis alone) everything is empty, and every anchor is the base.
+    Without participants (Hypothesis alone) everything is empty, and every anchor is the base.
     """
 
     def __init__(self, lockstep: Lockstep, kind: str) -> None:

@@ -9,8 +9,8 @@ Two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 
 4. *truncation*: more is appended to both; 1 comes back, cuts off what no other broker has and follows.
 
 After each, every broker that runs is asked: the leader by time, whose answers a scan of what was produced must
-confirm; each follower, whose refusal must be the one of its release; and each follower again as a debugger, whom it
-answers out of its own index files, and must answer as the leader does.
+confirm; each follower, whose refusal must be the one of its release; and each follower again as a debugger, which it
+must answer out of its own index files, as the leader does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running broker as a party of the broker machine: its connections, its stops and starts, what lies on its disk."""
+"""A running broker as a participant of the broker machine: connections, stops and starts, files on disk."""
 
 from __future__ import annotations
 

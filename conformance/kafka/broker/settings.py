@@ -74,7 +74,7 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One broker to be: where it lives and whom it talks to.
+    """One broker to start: its directory, its ports, and its peers.
 
     ``voters`` are the KRaft controllers as ``{node id: port}``; a node among them is broker and controller in
     one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, which find

@@ -34,7 +34,7 @@ public final class Followers {
         round = Helper.post(followers.size(), !alone || followers.size() > 1, number -> followers.get(number).follow());
     }
 
-    /** Returns when everybody has performed what was started, or has stopped: how many have. */
+    /** Waits until every release has performed the script or stopped. Returns how many have stopped. */
     public int finish() {
         round.finish();
         return (int) followers.stream().filter(Follower::hasStopped).count();
