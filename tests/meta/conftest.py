@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
@@ -34,6 +37,15 @@ class Campaign:
     results: list[Result] = field(default_factory=list)
     verdict: str = ""
     events: list[Event] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def kills():
+    """``kills.py`` beside this file, a program of its own."""
+    specification = importlib.util.spec_from_file_location("kills", Path(__file__).with_name("kills.py"))
+    module = sys.modules["kills"] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
