@@ -367,6 +367,16 @@ class Dialect:
         return self.version < (3, 5)
 
     @cached_property
+    def appends_are_in_scala(self) -> bool:
+        """The producers of one append are in such a table until it is done (up to 3.9)."""
+        return self.version < (4, 0)
+
+    @cached_property
+    def recovery_knows_its_producers(self) -> bool:
+        """Reading producers for a recovery goes on from one segment to the next; before, each began anew (from 2.8)."""
+        return self.version >= (2, 8)
+
+    @cached_property
     def start_moves_before_deletion(self) -> bool:
         """Retention moves the log start before it removes segments; before, afterwards (KAFKA-16890; from 3.8)."""
         return self.version >= (3, 8)

@@ -38,6 +38,9 @@ class Lockstep(Generic[Seen, Files]):
         excuse: decides about a difference: True lets the participant leave the example, False raises.
         attribute: count which clauses the steps exercise.
         model: hold the reference to the abstract model, if there is one.
+
+    Attributes:
+        stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
     level: ClassVar[Level[Any, Any]]
@@ -55,6 +58,7 @@ class Lockstep(Generic[Seen, Files]):
         level = self.level
         self.excuse = excuse
         self.attribute = attribute
+        self.stays: Callable[[Divergence], bool] = lambda _: False
         self.tally = Tally(level.key)
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
@@ -100,6 +104,12 @@ class Lockstep(Generic[Seen, Files]):
                     self._drive()
                     return True
         return False
+
+    def leave(self, name: str) -> None:
+        """Lets a participant leave the example that has just begun."""
+        for participant in self._participants:
+            if participant.implementation.name == name:
+                participant.active = False
 
     def supports(self, operation: str) -> bool:
         """Whether the harness performs an operation of that name, or every participant has it."""
@@ -322,8 +332,8 @@ class Lockstep(Generic[Seen, Files]):
             return
         if not participant.batched:
             self.settle()  # differences of batched participants in earlier steps come first
-        if against == "kidx" and not divergence.is_failure and self.excuse(divergence):
-            participant.active = False
+        if against == "kidx" and self.excuse(divergence):
+            participant.active = self.stays(divergence)
             for clause in clauses:
                 self.tally.dropped[divergence.party, clause] += 1
             return

@@ -12,6 +12,7 @@ import java.util.Optional;
 /** kafka.log.Log, kafka.log.UnifiedLog or o.a.k.storage.internals.log.UnifiedLog, asked for what it has. */
 final class LogAdapter {
     final LogParts parts;
+    private final LogProducers producers;
     private final Class<?> type;
     private final Method readableRecords;
     private final Method appendAsLeader;
@@ -34,6 +35,7 @@ final class LogAdapter {
     LogAdapter(ClassLoader loader, Stage stage) throws Throwable {
         parts = new LogParts(loader, stage);
         type = parts.type;
+        producers = new LogProducers(type);
         readableRecords = Members.method(Members.type(loader,
             "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"),
             "readableRecords", 1);
@@ -65,7 +67,7 @@ final class LogAdapter {
         return found;
     }
 
-    /** Who appends: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
+    /** The origin of an append: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
     private Object origin(String name, boolean fromClient) throws Throwable {
         Class<?> third = appendAsLeader.getParameterTypes()[2];
         if (third == boolean.class)
@@ -91,8 +93,8 @@ final class LogAdapter {
     }
 
     void open(File directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
-              boolean clean) throws Throwable {
-        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean);
+              boolean clean, int expirationMs) throws Throwable {
+        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean, expirationMs);
     }
 
     private Object records(byte[] bytes) throws Throwable {
@@ -109,7 +111,7 @@ final class LogAdapter {
         Members.call(appendAsLeader, log, arguments);
     }
 
-    /** What a caller who says nothing passes: Scala has a method for each, Java's shorter overloads say it. */
+    /** The default of an argument: Scala has a method for each, Java's shorter overloads pass it. */
     private Object leaderDefault(int argument) throws Throwable {
         Method scala = Members.methodOrNull(type, "appendAsLeader$default$" + (argument + 1), 0);
         if (scala != null)
@@ -158,6 +160,10 @@ final class LogAdapter {
 
     long deleteOldSegments() throws Throwable {
         return ((Number) Members.call(Members.method(type, "deleteOldSegments", 0), log)).longValue();
+    }
+
+    void expireProducers(long nowMs) throws Throwable {
+        producers.expire(log, nowMs);
     }
 
     long updateHighWatermark(long offset) throws Throwable {
@@ -233,5 +239,6 @@ final class LogAdapter {
             reply.add(segmentBase.readLong(segment));
             reply.add(segmentSize.readLong(segment));
         }
+        producers.state(log, reply);
     }
 }
