@@ -27,7 +27,7 @@ class Divergence:
         release: the release whose dialect it was held to.
         against: ``"kidx"``, or ``"model"`` if it is the reference that differs.
         aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
-        expected: what the other side says of the first of them, and ``actual``: what the party says.
+        expected: what the other side says of the first of them, and ``actual``: what the implementation says.
         clauses: ids of the clauses that the step exercises.
     """
 
@@ -43,12 +43,12 @@ class Divergence:
 
     @property
     def is_failure(self) -> bool:
-        """Whether somebody's program has crashed, was late or talked nonsense, which nothing can excuse."""
+        """Whether the implementation crashed, was late or answered nonsense: no expectation excuses that."""
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property
     def observed_only(self) -> bool:
-        """Whether only behaviour is at stake that nobody has to copy (``--level must``)."""
+        """Whether only behaviour differs that no implementation has to copy (``--level must``)."""
         return is_observed_only(self.clauses, self.aspects, self._fields)
 
     @property

@@ -98,7 +98,7 @@ class Demands:
     cannot: tuple[tuple[Cell, str], ...]
 
     def reason(self, cell: Cell) -> str:
-        """Why a cell cannot be reached; empty if nobody knows that it cannot."""
+        """Why a cell cannot be reached; empty if no rule says that it cannot."""
         for pattern, reason in self.cannot:
             if all(wanted in ("*", found) for wanted, found in zip(pattern, cell, strict=True)):
                 return reason
@@ -141,14 +141,14 @@ def demanded_examples(machine: str) -> int:
 
 
 def empty_cells(machine: str, cells: Mapping[Cell, int], supported: Collection[str] | None = None) -> list[Cell]:
-    """Cells that should have been reached and were not, of the operations that everybody has."""
+    """Cells that should have been reached and were not, of the operations that every participant has."""
     demands = load_demands().get(machine, _NONE)
     wanted = (cell for cell in demands.must if supported is None or cell.operation in supported)
     return sorted(cell for cell in wanted if not cells.get(cell))
 
 
 def impossible_cells(machine: str, cells: Mapping[Cell, int]) -> list[tuple[Cell, str]]:
-    """Cells that were reached although somebody wrote down that they cannot be, with that reason."""
+    """Cells that were reached although a rule says that they cannot be, with its reason."""
     demands = load_demands().get(machine, _NONE)
     return sorted((cell, reason) for cell in cells if (reason := demands.reason(cell)))
 

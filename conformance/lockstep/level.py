@@ -39,7 +39,9 @@ class Level(ABC, Generic[Seen, Files]):
     no_files: Files
     """The files of an empty directory."""
     unnamed: Any = None
-    """What :meth:`named` says of an example's first step was named before it."""
+    """The name of the files before an operation has named any."""
+    naming: ClassVar[frozenset[str]] = frozenset()
+    """The operations after which files of another name are compared: :meth:`named` says which."""
     damaging: ClassVar[frozenset[str]]
     """The operations that the harness performs itself, on files that no participant has open."""
     closing: ClassVar[Operation]
@@ -80,7 +82,7 @@ class Level(ABC, Generic[Seen, Files]):
         del release
 
     def named(self, operation: Operation, before: Any) -> Any:
-        """The name of the files that are compared after an operation, if it sets one; None if it does not.
+        """The name of the files that are compared after one of the operations in ``naming``.
 
         Args:
             operation: what is about to be performed.

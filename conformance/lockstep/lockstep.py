@@ -179,8 +179,8 @@ class Lockstep(Generic[Seen, Files]):
     def _perform(self, operation: Operation) -> Seen:
         self.operations.append(operation)
         self.tally.steps += 1
-        name = self.level.named(operation, self._name)
-        if name is not None:
+        if operation.name in self.level.naming:
+            name = self.level.named(operation, self._name)
             self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
         before = [(group.observation, group.files) for group in self.groups]
         if operation.name in self.level.damaging:

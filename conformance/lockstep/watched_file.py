@@ -1,7 +1,7 @@
 """The bytes of a file after every step, read with as few system calls as possible.
 
 The harness compares what is on disk, not what an implementation says is there, and it does so after every operation of
-every party: at two system calls (``fstat`` and ``pread``) that costs about a microsecond.
+every participant: at two system calls (``fstat`` and ``pread``) that costs about a microsecond.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class WatchedFile:
-    """One file of one party's directory; which one may change with ``open`` and ``rename``."""
+    """One file of one participant's directory; which one may change with ``open`` and ``rename``."""
 
     __slots__ = ("_descriptor", "_inode", "_moved", "_path", "_size")
 
@@ -33,7 +33,7 @@ class WatchedFile:
         if self._descriptor >= 0:
             if self._moved:
                 try:
-                    status = os.stat(self._path)  # noqa: PTH116 -- every step of every party comes by here
+                    status = os.stat(self._path)  # noqa: PTH116 -- every step of each participant comes by here
                 except OSError:
                     self.release()
                     return None
@@ -111,7 +111,7 @@ def damaged(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | No
 def overwrite(path: str, content: bytes | None) -> None:
     """Gives a file another content, which makes it if it is missing, or removes it."""
     if content is None:
-        os.unlink(path)  # noqa: PTH108 -- every damage of every party comes by here
+        os.unlink(path)  # noqa: PTH108 -- every damage of each participant comes by here
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o666)
     try:

@@ -59,6 +59,7 @@ class IndexLevel(Level[Observation, bytes | None]):
     nothing = Observation(OK, None)
     no_files = None
     unnamed = ""
+    naming = frozenset(_NAMING)
     damaging = FILE_OPERATIONS
     closing = Operation("close")
 
@@ -90,11 +91,11 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         return Model(release)
 
-    def named(self, operation: Operation, before: str) -> str | None:
+    def named(self, operation: Operation, before: str) -> str:
         """An opening and a renaming name the file."""
         del before
-        argument = _NAMING.get(operation.name)
-        return None if argument is None else operation.args[argument]
+        name: str = operation.args[_NAMING[operation.name]]
+        return name
 
     def files_after(self, reference: Participant, operation: Operation, before: bytes | None) -> bytes | None:
         """The file, read only as far as the operation can have changed it."""

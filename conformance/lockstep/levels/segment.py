@@ -58,6 +58,7 @@ class SegmentLevel(Level[SegmentObservation, Files]):
     nothing = SegmentObservation(OK, None)
     no_files = (None,) * len(SUFFIXES)
     unnamed = (0, "")
+    naming = frozenset({"open_segment", "rename_segment"})
     damaging = frozenset({"damage_segment_file"})
     closing = Operation("close_segment")
 
@@ -77,14 +78,12 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         """See the base class."""
         return ReferenceSegment(release)
 
-    def named(self, operation: Operation, before: Name) -> Name | None:
+    def named(self, operation: Operation, before: Name) -> Name:
         """An opening and a renaming name the files."""
         if operation.name == "open_segment":
             return operation.args[0], operation.args[7]
-        if operation.name == "rename_segment":
-            old, new = operation.args
-            return before[0], before[1].removesuffix(old) + new
-        return None
+        old, new = operation.args
+        return before[0], before[1].removesuffix(old) + new
 
     def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
         """Damages one of the four files."""

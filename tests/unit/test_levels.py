@@ -1,0 +1,93 @@
+"""One lockstep for all levels: what holds of index files holds of segments and logs too."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.index import IndexLockstep
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.operations import Operation, Outcome
+
+SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}
+LEVELS = [
+    pytest.param(IndexLockstep, ReferenceIndex, Operation("open", ("offset", "0.index", 0, 80, True)), id="index"),
+    pytest.param(
+        SegmentLockstep,
+        ReferenceSegment,
+        Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000)),
+        id="segment",
+    ),
+    pytest.param(LogLockstep, ReferenceLog, Operation("open_log", (SETTINGS, 0, 0, True, 10_000)), id="log"),
+]
+pytestmark = pytest.mark.parametrize(("lockstep_type", "reference", "opening"), LEVELS)
+
+
+def test_an_implementation_without_memory_leaves_the_example(tmp_path, lockstep_type, reference, opening):
+    class WithoutMemory(reference):
+        def perform(self, operation):
+            return super().perform(operation)._replace(outcome=Outcome(OUT_OF_MEMORY))
+
+    lockstep = lockstep_type([WithoutMemory("4.4.0")], tmp_path)
+    lockstep.begin()
+    lockstep.perform(opening)
+    lockstep.perform(lockstep.level.closing)
+    lockstep.end()
+    assert lockstep.tally.out_of_memory == {("kidx 4.4.0", opening.name): 1}
+
+
+def test_a_failure_at_the_end_of_an_example_is_a_divergence(tmp_path, lockstep_type, reference, opening):
+    class FailsAtTheEnd(reference):
+        def __init__(self, release):
+            super().__init__(release)
+            self.failures_between_examples = []
+
+        def end(self):
+            self.failures_between_examples.append("ended instead of replying")
+            super().end()
+
+    lockstep = lockstep_type([FailsAtTheEnd("4.4.0")], tmp_path)
+    lockstep.begin()
+    lockstep.perform(opening)
+    with pytest.raises(DivergenceError) as error:
+        lockstep.end()
+    divergence = error.value.divergence
+    assert divergence.actual == Outcome(FAILURE, None, "ended instead of replying")
+    assert divergence.operation == lockstep.level.closing
+    assert error.value.operations == (opening, lockstep.level.closing)
+
+
+def test_the_harness_damages_what_no_participant_has_to_offer(tmp_path, lockstep_type, reference, opening):
+    class Plain(reference):
+        def supports(self, operation):
+            return operation in (opening.name, lockstep_type.level.closing.name)
+
+    lockstep = lockstep_type([Plain("4.4.0")], tmp_path)
+    assert all(map(lockstep.supports, lockstep.level.damaging))
+    assert lockstep.supports(opening.name)
+    assert not lockstep.supports("no_operation")
+
+
+def test_a_participant_that_has_left_is_held_to_nothing_until_the_next_example(
+    tmp_path, lockstep_type, reference, opening
+):
+    class Forgets(reference):
+        def perform(self, operation):
+            return super().perform(operation)._replace(state=None)
+
+    lockstep = lockstep_type([Forgets("4.4.0")], tmp_path)
+    lockstep.begin()
+    lockstep.leave("kidx 4.4.0")
+    lockstep.perform(opening)
+    lockstep.end()
+    assert lockstep.failure is None
+    lockstep.begin()
+    with pytest.raises(DivergenceError) as error:
+        lockstep.perform(opening)
+    lockstep.end()
+    assert error.value.divergence.aspects == ("state",)
