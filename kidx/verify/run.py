@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import multiprocessing
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
-from kidx.findings import Finding, Verdict, in_order, worst
+from kidx.findings import HARMLESS, Finding, Verdict, in_order, worst
 from kidx.scan.compiled import worth_compiling
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
@@ -65,6 +68,19 @@ class Verification:
             return 2
         return 0 if self.verdict in {"exact", "sound"} else 1
 
+    def counts(self) -> Counter[tuple[str, Verdict]]:
+        """How many files there are of each suffix, or name without one, and verdict."""
+        return Counter((kind_of(file.path), file.verdict) for file in self.files)
+
+    def finding_counts(self) -> Counter[Verdict]:
+        """How many findings there are of each verdict."""
+        return Counter(finding.verdict for finding in self.findings)
+
+    def faults(self, most: int | None = None) -> list[Finding]:
+        """The findings that are no mere remarks, in order; of many the first."""
+        faults = (finding for finding in self.findings if finding.verdict not in HARMLESS)
+        return list(itertools.islice(faults, most))
+
     def to_json(self) -> dict[str, Any]:
         """The document of ``kidx verify --json``."""
         return {
@@ -85,6 +101,12 @@ class Verification:
         self.segments += partition.segments
         self.batches += partition.batches
         self.bytes_read += partition.bytes_read
+
+
+def kind_of(path: str) -> str:
+    """What files are counted by: the suffix, or the name where there is none."""
+    name = path.rpartition("/")[2]
+    return Path(name).suffix or name
 
 
 def verify_paths(

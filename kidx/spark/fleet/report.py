@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
@@ -77,17 +76,13 @@ def _bar(label: str, counts: Mapping[str, int], widest: int) -> Bar:
     return Bar(label, sum(counts.values()), trouble, tuple(parts))
 
 
-def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> Path:
-    """Writes the page.
+def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> str:
+    """The page as HTML.
 
     Args:
-        path: of the page.
         summary: of the run.
         asked: what the run was asked.
         problems: paths that could not be looked at, and why.
-
-    Raises:
-        OSError: it cannot be written.
     """
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
@@ -96,9 +91,6 @@ def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problem
         lstrip_blocks=True,
     )
     pictures = [picture(title, summary.by(way)) for way, title in _TITLES.items()]
-    page = environment.get_template("report.html").render(
+    return environment.get_template("report.html").render(
         summary=summary, asked=asked, problems=list(problems), pictures=pictures, verdicts=list(SEVERITY)
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, "utf-8")
-    return path
