@@ -22,7 +22,7 @@ from conformance.commands import (
     running,
     smoking,
 )
-from kidx.command_line import run_app, version_printer
+from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="conformance",

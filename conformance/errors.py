@@ -7,7 +7,7 @@ address, and, where there is one, the way out.
 
 from __future__ import annotations
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.java import JavaNotFoundError
 
 __all__ = [

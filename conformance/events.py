@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from conformance.operations import Json
+    Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
 VERSION: Final = 1
@@ -31,7 +31,10 @@ class Event:
 
 @dataclass(frozen=True)
 class RunStarted(Event):
-    """The header: what is run against what, with which versions of everything."""
+    """The header: what is run against what, with which versions of everything.
+
+    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams that do not tell.
+    """
 
     releases: tuple[str, ...]
     implementations: tuple[str, ...]
@@ -43,6 +46,7 @@ class RunStarted(Event):
     started: str
     format: str = FORMAT
     version: int = VERSION
+    seed_source: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Diverged(Event):
         trace: path of the trace.
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
+        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
     """
 
     machine: str
@@ -75,6 +80,7 @@ class Diverged(Event):
     trace: str
     replay: str
     implementation: str = ""
+    shrinking: str = ""
 
 
 @dataclass(frozen=True)

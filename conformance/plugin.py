@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="machine to run; several times for several; default: all",
     )
     add("--conformance-profile", default="dev", metavar="NAME", help="how much to do: dev, ci or nightly")
-    add("--conformance-seed", type=int, metavar="N", help="start here; the same seed does the same")
+    add("--conformance-seed", metavar="N|random", help="start here; the same seed does the same")
     add("--conformance-max-examples", type=int, metavar="N", help="examples for each machine")
     add("--conformance-max-time", type=float, metavar="S", help="seconds for each machine")
     add(
@@ -57,21 +57,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers and, where conformance tests are asked for, what collects them."""
-    from conformance.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added its own by now
+    from conformance.pytest_plugin.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added its own by now
 
     config.addinivalue_line("markers", "conformance: a group of clauses that an implementation is held to")
     for name, tier in TIERS.items():
         config.addinivalue_line("markers", f"{name}: {tier.marker}")
     required(config)
     if config.getoption("--kafka") or config.getoption("--conformance-impl"):
-        from conformance.pytest_items import ConformancePlugin  # noqa: PLC0415 -- nobody else pays for it
+        from conformance.pytest_plugin.items import ConformancePlugin  # noqa: PLC0415 -- nobody else pays for it
 
         config.pluginmanager.register(ConformancePlugin(config), "conformance-items")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Looks after the tiers of conformance tests, and of the tests of a repository that says so."""
-    from conformance.tiers import TIERS, enforce  # noqa: PLC0415
+    from conformance.pytest_plugin.tiers import TIERS, enforce  # noqa: PLC0415
 
     if item.get_closest_marker("conformance") is not None:
         enforce(item, TIERS)
@@ -81,6 +81,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says which tiers did not run."""
-    from conformance.tiers import tell  # noqa: PLC0415
+    from conformance.pytest_plugin.tiers import tell  # noqa: PLC0415
 
     tell(terminalreporter)

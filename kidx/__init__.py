@@ -2,13 +2,13 @@
 
 from kidx import errors
 from kidx.dialect import DIALECTS, Dialect, dialect_of
-from kidx.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
-from kidx.lazy_index import LazyIndex
+from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
+from kidx.index.lazy import LazyIndex
+from kidx.index.offset import OffsetIndex
+from kidx.index.time import TimeIndex
+from kidx.index.transaction import TransactionIndex
 from kidx.log import UnifiedLog
-from kidx.offset_index import OffsetIndex
 from kidx.segment import LogSegment
-from kidx.time_index import TimeIndex
-from kidx.transaction_index import TransactionIndex
 
 __version__ = "0.1.0"
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kidx.command_line import run_app, version_printer
 from kidx.commands import dump, lookup, rebuild, trends, verify
+from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="kidx",

@@ -310,6 +310,11 @@ class Dialect:
         return self.version < (2, 7, 1)
 
     @cached_property
+    def unstable_offset_has_to_exist(self) -> bool:
+        """An open transaction is looked up, and it is an error if it is not there (LG-11; up to 3.7)."""
+        return self.version < (3, 8)
+
+    @cached_property
     def truncation_applies_any_watermark(self) -> bool:
         """Truncating also settles transactions where the high watermark stays as it is (LG-31; up to 3.0)."""
         return self.version < (3, 1)
@@ -323,6 +328,58 @@ class Dialect:
     def shutdown_flushes_empty_segment(self) -> bool:
         """A clean shutdown flushes an active segment without records too, which opens its indexes (from 3.2)."""
         return self.version >= (3, 2)
+
+    # Producers; asked for by :mod:`kidx.producers` and by a log that keeps them.
+
+    @cached_property
+    def markers_have_timestamps(self) -> bool:
+        """A producer was last heard of when its marker was written; before, only batches counted (from 2.4.1)."""
+        return self.version >= (2, 4, 1)
+
+    @cached_property
+    def unknown_sequences_are_refused(self) -> bool:
+        """A producer that nothing is known of has to begin with sequence number 0 (KAFKA-8710; 2.4)."""
+        return self.version < (2, 5)
+
+    @cached_property
+    def snapshots_always_have_a_batch(self) -> bool:
+        """A producer read from a snapshot has a last batch, if only that of offset -1 (2.4.0)."""
+        return self.version < (2, 4, 1)
+
+    @cached_property
+    def snapshots_are_remembered(self) -> bool:
+        """Which snapshots there are is known from opening, and they go with their segments (KAFKA-9393; from 2.8)."""
+        return self.version >= (2, 8)
+
+    @cached_property
+    def snapshots_go_at_once(self) -> bool:
+        """A segment's snapshot is renamed with it; before, it went when the files were deleted (from 3.0)."""
+        return self.version >= (3, 0)
+
+    @cached_property
+    def rolling_keeps_snapshot(self) -> bool:
+        """Rolling an empty segment anew leaves its snapshot alone (from 3.1)."""
+        return self.version >= (3, 1)
+
+    @cached_property
+    def producers_are_in_scala(self) -> bool:
+        """Producers are in a hash table of Scala's, which shows in the order of a snapshot (up to 3.4)."""
+        return self.version < (3, 5)
+
+    @cached_property
+    def start_moves_before_deletion(self) -> bool:
+        """Retention moves the log start before it removes segments; before, afterwards (KAFKA-16890; from 3.8)."""
+        return self.version >= (3, 8)
+
+    @cached_property
+    def markers_raise_epochs(self) -> bool:
+        """A marker of transactions of the second version needs a larger epoch than its batches (from 4.2)."""
+        return self.version >= (4, 2)
+
+    @cached_property
+    def last_epoch_is_forgiven(self) -> bool:
+        """A marker of the second version may repeat the largest epoch there is (from 4.3)."""
+        return self.version >= (4, 3)
 
 
 # fmt: off

@@ -86,3 +86,11 @@ class OutOfBoundsError(KidxError, IndexError):
     """A slot outside the mapped file (``java.lang.IndexOutOfBoundsException``; OI-8)."""
 
     kind = "out_of_bounds"
+
+
+class ToolError(Exception):
+    """The work could not be done; the message is one line, fit to be shown as it is."""
+
+    def __init__(self, message: str) -> None:
+        # Causes such as HTTP errors bring line breaks along; the promise is one line.
+        super().__init__(" ".join(message.split()))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

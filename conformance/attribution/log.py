@@ -7,25 +7,25 @@ clause holds is the catalogue's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.clauses import load_clauses
+from conformance.attribution.rules import ANY, Row, Rules
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
-    from conformance.log_operations import LogObservation, LogState
     from conformance.operations import Operation
+    from conformance.operations.log import LogObservation, LogState
     from kidx.dialect import Dialect
-
-_ANY = "*"
 
 Files = dict[str, bytes]
 """Name and content of each file that is compared."""
 
 
+@dataclass(slots=True)
 class LogSituation:
     """What is known of a log before a step.
 
@@ -35,25 +35,21 @@ class LogSituation:
         furthest_start: the largest start offset since it was opened.
     """
 
-    def __init__(self) -> None:
-        self.begin()
+    unprepared: bool = False
+    damaged: set[str] = field(default_factory=set)
+    furthest_start: int = 0
 
-    def begin(self) -> None:
-        """Starts an example."""
-        self.unprepared = False
-        self.damaged: set[str] = set()
-        self.furthest_start = 0
 
-    def follow(self, operation: Operation, observation: LogObservation) -> None:
-        """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
-        if operation.name == "open_log":
-            self.unprepared = False
-            self.damaged.clear()
-            self.furthest_start = 0
-        elif operation.name == "close_log":
-            self.unprepared = not operation.args[0]
-        if observation.state is not None:
-            self.furthest_start = max(self.furthest_start, observation.state.start_offset)
+def follow_log(now: LogSituation, operation: Operation, observation: LogObservation) -> None:
+    """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
+    if operation.name == "open_log":
+        now.unprepared = False
+        now.damaged.clear()
+        now.furthest_start = 0
+    elif operation.name == "close_log":
+        now.unprepared = not operation.args[0]
+    if observation.state is not None:
+        now.furthest_start = max(now.furthest_start, observation.state.start_offset)
 
 
 class LogStep(NamedTuple):
@@ -69,16 +65,6 @@ class LogStep(NamedTuple):
 
 
 Condition = Callable[[LogStep], bool]
-
-
-class Row(NamedTuple):
-    """A clause, the operations and results that exercise it, why a violation would have shown, and a condition."""
-
-    clause: str
-    operations: str
-    results: str
-    why: str
-    holds: Condition | None = None
 
 
 def rolled(step: LogStep) -> bool:
@@ -270,7 +256,7 @@ ROWS = (
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
         lambda s: any(batch.get("epoch", -1) > s.args[1] for batch in s.args[0])),
-    Row("LG-4", "append_as_follower append_as_leader", _ANY, "the bytes of the epoch file"),
+    Row("LG-4", "append_as_follower append_as_leader", ANY, "the bytes of the epoch file"),
     Row("LG-5", "append_as_follower append_as_leader", "ok", "the names and lengths of the files", rolled),
     Row("LG-6", "roll_log", "ok", "the files, or a refusal",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
@@ -296,7 +282,7 @@ ROWS = (
     Row("LG-18b", "open_log", "ok", "the epoch file",
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
-    Row("LG-20", _ANY, "ok", "the state", is_last_stable_before_start),
+    Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
     Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
     Row("LG-31b", "truncate_log", "ok", "the last stable offset", settles),
     Row("LG-31c", "truncate_log", "ok", "the last stable offset", is_undecided_still),
@@ -311,18 +297,8 @@ ROWS = (
 
 
 @cache
-def _rows_for(release: str) -> tuple[Row, ...]:
-    catalogue = load_clauses()
-    rows = [row for row in ROWS if catalogue[row.clause].applies_to(release)]
-    return tuple(sorted(rows, key=lambda row: catalogue[row.clause].level == "MUST"))
-
-
-@cache
-def _candidates(release: str, name: str, result: str) -> tuple[Row, ...]:
-    def fits(words: str, word: str) -> bool:
-        return words == _ANY or word in words.split()
-
-    return tuple(row for row in _rows_for(release) if fits(row.operations, name) and fits(row.results, result))
+def _rules_of(release: str) -> Rules:
+    return Rules(ROWS, release)
 
 
 def clauses_of_log_step(
@@ -347,6 +323,8 @@ def clauses_of_log_step(
     """
     name, args = operation
     outcome, now = observation
-    rows = _candidates(dialect.release, name, outcome.error or "ok")
-    step = LogStep(args, situation or LogSituation(), before, outcome.value, now, files_before or {}, files or {})
-    return tuple(dict.fromkeys(row.clause for row in rows if row.holds is None or row.holds(step)))
+    return _rules_of(dialect.release).exercised(
+        name,
+        outcome.error,
+        lambda: LogStep(args, situation or LogSituation(), before, outcome.value, now, files_before or {}, files or {}),
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.attribution.rules import Row, Step
+from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
-    from conformance.attribution.situation import Situation
+    from conformance.attribution.situation import Situation, Step
     from conformance.operations import State
 
 

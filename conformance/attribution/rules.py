@@ -1,42 +1,24 @@
-"""Rows of attribution, and how they become a quick look-up.
+"""The engine of attribution: rows of a table, compiled for one release into a quick look-up.
 
-A row reads: *this clause is exercised by these operations, when they come out like this, if this holds*, and has a
-sentence that says why the step would have failed otherwise. Rows are compiled once for each release: those whose
-clause does not apply are left out, and the rest is keyed by kind of index, operation and error.
+A row reads: *this clause is exercised by these operations, when they come out like this, if this holds*. It carries a
+sentence that says how a violation would have shown. Every level of lockstep has one table of rows; what its conditions
+look at is the step of that level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from conformance.clauses import Clause, load_clauses
+from conformance.clauses import load_clauses
 
-if TYPE_CHECKING:
-    from conformance.attribution.situation import Situation
-    from conformance.operations import Outcome, State
+ANY: Final = "*"
 
+Condition = Callable[[Any], bool]
+"""Whether a step of the row's level exercises the clause."""
 
-class Step(NamedTuple):
-    """What a row's condition looks at.
-
-    Attributes:
-        args: the operation's arguments.
-        before: the situation before it.
-        was: the state before it; None before an ``open``, whose rows do not ask.
-        outcome: what came of it.
-        now: the state after it; None after a failed ``open``, whose rows do not ask.
-    """
-
-    args: tuple[Any, ...]
-    before: Situation
-    was: State
-    outcome: Outcome
-    now: State
-
-
-Condition = Callable[[Step], bool]
+Compiled = tuple[tuple[str, ...], tuple[tuple[str, Condition], ...]]
+"""The clauses always exercised, and those that have a condition."""
 
 
 class Row(NamedTuple):
@@ -44,8 +26,8 @@ class Row(NamedTuple):
 
     Attributes:
         clause: the id.
-        operations: names, separated by blanks.
-        results: ``ok`` or error kinds, separated by blanks.
+        operations: names, separated by blanks, or :data:`ANY`.
+        results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
         why: how the step would have shown a violation.
         holds: the condition; None if there is none.
     """
@@ -56,63 +38,53 @@ class Row(NamedTuple):
     why: str
     holds: Condition | None = None
 
+    def is_about(self, operation: str, result: str) -> bool:
+        """Whether an operation that comes out like this can exercise the clause."""
+        return (self.operations == ANY or operation in self.operations.split()) and (
+            self.results == ANY or result in self.results.split()
+        )
 
-Key = tuple[str, str, str | None]
-Rules = dict[Key, tuple[tuple[str, ...], tuple[tuple[str, Condition], ...]]]
-"""For kind, operation and error: the clauses always exercised, and those that have a condition."""
 
+class Rules(dict[tuple[str, str | None], Compiled]):
+    """The rows of a table that hold in a release, by operation and error; each is compiled when it is first asked for.
 
-@cache
-def rows_of(kind: str) -> tuple[Row, ...]:
-    """All rows of one kind of index.
-
-    Raises:
-        ValueError: there are no rows for such a kind.
+    Args:
+        rows: the table; the catalogue decides which rows hold.
+        release: whose rules they are.
     """
-    # Imported here because the tables are made of Row.
-    from conformance.attribution import mapped, offset, time, transaction  # noqa: PLC0415
 
-    match kind:
-        case "offset":
-            return mapped.rows("append bulk_append") + offset.ROWS
-        case "time":
-            return mapped.rows("maybe_append bulk_maybe_append") + time.ROWS
-        case "transaction":
-            return transaction.ROWS
-        case _:
-            raise ValueError(f"no attribution for {kind!r}; there is one for offset, time and transaction")
+    def __init__(self, rows: Iterable[Row], release: str) -> None:
+        super().__init__()
+        catalogue = load_clauses()
+        holding = (row for row in rows if catalogue[row.clause].applies_to(release))
+        # What is only observed is the more particular statement, and leads the answer.
+        self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level == "MUST")
 
+    def __missing__(self, key: tuple[str, str | None]) -> Compiled:
+        operation, error = key
+        rows = [row for row in self.rows if row.is_about(operation, error or "ok")]
+        always = dict.fromkeys(row.clause for row in rows if row.holds is None)
+        conditions: dict[str, list[Condition]] = {}
+        for row in rows:
+            if row.holds is not None and row.clause not in always:
+                conditions.setdefault(row.clause, []).append(row.holds)
+        compiled = tuple(always), tuple((clause, _any_of(holds)) for clause, holds in conditions.items())
+        self[key] = compiled
+        return compiled
 
-@cache
-def rules_for(release: str) -> Rules:
-    """The compiled rows of all kinds for one release."""
-    catalogue = load_clauses()
-    grouped: dict[Key, list[Row]] = {}
-    for kind in ("offset", "time", "transaction"):
-        for row in rows_of(kind):
-            if catalogue[row.clause].applies_to(release):
-                for key in _keys(kind, row):
-                    grouped.setdefault(key, []).append(row)
-    return {key: _compile(rows, catalogue) for key, rows in grouped.items()}
+    def exercised(self, operation: str, error: str | None, make_step: Callable[[], Any]) -> tuple[str, ...]:
+        """The clauses that a step exercises, the most particular first.
 
-
-def _keys(kind: str, row: Row) -> Iterable[Key]:
-    for operation in row.operations.split():
-        for result in row.results.split():
-            yield kind, operation, None if result == "ok" else result
-
-
-def _compile(
-    rows: list[Row], catalogue: dict[str, Clause]
-) -> tuple[tuple[str, ...], tuple[tuple[str, Condition], ...]]:
-    # What is only observed is the more particular statement, and leads the answer.
-    ordered = sorted(rows, key=lambda row: catalogue[row.clause].level == "MUST")
-    always = dict.fromkeys(row.clause for row in ordered if row.holds is None)
-    conditions: dict[str, list[Condition]] = {}
-    for row in ordered:
-        if row.holds is not None and row.clause not in always:
-            conditions.setdefault(row.clause, []).append(row.holds)
-    return tuple(always), tuple((clause, _any_of(holds)) for clause, holds in conditions.items())
+        Args:
+            operation: its name.
+            error: the kind of its refusal; None for none.
+            make_step: gives what the conditions look at; called only where there are any.
+        """
+        always, conditional = self[operation, error]
+        if not conditional:
+            return always
+        step = make_step()
+        return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
 
 def _any_of(conditions: list[Condition]) -> Condition:

@@ -6,18 +6,18 @@ or one of the four files had the clause been violated. In which releases a claus
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.clauses import load_clauses
+from conformance.attribution.rules import Row, Rules
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX
 from kidx.records import Codec, iter_batches
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
-    from conformance.segment_operations import IndexState, SegmentObservation, SegmentState
+    from conformance.operations.segment import IndexState, SegmentObservation, SegmentState
 
 _ANY_REFUSAL = (
     "invalid_offset offset_overflow invalid_argument illegal_state corrupt_record invalid_record out_of_bounds"
@@ -25,6 +25,7 @@ _ANY_REFUSAL = (
 )
 
 
+@dataclass(slots=True)
 class SegmentSituation:
     """What is known before a step.
 
@@ -37,36 +38,30 @@ class SegmentSituation:
         calls: calls that have appended since the segment was opened.
     """
 
-    __slots__ = ("calls", "closed", "crashed", "damaged", "release", "state")
+    release: str
+    state: SegmentState | None = None
+    damaged: set[str] = field(default_factory=set)
+    closed: bool = False
+    crashed: bool = False
+    calls: int = 0
 
-    def __init__(self, release: str) -> None:
-        self.release = release
-        self.damaged: set[str] = set()
-        self.begin()
 
-    def begin(self) -> None:
-        """Starts an example in an empty directory."""
-        self.state: SegmentState | None = None
-        self.damaged.clear()
-        self.closed = self.crashed = False
-        self.calls = 0
-
-    def follow(self, operation: Operation, observation: SegmentObservation) -> None:
-        """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
-        name = operation.name
-        if name == "open_segment":
-            self.closed, self.calls = False, 0
-        elif name in ("close_segment", "delete_segment"):
-            self.closed = True
-            self.crashed = False
-        elif name == "crash_segment":
-            self.crashed = not self.closed
-        elif name == "recover_segment":
-            self.crashed = False
-            self.damaged.clear()
-        elif name == "append_records" and observation.outcome.error is None and operation.args[0]:
-            self.calls += 1
-        self.state = observation.state
+def follow_segment(now: SegmentSituation, operation: Operation, observation: SegmentObservation) -> None:
+    """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
+    name = operation.name
+    if name == "open_segment":
+        now.closed, now.calls = False, 0
+    elif name in ("close_segment", "delete_segment"):
+        now.closed = True
+        now.crashed = False
+    elif name == "crash_segment":
+        now.crashed = not now.closed
+    elif name == "recover_segment":
+        now.crashed = False
+        now.damaged.clear()
+    elif name == "append_records" and observation.outcome.error is None and operation.args[0]:
+        now.calls += 1
+    now.state = observation.state
 
 
 class SegmentStep(NamedTuple):
@@ -79,16 +74,6 @@ class SegmentStep(NamedTuple):
     now: SegmentState
     files_before: tuple[bytes | None, ...]
     files: tuple[bytes | None, ...]
-
-
-class Row(NamedTuple):
-    """One line of the table; the columns are those of :class:`conformance.attribution.rules.Row`."""
-
-    clause: str
-    operations: str
-    results: str
-    why: str
-    holds: Callable[[SegmentStep], bool] | None = None
 
 
 def _entries(index: IndexState | None) -> int:
@@ -225,22 +210,10 @@ ROWS: tuple[Row, ...] = (
 )
 # fmt: on
 
-Rules = dict[tuple[str, str | None], tuple[tuple[str, Callable[[SegmentStep], bool] | None], ...]]
-
 
 @cache
-def _rules_for(release: str) -> Rules:
-    """The rows that hold in a release, keyed by operation and error, what is only observed first."""
-    catalogue = load_clauses()
-    found: dict[tuple[str, str | None], list[tuple[str, Callable[[SegmentStep], bool] | None]]] = {}
-    for row in sorted(ROWS, key=lambda row: catalogue[row.clause].level == "MUST"):
-        if not catalogue[row.clause].applies_to(release):
-            continue
-        for operation in row.operations.split():
-            for result in row.results.split():
-                key = operation, None if result == "ok" else result
-                found.setdefault(key, []).append((row.clause, row.holds))
-    return {key: tuple(rows) for key, rows in found.items()}
+def _rules_of(release: str) -> Rules:
+    return Rules(ROWS, release)
 
 
 def segment_clauses_of(
@@ -261,8 +234,10 @@ def segment_clauses_of(
     """
     name, args = operation
     outcome, now = observation
-    rows = _rules_for(before.release).get((name, outcome.error))
-    if rows is None or now is None:
+    if now is None:
         return ()
-    step = SegmentStep(args, before, before.state or now, outcome, now, files_before, files)
-    return tuple(dict.fromkeys(clause for clause, holds in rows if holds is None or holds(step)))
+    return _rules_of(before.release).exercised(
+        name,
+        outcome.error,
+        lambda: SegmentStep(args, before, before.state or now, outcome, now, files_before, files),
+    )

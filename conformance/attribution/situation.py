@@ -1,27 +1,29 @@
-"""What the lockstep knows before a step, and how each step changes it.
+"""What is known of an index before a step: a plain record.
 
 Most of it is what the operations were given. The rest is bookkeeping that no state shows but that decides which clause
 a step exercises: whether the write position has come off the entries, where equal keys were appended, whether the
-content may be out of order. It is kept from the operations and the reference's observations alone.
+content may be out of order. :mod:`conformance.attribution.changes` keeps it from the operations and the reference's
+observations alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from conformance.attribution.following import CHANGES, RECORD_SIZE, WITHOUT_STATE
-from conformance.attribution.rules import rules_for
 from conformance.clauses import load_clauses
-from kidx.dialect import dialect_of
+from kidx.dialect import Dialect, dialect_of
 
 if TYPE_CHECKING:
-    from conformance.attribution.rules import Rules
-    from conformance.operations import Observation, Operation, State
-    from kidx.dialect import Dialect
+    from conformance.operations import Outcome, State
+
+ENTRY_SIZES: Final = {"offset": 8, "time": 12, "transaction": 34}
+RECORD_SIZE: Final = ENTRY_SIZES["transaction"]
 
 Drift = Literal["stray", "rewound"]
 
 
+@dataclass(slots=True)
 class Situation:
     """What is known before a step.
 
@@ -45,100 +47,55 @@ class Situation:
         unmaps_first: the release is one of those of AI-44b.
     """
 
-    __slots__ = (
-        "base_offset",
-        "closed",
-        "damaged",
-        "dialect",
-        "drift",
-        "duplicates",
-        "entry_size",
-        "file_length",
-        "first_position",
-        "kind",
-        "last_position",
-        "lost_mapping",
-        "low_version",
-        "max_index_size",
-        "misnamed",
-        "path",
-        "preexisting",
-        "release",
-        "rules",
-        "state",
-        "unmaps_first",
-        "unsorted",
-        "unsorted_positions",
-        "warm_entries",
-        "writable",
-        "written",
-    )
+    release: str
+    dialect: Dialect = field(init=False)
+    unmaps_first: bool = field(init=False)
+    kind: str = ""
+    path: str = ""
+    base_offset: int = 0
+    max_index_size: int = -1
+    writable: bool = True
+    preexisting: bool = False
+    entry_size: int = 0
+    warm_entries: int = 0
+    state: State | None = None
+    closed: bool = True
+    damaged: bool = False
+    unsorted: bool = False
+    unsorted_positions: bool = False
+    duplicates: set[int] = field(default_factory=set)
+    first_position: int | None = None
+    last_position: int | None = None
+    written: int = 0
+    drift: Drift | None = None
+    misnamed: bool = False
+    lost_mapping: bool = False
+    low_version: bool = False
+    file_length: int = 0
 
-    kind: str
-    path: str
-    base_offset: int
-    max_index_size: int
-    writable: bool
-    preexisting: bool
-    entry_size: int
-    warm_entries: int
-    state: State | None
-    closed: bool
-    damaged: bool
-    unsorted: bool
-    unsorted_positions: bool
-    duplicates: set[int]
-    first_position: int | None
-    last_position: int | None
-    written: int
-    drift: Drift | None
-    misnamed: bool
-    lost_mapping: bool
-    low_version: bool
-    file_length: int
-
-    def __init__(self, release: str) -> None:
-        self.release = release
-        self.dialect: Dialect = dialect_of(release)
-        self.rules: Rules = rules_for(release)
-        self.unmaps_first = load_clauses()["AI-44b"].applies_to(release)
-        self.begin()
-
-    def begin(self) -> None:
-        """Starts an example in an empty directory."""
-        self.kind, self.path, self.base_offset = "", "", 0
-        self.max_index_size, self.writable, self.preexisting = -1, True, False
-        self.entry_size, self.warm_entries = 0, 0
-        self.state = None
-        self.closed = True
-        self.duplicates = set()
-        self.settle(0)
-        self.forget_content()
-
-    def settle(self, written: int) -> None:
-        """The object is in order: it has just been opened."""
-        self.drift = None
-        self.misnamed = self.lost_mapping = False
-        self.written = written
-
-    def forget_content(self) -> None:
-        """There are no entries, or nothing is known of them."""
-        self.damaged = self.unsorted = self.unsorted_positions = self.low_version = False
-        self.duplicates.clear()
-        self.first_position = self.last_position = None
-        self.file_length = 0
+    def __post_init__(self) -> None:
+        self.dialect = dialect_of(self.release)
+        self.unmaps_first = load_clauses()["AI-44b"].applies_to(self.release)
 
     @property
     def tail(self) -> int:
         """Bytes of a partial record at the end of a transaction index."""
         return self.file_length % RECORD_SIZE
 
-    def follow(self, operation: Operation, observation: Observation) -> None:
-        """Takes a step into account; :func:`clauses_of` has to be asked before."""
-        name, args = operation
-        outcome, state = observation
-        change = CHANGES.get(name)
-        if change is not None and (state is not None or name in WITHOUT_STATE):
-            change(self, args, outcome, state)
-        if state is not None:
-            self.state = state
+
+class Step(NamedTuple):
+    """What the condition of a row about an index looks at.
+
+    Attributes:
+        args: the operation's arguments.
+        before: the situation before it.
+        was: the state before it; None before an ``open``, whose rows do not ask.
+        outcome: what came of it.
+        now: the state after it; None after a failed ``open``, whose rows do not ask.
+    """
+
+    args: tuple[Any, ...]
+    before: Situation
+    was: State
+    outcome: Outcome
+    now: State

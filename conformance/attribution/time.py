@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from conformance.attribution.mapped import grew
-from conformance.attribution.rules import Row, Step
+from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
+
+if TYPE_CHECKING:
+    from conformance.attribution.situation import Step
 
 _APPENDS = "maybe_append bulk_maybe_append"
 

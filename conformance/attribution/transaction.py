@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from conformance.attribution.rules import Row, Step
+from typing import TYPE_CHECKING
+
+from conformance.attribution.rules import Row
+
+if TYPE_CHECKING:
+    from conformance.attribution.situation import Step
 
 _READS = "collect_aborted all_aborted truncate_to sanity_check"
 

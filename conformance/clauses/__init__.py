@@ -10,7 +10,7 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     title = "Trimming an unmapped index does nothing"
     statement = "On an unmapped index …"
     level = "MUST"                    # or OBSERVED: then with a reason, and what it excuses
-    releases = "3.9.2, 4.0.1.."       # see conformance.release_range
+    releases = "3.9.2, 4.0.1.."       # see conformance.clauses.release_range
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
@@ -32,8 +32,8 @@ from importlib.resources import files
 from string import ascii_lowercase
 from typing import Any, Final, Literal
 
+from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
 from conformance.errors import ToolError
-from conformance.release_range import ReleaseRange, ReleaseRangeError
 
 Level = Literal["MUST", "OBSERVED"]
 LEVELS: Final = ("MUST", "OBSERVED")

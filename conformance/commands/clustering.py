@@ -20,7 +20,7 @@ from conformance.kafka.broker.settings import Mode, modes_of
 from conformance.kafka.progress import show_progress
 
 if TYPE_CHECKING:
-    from conformance.kafka.broker.cluster_run import ClusterResult
+    from conformance.experiments.cluster.run import ClusterResult
 
 
 def cluster_command(
@@ -39,7 +39,7 @@ def cluster_command(
 
     Example: `conformance cluster --kafka 3.9.0 --kafka 4.3.1`
     """
-    from conformance.kafka.broker.cluster_run import run_cluster  # noqa: PLC0415 -- numpy is not for --help
+    from conformance.experiments.cluster.run import run_cluster  # noqa: PLC0415 -- numpy is not for --help
 
     results: list[ClusterResult] = []
     for release in chosen_releases(kafka):

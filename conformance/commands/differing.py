@@ -16,7 +16,7 @@ from conformance.commands.options import (
     chosen_machines,
     state_directory,
 )
-from conformance.difference import Comparison, Plan, compare, describe, describe_texts, to_json
+from conformance.experiments.release_diff import Comparison, Plan, compare, describe, describe_texts, to_json
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
 from conformance.report.terminal import TerminalWriter

@@ -27,7 +27,7 @@ from conformance.kafka.progress import show_progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.fuzz.campaign import FuzzResult
+    from conformance.experiments.fuzz.campaign import FuzzResult
 
 FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
 
@@ -59,8 +59,8 @@ def fuzz_command(
 
     Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
     """
-    from conformance.fuzz.campaign import FuzzPlan, fuzz  # noqa: PLC0415 -- keeps --help quick
-    from conformance.fuzz.guided import fuzz_guided, has_atheris  # noqa: PLC0415
+    from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz  # noqa: PLC0415 -- keeps --help quick
+    from conformance.experiments.fuzz.guided import fuzz_guided, has_atheris  # noqa: PLC0415
 
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
     for text in implementations:

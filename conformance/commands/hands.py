@@ -27,7 +27,7 @@ from conformance.report.ndjson import NdjsonWriter
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
-    from conformance.hands import Outcome
+    from conformance.experiments.file_damage import Outcome
 
 MACHINE = "hands"
 CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
@@ -50,8 +50,8 @@ def hands_command(
 
     Example: `conformance hands --kafka 2.4.1 --kafka 4.4.0 --report out/hands`
     """
-    from conformance.hands import lay_hands  # noqa: PLC0415 -- part of an extra
-    from conformance.hands.table import markdown, to_json  # noqa: PLC0415
+    from conformance.experiments.file_damage import lay_hands  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.file_damage.table import markdown, to_json  # noqa: PLC0415
     from conformance.kafka.broker import new_broker  # noqa: PLC0415
 
     releases = chosen_releases(kafka)

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from conformance.commands.options import JsonOption, chosen_releases
 from conformance.errors import JavaNotFoundError, ToolError
+from conformance.kafka.broker.image import BASE, assemble, build, image_name
 from conformance.kafka.commands import fetch_release, list_releases, show_java
-from conformance.kafka.image import BASE, assemble, build, image_name
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import GROUPS
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.campaign import Plan
+    from conformance.runs.campaign import Plan
 
 
 def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool) -> int:
@@ -30,10 +30,10 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         quiet: no progress.
 
     Raises:
-        ToolError: as :func:`conformance.spark_campaign.run_on_spark`; or some cells could not do their work.
+        ToolError: as :func:`conformance.experiments.campaign.run.run_on_spark`; or some cells could not do their work.
     """
     try:
-        from conformance.spark_campaign import document, run_on_spark  # noqa: PLC0415 -- part of an extra
+        from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra
         from kidx.spark.starting import session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from platformdirs import user_state_path
@@ -14,6 +14,7 @@ from rich.console import Console
 from conformance.errors import ToolError
 from conformance.kafka.releases import RELEASES, load_release, newest
 from conformance.machines import MACHINES
+from conformance.runs.seeds import Wish, read_seed
 
 ReleaseOption = Annotated[
     list[str] | None, typer.Option("--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times.")
@@ -39,6 +40,24 @@ class BrokerChoice(StrEnum):
 
 BrokerOption = Annotated[
     BrokerChoice, typer.Option("--broker", help="auto: in a container where an engine has the image, else local.")
+]
+
+
+def _seed(text: str) -> Wish:
+    try:
+        return read_seed(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+SeedOption = Annotated[
+    Any,
+    typer.Option(
+        "--seed",
+        parser=_seed,
+        metavar="N|random",
+        help="Start here; the same seed does the same. Fixed for the profiles dev and ci, drawn for nightly.",
+    ),
 ]
 FiguresOption = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")

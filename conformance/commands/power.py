@@ -12,10 +12,10 @@ from rich.table import Table
 
 from conformance import events
 from conformance.commands.options import FiguresOption, JsonOption, QuietOption, chosen_machines, plain_console
-from conformance.power.figures import figures_to
-from conformance.power.hunting import LIMIT
-from conformance.power.measuring import Measured, chosen_mutants, measure
-from conformance.profiles import PROFILES
+from conformance.experiments.mutation.figures import figures_to
+from conformance.experiments.mutation.hunting import LIMIT
+from conformance.experiments.mutation.measuring import Measured, chosen_mutants, measure
+from conformance.runs.profiles import PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,9 @@ from rich.table import Table
 from conformance.commands.options import FiguresOption, JsonOption, plain_console
 from conformance.errors import ToolError
 from conformance.events import Measured
-from conformance.power.figures import figures_to
-from conformance.power.historical import HistoricalBug, load_bugs
-from conformance.power.hunting import Hunt, hunt
+from conformance.experiments.mutation.figures import figures_to
+from conformance.experiments.mutation.historical import HistoricalBug, load_bugs
+from conformance.experiments.mutation.hunting import Hunt, hunt
 
 
 def historical_command(

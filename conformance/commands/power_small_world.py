@@ -16,10 +16,10 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.events import Measured
+from conformance.experiments.mutation.figures import figures_to
+from conformance.experiments.small_world.crashes import Crashed, explore_crashes
+from conformance.experiments.small_world.sequences import Explored, explore
 from conformance.operations import KINDS
-from conformance.power.figures import figures_to
-from conformance.small_world import Explored, explore
-from conformance.small_world_crashes import Crashed, explore_crashes
 
 if TYPE_CHECKING:
     from conformance.lockstep import DivergenceError

@@ -15,7 +15,7 @@ from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
 
 if TYPE_CHECKING:
-    from conformance.recording import Corpus
+    from conformance.experiments.golden import Corpus
 
 
 def record_command(
@@ -33,7 +33,7 @@ def record_command(
 
     Example: `conformance record --kafka 3.9.2 --out tests/golden/3.9.2`
     """
-    from conformance.recording import CHECKS, judge, record  # noqa: PLC0415 -- numpy is not for --help
+    from conformance.experiments.golden import CHECKS, judge, record  # noqa: PLC0415 -- numpy is not for --help
 
     release = load_release(kafka).name
 

@@ -18,9 +18,9 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.kafka.progress import show_progress
-from conformance.replay import find_trace, replay
+from conformance.lockstep.divergence import failure_json
 from conformance.report.divergence import in_words, show
-from conformance.trace import failure_json
+from conformance.runs.replay import find_trace, replay
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
@@ -48,10 +48,11 @@ def replay_command(
     recorded = find_trace(trace, directories)
     releases = chosen_releases(kafka) if kafka else chosen_releases([recorded.release])
     implementations = implementation or ["jvm"]
-    for path in script or ():
-        from conformance.script import write_script  # noqa: PLC0415 -- only where one is wanted
+    programs: list[tuple[Path, str]] = []
+    if script:
+        from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
 
-        write_script(path, recorded, releases[-1], implementations[0])
+        programs = [(path, script_of(path, recorded, releases[-1], implementations[0])) for path in script]
     steps: list[dict[str, Any]] = []
 
     def tell(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:
@@ -62,6 +63,8 @@ def replay_command(
 
     with show_progress("Kafka's jars") as progress:
         result = replay(recorded, releases, implementations, tell, progress)
+    for path, text in programs:  # nothing is left behind by a replay that was refused
+        write_text(path, text)
     if as_json:
         document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
         typer.echo(json.dumps(document | {"steps": steps}))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from conformance.campaign import Plan, run
 from conformance.commands.options import (
     BrokerChoice,
     BrokerOption,
@@ -18,6 +17,7 @@ from conformance.commands.options import (
     JsonOption,
     QuietOption,
     ReleaseOption,
+    SeedOption,
     VerboseOption,
     chosen_machines,
     chosen_releases,
@@ -31,13 +31,16 @@ from conformance.expectations.proposal import propose
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
-from conformance.profiles import PROFILES
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from conformance.runs.seeds import chosen_seed
+from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
-    from conformance.attached_run import Attachment
     from conformance.events import Event, Sink
+    from conformance.runs.attached import Attachment
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 Level = StrEnum("Level", ["must", "observed"])
@@ -55,9 +58,12 @@ def run_command(
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
     ] = None,
     profile: Annotated[ProfileName, typer.Option(help="How much to do.")] = _DEV,
-    seed: Annotated[int | None, typer.Option(help="Start here; the same seed does the same.")] = None,
+    seed: SeedOption = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    shrink_time: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
+    ] = SECONDS,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
     kill_cycles: Annotated[
         int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
@@ -112,12 +118,14 @@ def run_command(
         kill_cycles=kill_cycles,
         expectations=expectations,
         attachment=attachment,
+        shrink_time=shrink_time,
     )
     load_expectations(expectations)
     if engine == "spark":
         from conformance.commands.on_spark import run_campaign  # noqa: PLC0415 -- part of an extra
 
-        return run_campaign(plan, range(seed or 0, (seed or 0) + (seeds or 1)), report, as_json=as_json, quiet=quiet)
+        first = chosen_seed(plan.seed, 0).number
+        return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
     if seeds is not None:
         raise ToolError("--seeds goes with --engine spark; a run here has one seed")
     shown = None if as_json else Shown(quiet=quiet, verbose=verbose)
@@ -197,7 +205,7 @@ def _attachment(
         raise ToolError("--bootstrap goes with -i broker and nothing else")
     if len(releases) != 1:
         raise ToolError("--bootstrap takes one --kafka: the release that broker is of")
-    from conformance.attached_run import Attachment  # noqa: PLC0415 -- part of an extra
+    from conformance.runs.attached import Attachment  # noqa: PLC0415 -- part of an extra
 
     attachment = Attachment(bootstrap, log_dir)
     with show_progress("Kafka's jars") as progress:

@@ -9,7 +9,7 @@ import typer
 
 from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases
 from conformance.errors import ToolError
-from conformance.smoke import smoke
+from conformance.experiments.smoke.checks import smoke
 
 
 def smoke_command(

@@ -6,7 +6,7 @@ One file a topic, ``<topic>.toml``, in this package or in a directory of one's o
     clause = "OI-22"                # the clause that does not hold; an id without letter stands for all its letters
     machine = "offset"
     implementation = "my-index*"    # name of the implementation, with * and ? as in a shell; case counts
-    releases = ">=2.4.0"            # of Kafka, see conformance.release_range
+    releases = ">=2.4.0"            # of Kafka, see conformance.clauses.release_range
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
@@ -28,8 +28,8 @@ from string import ascii_lowercase
 from typing import Any, Final
 
 from conformance.clauses import MACHINES, load_clauses
+from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
 from conformance.errors import ToolError
-from conformance.release_range import ReleaseRange, ReleaseRangeError
 
 _KEYS: Final = ("clause", "machine", "implementation", "releases", "reason", "link")
 

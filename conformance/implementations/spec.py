@@ -4,7 +4,7 @@
 ``jvm``                   Kafka's own classes of the release (:mod:`conformance.implementations.jvm`)
 ``exec:COMMAND``          a program that speaks the line protocol (:mod:`conformance.implementations.process`); quotes
                           mean what they mean in a shell, nothing else does; ``{release}`` stands for the release
-``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python_object`)
+``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python.objects`)
 ``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
 ``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
 ========================= ===========================================================================================
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.process import DEADLINE, ProcessIndex
-from conformance.implementations.python_object import PythonObjectIndex, load_factory
+from conformance.implementations.python.objects import PythonObjectIndex, load_factory
 from conformance.operations import KINDS
 
 if TYPE_CHECKING:

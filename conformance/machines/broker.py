@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from conformance import broker_strategies as strategies
-from conformance.broker_operations import PRODUCERS, SENT_CODECS
 from conformance.kafka.broker.workload import EPOCH_MS
 from conformance.operations import Operation
+from conformance.operations.broker import PRODUCERS, SENT_CODECS
+from conformance.strategies import broker as strategies
 
 if TYPE_CHECKING:
-    from conformance.broker_lockstep import BrokerLockstep
+    from conformance.lockstep.levels.broker import BrokerLockstep
 
 MACHINE: Final = "broker"
 _TRANSACTIONAL: Final = (None, None, *PRODUCERS)

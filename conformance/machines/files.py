@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from conformance.files_lockstep import FilesLockstep
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
+    from conformance.lockstep.files import FilesLockstep
 
 
 class FilesMachine(RuleBasedStateMachine):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from conformance import strategies
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
-from conformance.view import Aim, IndexView
+from conformance.strategies import index as strategies
+from conformance.strategies.index_probe import Aim, IndexView
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from conformance import log_strategies as strategies
-from conformance.log_lockstep import LogLockstep
-from conformance.log_operations import LogState
+from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
+from conformance.operations.log import LogState
+from conformance.strategies import log as strategies
 
 if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from conformance import strategies
 from conformance.machines.index import IndexMachine
-from conformance.strategies import Start
-from conformance.view import Aim
+from conformance.strategies import index as strategies
+from conformance.strategies.index import Start
+from conformance.strategies.index_probe import Aim
 from kidx.java_numbers import LONG_MAX
 
 _HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset", "reset")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from conformance.batch_strategies import BatchPlan, calls, plain_plans, transactions
+from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
-from conformance.segment_lockstep import SegmentLockstep
-from conformance.segment_operations import SUFFIXES, SegmentObservation
-from conformance.strategies import NEAR, damages
+from conformance.operations.segment import SUFFIXES, SegmentObservation
+from conformance.strategies.batches import BatchPlan, calls, plain_plans, transactions
+from conformance.strategies.index import NEAR, damages
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
 from kidx.records import iter_batches

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance import strategies
 from conformance.machines.index import calls_on_closed, closings, damages_of, openings
 from conformance.machines.mapped import MappedIndexMachine
 from conformance.operations import Operation
-from conformance.strategies import Start
-from conformance.view import Aim
+from conformance.strategies import index as strategies
+from conformance.strategies.index import Start
+from conformance.strategies.index_probe import Aim
 from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
 from kidx.layout import TIME_INDEX
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance import strategies
 from conformance.machines.index import IndexMachine, calls_on_closed, closings, damages_of
 from conformance.operations import Operation
-from conformance.view import Aim
+from conformance.strategies import index as strategies
+from conformance.strategies.index_probe import Aim
 from kidx.java_numbers import LONG_MAX
 
 _LAST = Aim("last", 0)

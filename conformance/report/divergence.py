@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.report.decoded import first_differing_entry, stands_for, state_table
+
 if TYPE_CHECKING:
     from conformance.events import Diverged
 
@@ -26,14 +28,30 @@ def describe(event: Diverged) -> str:
         )
     else:
         lines.append(f"  differs in   {', '.join(failure['aspects'])}")
-    if failure["aspects"][0] == "outcome":
-        expected, actual = in_words(expected), in_words(actual)
-    lines += [f"  expected     {show(expected)}", f"  actual       {show(actual)}", "", "  steps"]
+    lines += _sides(event.machine, failure["aspects"][0], expected, actual)
+    lines += ["", "  steps"]
     last = failure["step"]
     for number, step in enumerate(event.steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
+        if words := stands_for(step):
+            lines.append(f"         = {words}")
+    if event.shrinking and event.shrinking != "minimal":
+        lines += ["", f"  shrinking    {event.shrinking}"]
     return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
+
+
+def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:
+    """What both sides say: a state field by field, of files the first entry that differs."""
+    if aspect == "state" and (table := state_table(machine, expected, actual)):
+        missing = [side for side, value in (("expected", expected), ("actual", actual)) if value is None]
+        return [*(f"  {side:12} no state: nothing is open" for side in missing), *(f"    {row}" for row in table)]
+    if aspect == "outcome":
+        expected, actual = in_words(expected), in_words(actual)
+    lines = [f"  expected     {show(expected)}", f"  actual       {show(actual)}"]
+    if aspect == "bytes":
+        lines += [f"  {line}" for line in first_differing_entry(machine, expected, actual)]
+    return lines
 
 
 def in_words(outcome: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.report.combined import STRONGEST_FIRST
 from conformance.report.divergence import describe
+from conformance.runs.seeds import seed_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,7 @@ def _about(report: Combined) -> str:
     facts = {
         "profile": ", ".join(dict.fromkeys(header.profile for header in headers)),
         "level": ", ".join(dict.fromkeys(header.level for header in headers)),
-        "seed": ", ".join(dict.fromkeys(str(header.seed) for header in headers)),
+        "seed": ", ".join(dict.fromkeys(seed_in_words(header.seed, header.seed_source) for header in headers)),
     }
     said = " · ".join(f"{name} {value}" for name, value in facts.items())
     return f"{report.steps} steps in {report.seconds:.1f} s · {said}"

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from conformance.campaign import Plan, run
-from conformance.profiles import PROFILES
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
 
 RELEASES = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")
 """One of each set of index rules."""

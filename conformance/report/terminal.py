@@ -8,8 +8,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
-from conformance.report import broker_table
 from conformance.report.divergence import describe
+from conformance.runs import broker_table
+from conformance.runs.seeds import seed_in_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +75,7 @@ class TerminalWriter:
         releases = ", ".join(event.releases)
         self.console.print(
             f"{', '.join(event.implementations)} against kidx · releases {releases} · "
-            f"profile {event.profile} · level {event.level} · seed {event.seed}",
+            f"profile {event.profile} · level {event.level} · seed {seed_in_words(event.seed, event.seed_source)}",
             highlight=False,
             soft_wrap=True,
         )

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from kidx.command_line import ToolError
 from kidx.commands.options import ReleaseOption, chosen_dialect
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.decoders import Decoder, decoder, decoder_names
 from kidx.dump.indexes import IndexOptions
 from kidx.dump.logs import LogOptions
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
 
 

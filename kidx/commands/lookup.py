@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kidx.command_line import ToolError
 from kidx.commands.options import ReleaseOption, chosen_dialect
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.log.lookup import TARGETS, knows
 

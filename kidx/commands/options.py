@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kidx.command_line import ToolError
 from kidx.dialect import DIALECTS, NEWEST, Dialect
+from kidx.errors import ToolError
 
 ReleaseOption = Annotated[
     str | None,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kidx.command_line import ToolError
 from kidx.commands.options import ReleaseOption, chosen_dialect
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
@@ -67,8 +66,8 @@ def rebuild_command(
 
 
 def _rebuild(log: Path, out: Path | None, dialect: Dialect, interval: int) -> tuple[Rebuilt, list[Path]]:
-    from kidx.in_place import rebuild_in_place  # noqa: PLC0415 -- keeps --help quick
     from kidx.rebuild import rebuild  # noqa: PLC0415
+    from kidx.rebuild.in_place import rebuild_in_place  # noqa: PLC0415 -- keeps --help quick
     from kidx.segment.history import producers_before  # noqa: PLC0415
 
     producers = producers_before(log, dialect)

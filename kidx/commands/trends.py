@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from kidx.dump.entry import Entry
 from kidx.dump.wording import wording_of
 from kidx.errors import InvalidArgumentError
+from kidx.index.offset import OffsetIndex
+from kidx.index.time import TimeIndex
+from kidx.index.transaction import TransactionIndex
 from kidx.java_numbers import INT_MAX
-from kidx.offset_index import OffsetIndex
 from kidx.rebuild import base_offset_of
 from kidx.records import NO_TIMESTAMP
 from kidx.segment import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
-from kidx.time_index import TimeIndex
-from kidx.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

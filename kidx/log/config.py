@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from kidx.producers import EXPIRATION_MS
 from kidx.segment import SegmentConfig
 
 _INTEGERS: Final = {
@@ -18,6 +19,7 @@ _INTEGERS: Final = {
     "retention.ms": "retention_ms",
     "retention.bytes": "retention_bytes",
     "max.message.bytes": "max_message_bytes",
+    "producer.id.expiration.ms": "producer_id_expiration_ms",
 }
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
 
@@ -30,12 +32,15 @@ class LogConfig(SegmentConfig):
         retention_ms: ``retention.ms``, the age at which a segment is deleted; negative for never.
         retention_bytes: ``retention.bytes``, the size beyond which the oldest segments are; negative for never.
         max_message_bytes: ``max.message.bytes``, the largest batch.
+        producer_id_expiration_ms: ``producer.id.expiration.ms`` of the broker, the silence that makes it forget a
+            producer.
         log_append_time: whether ``message.timestamp.type`` is ``LogAppendTime``.
     """
 
     retention_ms: int = 7 * 24 * 3_600_000
     retention_bytes: int = -1
     max_message_bytes: int = 1_048_588
+    producer_id_expiration_ms: int = EXPIRATION_MS
     log_append_time: bool = False
 
     @classmethod

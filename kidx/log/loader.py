@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import CorruptIndexError, InvalidOffsetError
+from kidx.log.rebuilding import rebuild_producers
 from kidx.log.segments import DELETED, Segments
-from kidx.log.transactions import Transactions
+from kidx.producers import ProducerStateManager
 from kidx.segment import Clock, LogSegment
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Loader:
         dialect: the rules of a release.
         clock: the wall clock.
         epochs: told of the leader epochs that recovery finds.
+        producers: of the log, nothing known yet; its snapshots go with the segments.
         start_offset: the checkpoint of the log start offset.
         recovery_point: the checkpoint below which everything is on disk.
         clean: whether the last shutdown was.
@@ -39,6 +42,7 @@ class Loader:
         dialect: Dialect,
         clock: Clock,
         epochs: LeaderEpochCache,
+        producers: ProducerStateManager,
         *,
         start_offset: int,
         recovery_point: int,
@@ -49,6 +53,7 @@ class Loader:
         self.dialect = dialect
         self.clock = clock
         self.epochs = epochs
+        self.producers = producers
         self.start_offset = start_offset
         self.recovery_point = recovery_point
         self.clean = clean
@@ -104,10 +109,27 @@ class Loader:
         self.segments.add(segment)
 
     def _recover(self, segment: LogSegment, *, note_epochs: bool = True) -> int:
-        transactions = Transactions(self.dialect, self.directory.name)
-        earlier = [other for other in self.segments if other.base_offset < segment.base_offset]
-        transactions.rebuild(earlier, self.start_offset, segment.base_offset)
-        return segment.recover(transactions.producers, self.epochs if note_epochs else None)
+        """Recovers a segment with the producers before it, and writes down those behind it."""
+        producers = ProducerStateManager(
+            self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
+        )
+        rebuild_producers(
+            producers,
+            self.segments,
+            start_offset=self.start_offset,
+            end_offset=segment.base_offset,
+            now=self.clock(),
+        )
+        truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        producers.take_snapshot()
+        return truncated
+
+    def _retire(self, segments: Iterable[LogSegment]) -> None:
+        chosen = list(segments)
+        self.segments.retire(chosen)
+        if self.dialect.snapshots_go_at_once:
+            for segment in chosen:
+                self.producers.delete_snapshot(segment.base_offset)
 
     def _recover_from(self, recovery_point: int) -> None:
         """Recovers the segment of the recovery point and all behind it; what follows a damage goes."""
@@ -118,7 +140,7 @@ class Loader:
             except InvalidOffsetError:
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
-                self.segments.retire(unflushed[number + 1 :])
+                self._retire(unflushed[number + 1 :])
                 return
 
     def _end_offset(self) -> int:
@@ -127,9 +149,10 @@ class Loader:
         if len(self.segments):
             checked = self.segments.active.read_next_offset()
             if checked < self.start_offset:
-                self.segments.retire(self.segments)
+                self._retire(self.segments)
                 if self.dialect.deleting_all_forgets_epochs:
                     self.epochs.clear()
+                    self.producers.truncate_fully_and_start_at(self.start_offset)
                 checked = None
         if not len(self.segments):
             self.segments.add(self.open_segment(self.start_offset))

@@ -10,9 +10,9 @@ from kidx.segment import TimestampAndOffset
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.entries import TimestampOffset
+    from kidx.index.entries import TimestampOffset
+    from kidx.index.offset import OffsetIndex
     from kidx.log.epochs import LeaderEpochs
-    from kidx.offset_index import OffsetIndex
     from kidx.records import RecordBatch
 
 

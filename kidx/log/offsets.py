@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.log.epochs import LeaderEpochCache
     from kidx.log.segments import Segments
-    from kidx.log.transactions import Transactions
+    from kidx.producers import ProducerStateManager
 
 
 class LogOffsets:
@@ -22,7 +22,8 @@ class LogOffsets:
     dialect: Dialect
     epochs: LeaderEpochCache
     segments: Segments
-    transactions: Transactions
+    producers: ProducerStateManager
+    first_unstable_offset: int | None
     start_offset: int
     end_offset: int
     high_watermark: int
@@ -31,62 +32,61 @@ class LogOffsets:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it, everything is replicated and every transaction decided; never above the high watermark.
+        """Below it, everything is replicated and every transaction decided; never above the high watermark."""
+        first = self.first_unstable_offset
+        return self.high_watermark if first is None else min(first, self.high_watermark)
 
-        Where an open transaction began before the log start, it is the log start; from 4.0 the base offset of the batch
-        that the start lies in, which may be smaller (LG-20).
+    def _settle(self) -> None:
+        """Looks for the first unstable offset anew (``maybeIncrementFirstUnstableOffset``).
+
+        Where a transaction began before the log start, or before the log was opened, its place is looked up: it is the
+        log start then, or from 4.0 the base offset of the batch that this lies in, which may be smaller (LG-20).
 
         Raises:
+            OffsetOutOfRangeError: there is nothing any more at that offset, up to 3.7 (LG-11).
             KidxError, OSError: the batch cannot be read.
         """
-        first = self.transactions.first_unstable_offset
+        first = self.producers.first_unstable
         if first is None:
-            return self.high_watermark
-        if first < self.start_offset:
-            first = self._batch_offset(self.start_offset)
-        return min(first, self.high_watermark)
+            self.first_unstable_offset = None
+        elif first.located and first.first_offset >= self.start_offset:
+            self.first_unstable_offset = first.first_offset
+        else:
+            self.first_unstable_offset = self._located(max(first.first_offset, self.start_offset))
 
-    def _batch_offset(self, offset: int) -> int:
-        """What a read from ``offset`` says it begins with (SEG-50)."""
-        if self.dialect.translates_to_base_offset and offset < self.end_offset:
+    def _located(self, offset: int) -> int:
+        """What a read from ``offset`` says it begins with (SEG-50), or the log's end where there is no record."""
+        if offset > self.end_offset or self.segments.floor(offset) is None:
+            if not self.dialect.unstable_offset_has_to_exist:
+                return offset
+            raise OffsetOutOfRangeError(
+                f"the first unstable offset {offset} is not in {self.segments.first.base_offset}..{self.end_offset}"
+            )
+        if offset < self.end_offset:
             for segment in self.segments.values_from(offset):
                 found = segment.read(offset, 1)
                 if found is not None:
                     return found.message_offset
-        return offset
+        return self.end_offset
 
     def update_high_watermark(self, offset: int) -> int:
-        """Sets the high watermark, kept between start and end offset, and returns it."""
+        """Sets the high watermark, kept between start and end offset, and returns it.
+
+        Raises:
+            KidxError, OSError: the first unstable offset cannot be looked up.
+        """
         self.high_watermark = min(max(offset, self.start_offset), self.end_offset)
-        self.transactions.on_high_watermark(self.high_watermark)
+        self.producers.on_high_watermark(self.high_watermark)
+        self._settle()
         return self.high_watermark
 
     def _set_end_offset(self, offset: int) -> None:
         self.end_offset = offset
         if self.high_watermark >= offset:
             self.high_watermark = offset
-            self.transactions.replicate(offset)
-            self._locate_first_unstable_offset()
-            self.transactions.settle()
+            self.producers.on_high_watermark(offset)
+            self._settle()
         self.recovery_point = min(self.recovery_point, offset)
-
-    def _locate_first_unstable_offset(self) -> None:
-        """Up to 2.7.0 a truncation looks for the first open transaction before it forgets it (LG-11).
-
-        Raises:
-            OffsetOutOfRangeError: there is nothing any more where it began, or, if that is before the log start, where
-                the log starts; if it began before the log was opened, or before the log start.
-        """
-        first = self.transactions.first_undecided()
-        if not self.dialect.truncation_looks_for_transactions or first is None:
-            return
-        if first in self.transactions.located and first >= self.start_offset:
-            return
-        wanted = max(first, self.start_offset)
-        if not self.segments.first.base_offset <= wanted <= self.end_offset:
-            raise OffsetOutOfRangeError(
-                f"the first unstable offset {wanted} is not in {self.segments.first.base_offset}..{self.end_offset}"
-            )
 
     def _set_start_offset(self, offset: int) -> None:
         self.start_offset = offset
@@ -111,7 +111,8 @@ class LogOffsets:
             self._set_start_offset(offset)
             self.search_start = offset
             self.epochs.truncate_from_start(offset)
-            self.transactions.on_log_start(offset)
+            self.producers.on_log_start(offset)
+            self._settle()
 
     def assign_epoch_start_offset(self, epoch: int, offset: int) -> None:
         """Notes that a leader's epoch begins at ``offset``, as a new leader does.

@@ -56,6 +56,20 @@ class Segments:
         at = max(0, bisect_right(self._bases, offset) - 1)
         return [self._by_base[base] for base in self._bases[at:]]
 
+    def floor(self, offset: int) -> LogSegment | None:
+        """The segment that ``offset`` lies in; None if that is before all of them."""
+        at = bisect_right(self._bases, offset)
+        return self._by_base[self._bases[at - 1]] if at else None
+
+    def values_between(self, start: int, end: int) -> list[LogSegment]:
+        """The segments that hold offsets from ``start`` up to, but without, ``end``."""
+        return [segment for segment in self.values_from(start) if segment.base_offset < end]
+
+    @property
+    def last_two_bases(self) -> list[int]:
+        """The base offsets of the last two segments, or of as many as there are."""
+        return self._bases[-2:]
+
     def clear(self) -> None:
         """Forgets all segments and leaves their files alone."""
         self._by_base.clear()
@@ -77,8 +91,9 @@ class Segments:
                 segment.change_file_suffixes("", DELETED)
         self._removed += chosen
 
-    def delete_retired(self) -> None:
-        """Deletes the files of retired segments: what Kafka does after ``file.delete.delay.ms``."""
+    def delete_retired(self) -> list[LogSegment]:
+        """Deletes the files of retired segments, as Kafka does after ``file.delete.delay.ms``, and returns them."""
         removed, self._removed = self._removed, []
         for segment in removed:
             segment.delete_if_exists()
+        return removed

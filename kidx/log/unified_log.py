@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
+from kidx.log.appending import ProducerChanges
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import (
@@ -24,8 +25,9 @@ from kidx.log.leader import assign_offsets
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.offsets import LogOffsets
+from kidx.log.rebuilding import rebuild_producers
 from kidx.log.retention import delete_old_segments
-from kidx.log.transactions import Transactions
+from kidx.producers import Origin, ProducerStateManager
 from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, iter_memory_batches
 from kidx.segment import (
     AppendInfo,
@@ -37,6 +39,13 @@ from kidx.segment import (
     leader_append_info,
     system_clock,
 )
+from kidx.segment.files import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
 
 if TYPE_CHECKING:
     from kidx.log.segments import Segments
@@ -46,7 +55,7 @@ class UnifiedLog(LogOffsets):
     """The log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
 
     What a broker does in the background is done at once: removed files are deleted, a rolled segment counts as flushed.
-    There is no tiered storage, no compaction, and no producer state beyond what transactions need.
+    There is no tiered storage and no compaction.
 
     Args:
         directory: of the partition, e.g. ``/data/orders-0``.
@@ -63,7 +72,9 @@ class UnifiedLog(LogOffsets):
         end_offset: the offset of the next record.
         high_watermark: everything below is on all replicas; the start offset until somebody says more.
         recovery_point: everything below is on disk.
-        segments, epochs, transactions: the parts.
+        first_unstable_offset: where the first transaction began that is open, or completed and not replicated, as far
+            as that was looked for; None if there is none.
+        segments, epochs, producers: the parts.
 
     Raises:
         KidxError, OSError: what loading cannot mend.
@@ -86,12 +97,16 @@ class UnifiedLog(LogOffsets):
         self.clock = clock
         self.directory.mkdir(parents=True, exist_ok=True)
         self.epochs = LeaderEpochCache(self.directory / FILE_NAME)
+        self.producers = ProducerStateManager(
+            self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
+        )
         loader = Loader(
             self.directory,
             self.config,
             self.dialect,
             clock,
             self.epochs,
+            self.producers,
             start_offset=log_start_offset,
             recovery_point=recovery_point,
             clean=clean,
@@ -109,11 +124,12 @@ class UnifiedLog(LogOffsets):
         self.epochs.truncate_from_start(
             self.start_offset if self.dialect.loading_cuts_epochs_at_start else log_start_offset
         )
-        self.transactions = Transactions(self.dialect, self.directory.name)
-        self.transactions.rebuild(self.segments, self.start_offset, self.end_offset)
-        self.transactions.unreplicated.clear()  # closing and recovering take snapshots, which hold open ones only
-        self.transactions.settle()
-        self.segments.delete_retired()
+        self.first_unstable_offset: int | None = None
+        if self.dialect.snapshots_are_remembered:
+            self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
+        self._rebuild_producers(clean=clean)
+        self._settle()
+        self._delete_retired()
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +149,30 @@ class UnifiedLog(LogOffsets):
         try:
             yield
         finally:
-            self.segments.delete_retired()
+            self._delete_retired()
+
+    def _delete_retired(self) -> None:
+        late = self.dialect.snapshots_are_remembered and not self.dialect.snapshots_go_at_once
+        for segment in self.segments.delete_retired():
+            if late:
+                self.producers.delete_snapshot(segment.base_offset)
+
+    def _retire(self, segments: list[LogSegment], *, rolling: bool = False) -> None:
+        """Removes segments, and the snapshots that they began with."""
+        self.segments.retire(segments)
+        if self.dialect.snapshots_go_at_once and not (rolling and self.dialect.rolling_keeps_snapshot):
+            for segment in segments:
+                self.producers.delete_snapshot(segment.base_offset)
+
+    def _rebuild_producers(self, *, clean: bool = False) -> None:
+        rebuild_producers(
+            self.producers,
+            self.segments,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            now=self.clock(),
+            clean=clean,
+        )
 
     @property
     def size(self) -> int:
@@ -166,7 +205,8 @@ class UnifiedLog(LogOffsets):
                 records[:size], self.end_offset, leader_epoch, log_append_time=now, from_client=from_client
             )
             info = leader_append_info(final, dialect=self.dialect)
-            self._append(final, list(iter_memory_batches(final)), info, self.end_offset)
+            origin = Origin.CLIENT if from_client else Origin.COORDINATOR
+            self._append(final, list(iter_memory_batches(final)), info, self.end_offset, origin)
 
     def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
         """Appends batches as a leader sent them.
@@ -196,7 +236,7 @@ class UnifiedLog(LogOffsets):
                     f" {self.end_offset}"
                 )
             valid = records[: sum(batch.size_in_bytes for batch in batches)]
-            self._append(valid, batches, follower_append_info(valid), first if has_first else None)
+            self._append(valid, batches, follower_append_info(valid), first if has_first else None, Origin.REPLICATION)
 
     def _checked(self, records: bytes, highest_epoch: int = INT_MAX) -> list[RecordBatch]:
         """The batches of a call, up to the first of a newer epoch.
@@ -218,7 +258,9 @@ class UnifiedLog(LogOffsets):
             batches.append(batch)
         return batches
 
-    def _append(self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None) -> None:
+    def _append(
+        self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None, origin: Origin
+    ) -> None:
         for batch in batches:
             if batch.magic >= 2:
                 self.epochs.assign(batch.partition_leader_epoch, batch.base_offset)
@@ -229,7 +271,9 @@ class UnifiedLog(LogOffsets):
                 f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
             )
         segment = self._maybe_roll(len(records), info, first)
-        completed = self.transactions.update(batches)
+        changes = ProducerChanges(self.producers, batches, origin)
+        if changes.is_duplicate:
+            return
         segment.append(
             records,
             largest_offset=info.largest_offset,
@@ -237,10 +281,9 @@ class UnifiedLog(LogOffsets):
             shallow_offset=info.shallow_offset,
         )
         self._set_end_offset(info.largest_offset + 1)
-        for transaction in completed:
-            segment.update_txn_index(transaction, self.transactions.producers.last_stable_offset(transaction))
-            self.transactions.complete(transaction)
-        self.transactions.settle()
+        changes.apply(segment)
+        self.producers.map_end_offset = self.end_offset
+        self._settle()
 
     # -- rolling and cutting -----------------------------------------------------------------------------------
 
@@ -274,18 +317,19 @@ class UnifiedLog(LogOffsets):
         if base in self.segments:
             if active.base_offset != base or active.size > 0:
                 raise LogError(f"Trying to roll a new log segment with start offset {base} while it already exists")
-            self.segments.retire([active])
+            self._retire([active], rolling=True)
         elif base < active.base_offset:
             raise LogError(
                 f"Trying to roll a new log segment with start offset {base} lower than that of the active segment"
             )
         else:
-            for left_over in self.directory.glob(f"{base:020d}.*"):
-                left_over.unlink()
+            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+                (self.directory / file_name(base, suffix)).unlink(missing_ok=True)
             active.on_become_inactive_segment()
         segment = self._open_segment(base)
         self.segments.add(segment)
-        self.transactions.take_snapshot(base)
+        self.producers.map_end_offset = base
+        self.producers.take_snapshot()
         self._set_end_offset(self.end_offset)
         self.recovery_point = max(self.recovery_point, base)
         return segment
@@ -312,16 +356,19 @@ class UnifiedLog(LogOffsets):
             if self.segments.first.base_offset > offset:
                 self._truncate_fully(offset)
                 return True
-            self.segments.retire([segment for segment in self.segments if segment.base_offset > offset])
+            self._retire([segment for segment in self.segments if segment.base_offset > offset])
             self.segments.active.truncate_to(offset)
-            self._set_end_offset(offset)
+            if self.dialect.truncation_looks_for_transactions:
+                self._set_end_offset(offset)
+            self.end_offset = offset
+            self.recovery_point = min(self.recovery_point, offset)
             self.start_offset = min(offset, self.start_offset)
             self.epochs.truncate_from_end(offset)
-            self.transactions.rebuild(self.segments, self.start_offset, offset)
+            self._rebuild_producers()
             if self.dialect.truncation_looks_for_transactions:
-                self.transactions.settle()
-            elif self.dialect.truncation_applies_any_watermark or self.high_watermark == offset:
-                self.transactions.on_high_watermark(self.high_watermark)
+                self._settle()
+            elif self.dialect.truncation_applies_any_watermark or self.high_watermark >= offset:
+                self.update_high_watermark(self.high_watermark)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -334,22 +381,24 @@ class UnifiedLog(LogOffsets):
             self._truncate_fully(offset)
 
     def _truncate_fully(self, offset: int) -> None:
-        self.segments.retire(self.segments)
+        self._retire(list(self.segments))
         self.segments.add(self._open_segment(offset))
         if self.dialect.truncation_looks_for_transactions:
             self._set_end_offset(offset)
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.epochs.clear()
-        self.transactions.clear()
-        if self.dialect.full_truncation_keeps_high_watermark:
-            self.start_offset = offset
-            self.high_watermark = min(self.high_watermark, offset)
-            return
+        self.producers.truncate_fully_and_start_at(offset)
+        self.start_offset = offset
         if self.dialect.full_truncation_moves_recovery_point:
             self.recovery_point = offset
-        self.start_offset = offset
-        self.high_watermark = offset
+        if self.dialect.full_truncation_keeps_high_watermark:
+            self._settle()
+            self.high_watermark = min(self.high_watermark, offset)
+            return
+        if not self.dialect.truncation_looks_for_transactions:
+            self._rebuild_producers()
+        self.update_high_watermark(offset)
 
     def delete_old_segments(self) -> int:
         """Applies retention by time, by size and by start offset; returns how many segments have been deleted.
@@ -369,8 +418,13 @@ class UnifiedLog(LogOffsets):
         if len(segments) == len(self.segments):
             self._roll(0)
         following = self.segments.higher(segments[-1].base_offset)
-        self.segments.retire(segments)
-        self.delete_records(self.segments.first.base_offset if following is None else following.base_offset)
+        start = self.segments.active.base_offset if following is None else following.base_offset
+        if self.dialect.start_moves_before_deletion:
+            self.delete_records(start)
+            self._retire(segments)
+        else:
+            self._retire(segments)
+            self.delete_records(start)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -421,6 +475,7 @@ class UnifiedLog(LogOffsets):
             self.segments.active.on_become_inactive_segment()
         if prepare:
             self.flush(force_active=self.dialect.shutdown_flushes_empty_segment)
+        self.producers.take_snapshot()
         for segment in self.segments:
             segment.close()
 

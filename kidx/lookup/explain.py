@@ -17,13 +17,13 @@ from kidx.segment.results import TimestampAndOffset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kidx.entries import OffsetPosition, TimestampOffset
+    from kidx.index.entries import OffsetPosition, TimestampOffset
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.search import Probe
+    from kidx.index.time import TimeIndex
     from kidx.lookup.file_segment import FileSegment
     from kidx.lookup.read_only_log import ReadOnlyLog
-    from kidx.offset_index import OffsetIndex
     from kidx.records import Record, RecordBatch
-    from kidx.search import Probe
-    from kidx.time_index import TimeIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kidx.entries import TimestampOffset
 from kidx.errors import CorruptIndexError, UnsupportedVersionError
+from kidx.index.entries import TimestampOffset
+from kidx.index.lazy import LazyIndex
+from kidx.index.transaction import TransactionIndex
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
-from kidx.lazy_index import LazyIndex
 from kidx.rebuild import rebuild
 from kidx.records import NO_TIMESTAMP
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from kidx.segment.reading import SegmentReader
-from kidx.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.discovery import Segment
-    from kidx.offset_index import OffsetIndex
+    from kidx.index.offset import OffsetIndex
     from kidx.records import RecordBatch
     from kidx.segment.results import TimestampAndOffset
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from kidx.command_line import ToolError
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import discover
+from kidx.errors import ToolError
 from kidx.log.epochs import LeaderEpochs, read_epochs
 from kidx.log.errors import UnsupportedTargetError
 from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, fetch_offset, knows

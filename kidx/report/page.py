@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
-from kidx.command_line import ToolError
-from kidx.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
+from kidx.errors import ToolError
 from kidx.report.pictures import SegmentPicture, strip
+from kidx.verify.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 
 if TYPE_CHECKING:
     import os

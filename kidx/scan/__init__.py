@@ -14,7 +14,7 @@ from kidx.scan.entries import IndexContent, parse_index, read_index
 from kidx.scan.expected import ExpectedIndexes, expected_indexes
 from kidx.scan.lookup import BulkLookup
 from kidx.scan.records import RecordColumns, decode_batch, decode_records
-from kidx.scan.walk import BATCH
+from kidx.scan.rows import BATCH
 
 __all__ = [
     "BATCH",

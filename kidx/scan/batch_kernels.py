@@ -16,7 +16,7 @@ from kidx.records.layout import (
 from kidx.scan import markers
 from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, load_be32, load_be64, table_crc
 from kidx.scan.compiled import kernel
-from kidx.scan.walk import CORRUPT, END, FULL, MORE, ODD, Array
+from kidx.scan.rows import CORRUPT, END, FULL, MORE, ODD, Array
 
 _control_type = kernel(markers.control_type)
 

@@ -19,7 +19,8 @@ import numpy as np
 from kidx.errors import KidxError
 from kidx.records.legacy import LegacyRecordBatch
 from kidx.scan.compiled import worth_compiling
-from kidx.scan.walk import BATCH, CORRUPT, FULL, MORE, ODD, Array, old_wrappers, walk
+from kidx.scan.rows import BATCH, CORRUPT, FULL, MORE, ODD, Array
+from kidx.scan.walk import old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
 """Bytes read at once; a larger batch makes the buffer grow."""

@@ -74,7 +74,7 @@ def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
 
 @kernel
 def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
-    """What :func:`kidx.search.warm_search` finds as lower bound, also where keys do not increase."""
+    """What :func:`kidx.index.search.warm_search` finds as lower bound, also where keys do not increase."""
     count = len(keys)
     for number in range(len(targets)):
         target = targets[number]

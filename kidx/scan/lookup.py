@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kidx.index.search import Keys, warm_search
 from kidx.layout import OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES
 from kidx.scan.compiled import COMPILED, kernels_loaded
-from kidx.search import Keys, warm_search
 
 if TYPE_CHECKING:
     from kidx.scan.entries import IndexContent

@@ -8,7 +8,7 @@ import numpy as np
 
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.scan.compiled import kernel
-from kidx.scan.walk import END, FULL, ODD, Array
+from kidx.scan.rows import END, FULL, ODD, Array
 
 
 @kernel

@@ -17,7 +17,8 @@ from kidx.java_text import java_text
 from kidx.records import Codec, DefaultRecordBatch, Header, InvalidRecordError, RecordBatch, iter_memory_batches
 from kidx.records.codecs import decompress
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
-from kidx.scan.walk import BATCH, FULL, ODD, walk
+from kidx.scan.rows import BATCH, FULL, ODD
+from kidx.scan.walk import walk
 
 if TYPE_CHECKING:
     import pyarrow as pa

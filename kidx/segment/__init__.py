@@ -9,19 +9,20 @@
 
 from __future__ import annotations
 
-from kidx.segment.append_info import AppendInfo, follower_append_info, leader_append_info
-from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
-from kidx.segment.errors import (
+from kidx.producers import (
+    CompletedTxn,
     CoordinatorFencedError,
     InvalidTxnStateError,
     MissingBytesError,
     ProducerFencedError,
-    SegmentOffsetOverflowError,
+    ProducerState,
     ShortMarkerError,
 )
+from kidx.segment.append_info import AppendInfo, follower_append_info, leader_append_info
+from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
+from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import SegmentFiles, file_name
-from kidx.segment.producer_state import CompletedTxn, ProducerState
 from kidx.segment.recovery import EpochCache
 from kidx.segment.results import FetchDataInfo, LogOffsetPosition, TimestampAndOffset
 from kidx.segment.segment import LogSegment

@@ -12,9 +12,9 @@ from typing import Final
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
+from kidx.producers.cut_records import records_of
 from kidx.records import Buffer, RecordBatch, RecordStreamError, iter_batches
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
-from kidx.segment.cut_records import records_of
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _MAP_FROM: Final = 1 << 20

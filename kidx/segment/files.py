@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kidx.errors import InvalidArgumentError, KidxError
-from kidx.lazy_index import LazyIndex
+from kidx.index.lazy import LazyIndex
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.offset_index import OffsetIndex
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
     from kidx.segment.file_records import FileRecords
-    from kidx.time_index import TimeIndex
-    from kidx.transaction_index import TransactionIndex
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kidx.errors import KidxError
+from kidx.producers import ProducerState
 from kidx.records import file_batches
-from kidx.segment.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

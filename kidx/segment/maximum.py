@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kidx.entries import TimestampOffset
+from kidx.index.entries import TimestampOffset
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.time_index import TimeIndex
+    from kidx.index.time import TimeIndex
 
 _UNKNOWN: Final = TimestampOffset(NO_TIMESTAMP, -1)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kidx.entries import OffsetPosition, TimestampOffset, TxnIndexSearchResult
 from kidx.errors import InvalidArgumentError
+from kidx.index.entries import OffsetPosition, TimestampOffset, TxnIndexSearchResult
 from kidx.java_numbers import INT_MAX, to_int, to_long
 from kidx.segment.files import SegmentFiles
 from kidx.segment.maximum import MaxTimestamp
@@ -14,12 +14,12 @@ from kidx.segment.results import FetchDataInfo, LogOffsetPosition, TimestampAndO
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.lazy_index import LazyIndex
-    from kidx.offset_index import OffsetIndex
+    from kidx.index.lazy import LazyIndex
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
     from kidx.records import RecordBatch
     from kidx.segment.file_records import FileRecords
-    from kidx.time_index import TimeIndex
-    from kidx.transaction_index import TransactionIndex
 
 
 class SegmentReader(SegmentFiles):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from kidx.entries import TimestampOffset
+from kidx.index.entries import TimestampOffset
+from kidx.producers import ProducerState
 from kidx.records import CorruptRecordError, InvalidRecordError
-from kidx.segment.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.entries import AbortedTxn, TimestampOffset
 from kidx.errors import KidxError
+from kidx.index.entries import AbortedTxn, TimestampOffset
+from kidx.index.lazy import LazyIndex
+from kidx.index.transaction import TransactionIndex
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
-from kidx.lazy_index import LazyIndex
 from kidx.records import iter_memory_batches
 from kidx.segment.append_info import AppendInfo, follower_append_info
 from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
@@ -26,13 +27,12 @@ from kidx.segment.files import (
 )
 from kidx.segment.reading import SegmentReader
 from kidx.segment.recovery import recover
-from kidx.transaction_index import TransactionIndex
 
 if TYPE_CHECKING:
-    from kidx.offset_index import OffsetIndex
-    from kidx.segment.producer_state import CompletedTxn, ProducerState
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.producers import CompletedTxn, ProducerState
     from kidx.segment.recovery import EpochCache
-    from kidx.time_index import TimeIndex
 
 _CHUNK: Final = 1 << 20
 """Bytes that ``append_from_file`` copies at once, unless one batch is larger."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

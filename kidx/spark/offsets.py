@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kidx.command_line import ToolError
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.spark.indexes import Counter, last_time_entry, read_offset_index, read_time_index
 from kidx.spark.options import EARLIEST, LATEST
 from kidx.spark.walking import BatchWalk

@@ -42,7 +42,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.contents import CONTENTS
 from kidx.spark.segments import TopicPartition
 from kidx.spark.storage import Store

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from kidx.command_line import ToolError
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.records.errors import CorruptRecordError
 from kidx.scan import decode_batch

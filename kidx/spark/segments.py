@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.command_line import ToolError
 from kidx.discovery import START_OFFSETS, parse_partition
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from kidx.spark.storage import Entry, Store

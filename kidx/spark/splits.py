@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kidx.command_line import ToolError
-from kidx.errors import KidxError
+from kidx.errors import KidxError, ToolError
 from kidx.spark.indexes import OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.spark.isolation import last_stable_offset
 from kidx.spark.offsets import check_tables, range_of

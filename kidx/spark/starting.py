@@ -15,7 +15,7 @@ from typing import Any, Final
 from platformdirs import user_cache_path
 from pyspark.sql import SparkSession
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.java import Java, find_java
 from kidx.spark import register
 

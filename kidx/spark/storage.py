@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

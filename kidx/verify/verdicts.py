@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kidx.discovery import Segment
-    from kidx.findings import Finding, Verdict
     from kidx.verify.facts import TransactionEvent
+    from kidx.verify.findings import Finding, Verdict
 
 
 @dataclass(frozen=True, slots=True)

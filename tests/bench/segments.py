@@ -16,7 +16,7 @@ import numpy as np
 from kidx.records import SimpleRecord, build_batch
 from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.scan.expected import expected_indexes
-from kidx.scan.walk import BATCH
+from kidx.scan.rows import BATCH
 
 FIRST_TIMESTAMP = 1_700_000_000_000
 _CHUNK = 4096

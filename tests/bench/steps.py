@@ -25,12 +25,12 @@ from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 
-from conformance.collecting import rare_collections
 from conformance.implementations.jvm import JvmIndex
 from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
-from conformance.profiles import PROFILES
+from conformance.runs.collecting import rare_collections
+from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
 from tests.bench.telling import machine, tell, write_page
 

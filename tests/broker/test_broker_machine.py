@@ -6,23 +6,27 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as budget
 
 from conformance import cli
-from conformance.broker_cycles import kill_cycles
-from conformance.broker_lockstep import BrokerLockstep, PredictedDeathError
-from conformance.broker_run import Budget, Run, run_brokers
-from conformance.broker_strategies import settings
+from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
-from conformance.implementations.broker import RunningBroker
-from conformance.implementations.broker_reference import ReferencePartition
+from conformance.experiments.golden.corpus import Answer
+from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Topic
 from conformance.operations import Operation
-from conformance.trace import Trace, TraceError
+from conformance.operations.trace import Trace, TraceError
+from conformance.runs.broker import Budget, Run, run_brokers
+from conformance.runs.broker_cycles import kill_cycles
+from conformance.runs.replay import replay
+from conformance.strategies.broker import settings
 
 KRAFT = "4.4.0"
 ZOOKEEPER = "2.4.1"
@@ -111,6 +115,32 @@ def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(party, tmp_path)
         lockstep.perform(Operation("kill_broker", ()))
     assert "full time index" in party.broker.output
     assert lockstep.tally.refused_starts == lockstep.tally.clauses["LG-19"] == 1
+
+
+@pytest.mark.broker
+def test_a_replay_whose_broker_dies_before_the_last_step_is_not_fixed():
+    """As kidx says, the broker does not come up: what the trace does afterwards was not performed."""
+    topic = Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},))
+    rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
+    batches = [Operation("append_batch", (each, "none", None)) for each in rows]
+    steps = [topic, *batches[:3], Operation("restart_broker", ()), *batches[3:], Operation("kill_broker", ())]
+    trace = Trace("broker", KRAFT, (*steps, *batches[:2]))
+    with pytest.raises(ToolError, match=r"does not come up after step 9 .*: of the 2 steps after it nothing"):
+        replay(trace, [KRAFT], ["broker"])
+
+
+def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
+    """A difference that is known takes the topic out; neither it nor anything after it counts for its clauses."""
+    broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
+    lockstep = BrokerLockstep(broker, tmp_path, excuse=lambda divergence: "LO-1" in divergence.clauses)
+    topic = Topic("one", {}, ReferencePartition(KRAFT, tmp_path / "one-0", TOPIC, 0), [BATCHES[0]])
+    lockstep._hold(topic, "outcome", 1, 1, ("LO-2",))
+    lockstep._hold(topic, "outcome", 1, 2, ("LO-1",))
+    lockstep._hold(topic, "outcome", 3, 3, ("LO-3",))
+    lockstep._hold_answers(topic, "read_committed", [Answer(-1, 5)], [Answer(-1, 5)])
+    assert not topic.active
+    assert lockstep.tally.expected == 1
+    assert dict(lockstep.tally.clauses) == {"LO-2": 1}
 
 
 @pytest.mark.broker

@@ -11,9 +11,9 @@ import pytest
 
 from conformance import cli
 from conformance.errors import ToolError
+from conformance.experiments.cluster.files import Segment, compare_replicas, grouped
+from conformance.experiments.cluster.story import Topic
 from conformance.kafka.broker.cluster import LocalCluster
-from conformance.kafka.broker.cluster_files import Segment, compare_replicas, grouped
-from conformance.kafka.broker.cluster_story import Topic
 from kidx.dialect import dialect_of
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch, iter_batches

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.hands import CASES, Case, Outcome, lay_hands
-from conformance.hands.damages import entries_of
-from conformance.hands.judging import Stamp, cost_of, right_offset, targets_of
-from conformance.hands.table import in_words, markdown, to_json
-from conformance.implementations.broker_client import Fetched, first_record
-from conformance.implementations.broker_reference import ReferencePartition
+from conformance.experiments.file_damage import CASES, Case, Outcome, lay_hands
+from conformance.experiments.file_damage.damages import entries_of
+from conformance.experiments.file_damage.judging import Stamp, cost_of, right_offset, targets_of
+from conformance.experiments.file_damage.table import in_words, markdown, to_json
+from conformance.experiments.golden.corpus import Answer
+from conformance.implementations.broker.client import Fetched, first_record
+from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
-from conformance.recording.corpus import Answer
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 

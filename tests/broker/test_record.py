@@ -11,9 +11,9 @@ import pytest
 
 from conformance import cli
 from conformance.errors import ToolError
+from conformance.experiments.golden import CHECKS, load_corpus, record
+from conformance.experiments.golden.client import Client
 from conformance.kafka.broker import BrokerError
-from conformance.recording import CHECKS, load_corpus, record
-from conformance.recording.client import Client
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

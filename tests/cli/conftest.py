@@ -17,11 +17,11 @@ def typed(tmp_path):
     work.mkdir()
     environment = dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"), COLUMNS="200", PYTHONUTF8="1")
 
-    def run(*arguments):
+    def run(*arguments, **changes):
         return subprocess.run(
             [EXECUTABLE, *map(str, arguments)],
             cwd=work,
-            env=environment,
+            env=environment | changes,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -9,7 +9,7 @@ import pytest
 
 from conformance import cli
 from conformance.kafka.broker import LocalBroker, choose, new_broker
-from conformance.kafka.image import CONTROLLER_PORT, PORT, ZOOKEEPER_PORT
+from conformance.kafka.broker.image import CONTROLLER_PORT, PORT, ZOOKEEPER_PORT
 from conformance.kafka.releases import load_release
 
 

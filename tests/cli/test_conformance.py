@@ -14,7 +14,7 @@ import pytest
 
 from conformance.kafka.releases import RELEASES, newest
 from conformance.operations import Operation
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
 
 EXECUTABLE = Path(sys.executable).with_name("conformance")
 SMALL = ("--max-examples", "20", "--seed", "1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import tiers
+from conformance.pytest_plugin import tiers
 
 pytest_plugins = ["pytester"]
 
@@ -160,7 +160,7 @@ def test_who_does_not_ask_does_not_pay(theirs, pytester):
             assert one() == 1
 
         def test_nothing_is_loaded():
-            ours = {"conformance.campaign", "conformance.clauses", "kidx", "numpy", "jpype", "rich", "typer"}
+            ours = {"conformance.runs.campaign", "conformance.clauses", "kidx", "numpy", "jpype", "rich", "typer"}
             assert not ours & sys.modules.keys()
         """
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.kafka.broker.image import build
 from conformance.kafka.broker.polling import Deadline
 from conformance.kafka.broker.ports import free_ports
 from conformance.kafka.broker.wire import NotReadyError, ask_metadata
-from conformance.kafka.image import build
 
 pytestmark = pytest.mark.docker
 

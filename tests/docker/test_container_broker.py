@@ -10,16 +10,16 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.implementations.broker_client import PartitionClient
+from conformance.implementations.broker.client import PartitionClient
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
 from conformance.kafka.broker.client import Client
 from conformance.kafka.broker.container import ContainerBroker
+from conformance.kafka.broker.image import USER_ID, build, image_name
 from conformance.kafka.broker.polling import Deadline
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.broker.scenario import run_scenario
 from conformance.kafka.broker.wire import ask_metadata
 from conformance.kafka.engine import connect
-from conformance.kafka.image import USER_ID, build, image_name
 
 pytestmark = pytest.mark.docker
 
@@ -189,7 +189,7 @@ def test_a_run_says_where_the_broker_ran(monkeypatch, capsys):
 
 
 def test_an_engine_without_the_image_is_one_line_or_a_local_process(monkeypatch, capsys):
-    monkeypatch.setattr("conformance.kafka.image.REPOSITORY", "kidx/no-such-image")
+    monkeypatch.setattr("conformance.kafka.broker.image.REPOSITORY", "kidx/no-such-image")
     assert run(monkeypatch, "run", "-i", "broker", "--kafka", KRAFT, "--broker", "container") == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ToolError
+from conformance.experiments.golden import CHECKS, judge, load_corpus
+from conformance.experiments.golden.plan import LAST_FORMATS, setting, topics
+from conformance.experiments.golden.replay import appends
+from conformance.experiments.golden.soundness import aborted, offset_index_findings, time_index_findings
+from conformance.experiments.golden.verdicts import read_segments
 from conformance.kafka.broker.settings import modes_of
 from conformance.kafka.releases import RELEASES
-from conformance.recording import CHECKS, judge, load_corpus
-from conformance.recording.plan import LAST_FORMATS, setting, topics
-from conformance.recording.replay import appends
-from conformance.recording.soundness import aborted, offset_index_findings, time_index_findings
-from conformance.recording.verdicts import read_segments
 from kidx import DIALECTS, dialect_of
 from kidx.records import Codec, file_batches
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.campaign import Plan, run
 from conformance.events import Diverged, Result
 from conformance.kafka.releases import RELEASES
-from conformance.profiles import PROFILES
 from conformance.report.divergence import describe
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
 
 pytestmark = pytest.mark.jvm
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import google_crc32c
 import pytest
 
+from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
-from conformance.segment_lockstep import SegmentLockstep
 from kidx.records import Codec, SimpleRecord, build_batch, write_batch
 from kidx.records.codecs import compress
 from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.difference import Plan, compare, describe, describe_texts, to_json
-from conformance.difference.stakes import nearest_stakes, stakes_of
-from conformance.difference.states import differing_fields, with_fields_of
 from conformance.errors import ToolError
-from conformance.implementations.reference import ReferenceIndex
+from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, to_json
+from conformance.experiments.release_diff.stakes import nearest_stakes, stakes_of
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import OffsetMachine
-from conformance.operations import Operation, Outcome, State
-from conformance.replay import replay
-from conformance.shortening import shorten
-from conformance.trace import Trace
+from conformance.operations import Operation, State
+from conformance.operations.states import differing_fields, with_fields_of
+from conformance.operations.trace import Trace
+from conformance.runs.replay import replay
 from kidx import OffsetIndex
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))
@@ -237,46 +236,6 @@ def test_states_are_compared_field_by_field():
     assert with_fields_of(new, old, {"full"}) == State(2, 8, False, 64, (0,))
     assert with_fields_of(new, None, {"full"}) == new
     assert list(differing_fields(None, new)) == [("", None, new)]
-
-
-class TestShortening:
-    """Steps are left out, and nothing is tried that would harm the process."""
-
-    def test_only_what_matters_is_left(self):
-        life = [OPEN, Operation("flush"), Operation("close")]
-        trace = [
-            *life,
-            *life,
-            OPEN,
-            Operation("reset"),
-            Operation("trim"),
-            Operation("flush"),
-            Operation("lookup", (1,)),
-        ]
-
-        def still(operations):
-            names = [operation.name for operation in operations]
-            return Outcome() if names[-1] == "lookup" and "trim" in names else None
-
-        operations, _ = shorten(trace, still)
-        assert [operation.name for operation in operations] == ["open", "trim", "lookup"]
-
-    def test_no_file_is_damaged_while_it_is_in_use(self):
-        trace = [OPEN, Operation("flush"), Operation("close"), Operation("cut_file", (1,)), OPEN, Operation("flush")]
-        tried = []
-
-        def still(operations):
-            tried.append([operation.name for operation in operations])
-            return Outcome() if "cut_file" in tried[-1] else None
-
-        operations, _ = shorten(trace, still)
-        assert [operation.name for operation in operations] == ["open", "close", "cut_file"]
-        for names in tried:
-            for i, name in enumerate(names):
-                assert name != "cut_file" or "close" in names[:i], names
-
-    def test_what_is_not_seen_again_is_left_alone(self):
-        assert shorten([OPEN], lambda _: None) is None
 
 
 @pytest.mark.jvm

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from conformance.following import STEPS_BEHIND
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.script import Script
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
+from conformance.lockstep.batched_execution import STEPS_BEHIND
 from conformance.operations import Operation
 from kidx import OffsetIndex, OffsetPosition
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.fuzz.campaign import FuzzPlan, fuzz
+from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz
 
 pytestmark = pytest.mark.jvm
 

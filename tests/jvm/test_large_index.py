@@ -7,7 +7,7 @@ import os
 import pytest
 
 from conformance.implementations.jvm import JvmIndex
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.operations import Operation
 from kidx.java_numbers import INT_MAX
 

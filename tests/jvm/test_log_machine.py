@@ -6,21 +6,26 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import seed
+from hypothesis.stateful import run_state_machine_as_test
+from log_judges import OracleLockstep
+from log_parties import Follower, HeldTo
 
-from conformance import log_findings
+import conformance
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
-from conformance.log_findings import replay, search, shorten
-from conformance.log_judges import OracleLockstep
-from conformance.log_lockstep import LogLockstep
-from conformance.log_parties import Follower, HeldTo
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.machines.log import LogMachine
 from conformance.operations import Operation
+from conformance.operations.trace import Trace
+from conformance.runs.profiles import Profile
+from conformance.runs.shrinking import shrink
 from conformance.scratch import scratch_directory
-from conformance.trace import Trace
 
 pytestmark = pytest.mark.jvm
 
-TRACES = sorted((Path(log_findings.__file__).parent / "traces" / "log").glob("*.json"))
+TRACES = sorted((Path(conformance.__file__).parent / "traces" / "log").glob("*.json"))
 ERAS = ("2.4.1", "2.8.2", "3.6.2", "3.9.2", "4.0.0", "4.4.0")
 """One release of each era: Scala's one class and its several, Java's indexes, its segments, A1 in 4.x, and C3."""
 
@@ -31,6 +36,46 @@ SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.by
 def scratch():
     with scratch_directory() as directory:
         yield directory
+
+
+def search(lockstep, *, examples, steps=20):
+    """Runs the machine; the first difference, or None."""
+    machine = seed(1)(LogMachine.bind(lockstep))
+    try:
+        run_state_machine_as_test(machine, settings=Profile("search", examples, steps, 1).settings(examples))
+    except DivergenceError as error:
+        return error
+    return None
+
+
+def replay(lockstep, operations):
+    """Performs the operations; the first difference, or None. Those on a log that is not open are left out."""
+    lockstep.begin()
+    opened = False
+    try:
+        for operation in operations:
+            if opened or operation.name in ("open_log", "damage_log_file"):
+                observation = lockstep.perform(operation)
+                if operation.name != "damage_log_file":
+                    opened = observation.state is not None
+    except DivergenceError as error:
+        return error
+    finally:
+        lockstep.end()
+    return None
+
+
+def shortened(lockstep, error):
+    """The same difference in the shortest trace."""
+
+    def still(operations):
+        other = replay(lockstep, operations)
+        return other if other is not None and what(other.divergence) == what(error.divergence) else None
+
+    def what(divergence):
+        return divergence.party, divergence.against, divergence.aspects
+
+    return shrink(error.operations, still, needed=lambda found: found.operations).shown
 
 
 def test_every_release_does_what_the_reference_does(scratch):
@@ -122,7 +167,7 @@ def test_the_change_of_kafka_806_is_found_unaided(scratch):
     )
     found = search(lockstep, examples=100)
     assert found is not None
-    found = shorten(found, lambda operations: replay(lockstep, operations))
+    found = shortened(lockstep, found)
     assert len(found.operations) <= 4
     assert ".index" in str(found.divergence.expected)
 
@@ -133,7 +178,7 @@ def test_the_close_of_4_4_0_is_found_unaided(scratch):
     )
     found = search(lockstep, examples=100)
     assert found is not None
-    found = shorten(found, lambda operations: replay(lockstep, operations))
+    found = shortened(lockstep, found)
     assert [operation.name for operation in found.operations] == ["open_log", "close_log"]
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from conformance.kafka.fetch import class_path, tool_jar
-from conformance.kept import kept_traces
 from conformance.operations import Operation
-from conformance.script import write_script
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.script import write_script
 from kidx.java import find_java
 
 pytestmark = pytest.mark.jvm
@@ -104,6 +104,57 @@ def test_a_script_of_a_segment_or_log_replays_its_trace(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "FIXED"), done.stderr
 
 
+def run_by_junit(directory, release):
+    """Compiles the tests of a directory, runs them there, and returns how that process ended."""
+    jars = os.pathsep.join(map(str, [*class_path(release, "index"), tool_jar("junit")]))
+    java = Path(find_java().home) / "bin" / "java"
+    compiler = [java, "-jar", tool_jar("ecj"), "-17", "-nowarn", "-cp", jars, "-d", directory / "classes"]
+    done = subprocess.run([*compiler, *directory.glob("*.java")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    junit = [java, "-jar", tool_jar("junit"), "execute", "--scan-class-path", directory / "classes"]
+    return subprocess.run(
+        [*junit, "-cp", f"{directory / 'classes'}{os.pathsep}{jars}", "--details=tree", "--disable-banner"],
+        cwd=directory,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # Java finds no name for a file that its locale cannot say
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+HOSTILE = (
+    'a" + Runtime.getRuntime().exec("touch pwned") + "b',
+    'a\\u0022 + Runtime.getRuntime().exec("touch pwned") + \\u0022b',
+    'a\\\\u0022 + Runtime.getRuntime().exec("touch pwned") + \\\\u0022b',
+    '\\u000a Runtime.getRuntime().exec("touch pwned"); ',
+    'a\nRuntime.getRuntime().exec("touch pwned"); \r\n\t\x010 é \u2028 😀',
+    '\\u002a\\u002f } static { Runtime.getRuntime().exec("touch pwned"); }',
+    '"\\',
+    "🦊" * 63,
+)
+"""Names of files that would be code if they were not escaped, in a literal or in a comment."""
+
+
+def test_hostile_names_are_names_of_files_in_java(tmp_path):
+    """What is compiled opens and renames just these files; nothing of them is executed."""
+    for number, hostile in enumerate(HOSTILE):
+        steps = (
+            Operation("open", ("offset", hostile, 0, 64, True)),
+            Operation("append", (7, 1)),
+            Operation("close"),
+            Operation("write_file", ("00" * 6 + "07" + "00" * 30_000,)),
+            Operation("open", ("offset", "0.index", 0, 64, True)),
+            Operation("rename", (HOSTILE[number - 1],)),
+            Operation("delete"),
+            Operation("remove_file"),
+        )
+        one = Trace("offset", "4.4.0", steps, title=f"{hostile} */ class Evil {{}} /*")
+        write_script(tmp_path / f"Trace{number}Test.java", one, "4.4.0", "jvm")
+    done = run_by_junit(tmp_path, "4.4.0")
+    assert f"{len(HOSTILE)} tests successful" in done.stdout, done.stdout[-4000:]
+    assert not (tmp_path / "pwned").exists()
+
+
 @pytest.mark.parametrize("release", ["3.4.1", "3.9.2", "4.4.0"])
 def test_java_tests_are_run_by_junit(tmp_path, release):
     """Kafka's own classes pass them, with all operations; one whose expectation is wrong fails."""
@@ -115,18 +166,7 @@ def test_java_tests_are_run_by_junit(tmp_path, release):
     wrong = text.replace("Trace0Test", "WrongTest").replace("OffsetPosition(8L, 100)", "OffsetPosition(8L, 101)")
     assert wrong.count("101)") > 0
     (tmp_path / "WrongTest.java").write_text(wrong, "utf-8")
-    jars = os.pathsep.join(map(str, [*class_path(release, "index"), tool_jar("junit")]))
-    java = Path(find_java().home) / "bin" / "java"
-    compiler = [java, "-jar", tool_jar("ecj"), "-17", "-nowarn", "-cp", jars, "-d", tmp_path / "classes"]
-    done = subprocess.run([*compiler, *tmp_path.glob("*.java")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    junit = [java, "-jar", tool_jar("junit"), "execute", "--scan-class-path", tmp_path / "classes"]
-    done = subprocess.run(
-        [*junit, "-cp", f"{tmp_path / 'classes'}{os.pathsep}{jars}", "--details=tree", "--disable-banner"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_by_junit(tmp_path, release)
     told = {int(count): what for count, what in re.findall(r"(\d+) tests (successful|failed)", done.stdout)}
     assert told == {len(traces): "successful", 1: "failed"}, done.stdout[-4000:]
     assert "OffsetPosition" in done.stdout

@@ -11,11 +11,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
+from conformance.operations.trace import Trace
 from conformance.scratch import scratch_directory
-from conformance.segment_lockstep import SegmentLockstep
-from conformance.trace import Trace
 from kidx.records import build_batch
 from kidx.segment import LogSegment
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.experiments.small_world.crashes import explore_crashes
+from conformance.experiments.small_world.sequences import explore
 from conformance.operations import KINDS
-from conformance.small_world import explore
-from conformance.small_world_crashes import explore_crashes
 
 pytestmark = pytest.mark.jvm
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import Phase, settings
 
-from conformance.campaign import Plan, run
 from conformance.events import Diverged, Event, Result, RunFinished
 from conformance.machines import IndexMachine
-from conformance.profiles import PROFILES, Profile
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES, Profile
 
 RELEASE = "4.4.0"
 

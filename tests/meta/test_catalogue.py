@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from conformance.attribution import ATTRIBUTED_MACHINES, rows_of, rules_for
+from conformance.attribution import ROWS
+from conformance.attribution.index import rules_of
 from conformance.clauses import FACETS, load_clauses
 from conformance.expectations import load_expectations
 from conformance.lockstep import Divergence
 from conformance.machines import MACHINES
 from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, SIGNATURES
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
 from kidx.dialect import DIALECTS
 
 CLAUSES = load_clauses()
@@ -103,9 +105,9 @@ def test_the_clauses_that_follow_from_a_dialect_agree_with_it():
         assert CLAUSES["LO-9"].applies_to(release) == (dialect.max_lookup == "M1")
 
 
-@pytest.mark.parametrize("machine", ATTRIBUTED_MACHINES)
+@pytest.mark.parametrize("machine", ROWS)
 def test_a_row_is_about_a_clause_an_operation_and_a_result_there_are(machine):
-    for row in rows_of(machine):
+    for row in ROWS[machine]:
         assert row.clause in CLAUSES
         assert machine in CLAUSES[row.clause].exercised_by, row
         assert set(row.operations.split()) <= set(SIGNATURES) - FILE_OPERATIONS, row
@@ -113,18 +115,23 @@ def test_a_row_is_about_a_clause_an_operation_and_a_result_there_are(machine):
         assert row.why
 
 
-@pytest.mark.parametrize("machine", ATTRIBUTED_MACHINES)
+@pytest.mark.parametrize("machine", ROWS)
 def test_every_clause_that_a_machine_exercises_has_a_row(machine):
     exercised = {clause.id for clause in CLAUSES.values() if machine in clause.exercised_by}
-    assert exercised - {row.clause for row in rows_of(machine)} == set()
+    assert exercised - {row.clause for row in ROWS[machine]} == set()
 
 
 @pytest.mark.parametrize("release", DIALECTS)
 def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
-    for always, conditional in rules_for(release).values():
+    seen = set()
+    for rules, name, error in product(rules_of(release).values(), SIGNATURES, (None, *ERROR_KINDS)):
+        always, conditional = rules[name, error]
         ids = [*always, *(clause for clause, _ in conditional)]
         assert len(set(ids)) == len(ids)
         assert all(CLAUSES[clause].applies_to(release) for clause in ids)
+        seen.update(ids)
+    rows = {row.clause for table in ROWS.values() for row in table}
+    assert seen == {clause for clause in rows if CLAUSES[clause].applies_to(release)}
 
 
 @pytest.mark.parametrize("clause", [c for c in CLAUSES.values() if c.trace], ids=lambda clause: clause.id)

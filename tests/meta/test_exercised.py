@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.campaign import HAND, SEED_OF_ROUND, examples_of
 from conformance.clauses import clauses_for
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
-from conformance.profiles import PROFILES, ROUND
+from conformance.runs.campaign import HAND, SEED_OF_ROUND, examples_of
+from conformance.runs.profiles import PROFILES, ROUND
 from kidx.dialect import dialect_of
 
 ONE_OF_EACH = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep import Lockstep
+from conformance.lockstep.generator_coverage import (
+    Cell,
+    cells_of,
+    empty_cells,
+    impossible_cells,
+    load_demands,
+    measured,
+)
 from conformance.machines import MACHINES
 from conformance.operations import Operation, every_signature
-from conformance.power.coverage import Cell, cells_of, empty_cells, impossible_cells, load_demands, measured
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from conformance.power.historical import load_bugs
-from conformance.power.hunting import hunt
+from conformance.experiments.mutation.historical import load_bugs
+from conformance.experiments.mutation.hunting import hunt
 
 LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-15401": 7}
 """Where a difference needs more than five operations: an index opened again, two files, or one renamed before it is."""

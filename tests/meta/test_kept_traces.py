@@ -7,11 +7,11 @@ from importlib.resources import files
 import pytest
 
 from conformance.events import Replayed
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.kafka.releases import RELEASES
-from conformance.kept import kept_traces, replay_kept
 from conformance.machines import MACHINES
-from conformance.replay import replay
+from conformance.runs.regression_traces import kept_traces, replay_kept
+from conformance.runs.replay import replay
 
 KINDS = ("offset", "time", "transaction")
 

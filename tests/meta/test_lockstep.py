@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from conformance import campaign as campaign_module
 from conformance.clauses import clauses_for
 from conformance.errors import ToolError
 from conformance.expectations import read_expectations
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
-from conformance.implementations.reference import ReferenceIndex
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Lockstep
 from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
-from conformance.profiles import PROFILES
-from conformance.replay import replay
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs import campaign as campaign_module
+from conformance.runs.profiles import PROFILES
+from conformance.runs.replay import replay
 from kidx import OffsetIndex, TimeIndex
 from kidx.dialect import dialect_of
 

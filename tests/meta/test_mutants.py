@@ -7,12 +7,12 @@ import json
 import pytest
 
 from conformance.clauses import load_clauses
+from conformance.experiments.mutation.hunting import LIMIT, hunt
+from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.replies import FAILURE
 from conformance.machines import MACHINES
-from conformance.power.hunting import LIMIT, hunt
-from conformance.power.measuring import chosen_mutants, measure
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 
 
 def test_there_are_enough_of_every_machine():

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import jsonschema
 import pytest
 
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.mutants import implementation_of, mutant
-from conformance.implementations.reference import ReferenceIndex
-from conformance.replay import replay
-from conformance.trace import Trace
+from conformance.operations.trace import Trace
+from conformance.runs.replay import replay
 
 
 class Defect(NamedTuple):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import Phase, settings
 from rich.console import Console
 
-from conformance.campaign import HAND, Plan, examples_of, run
 from conformance.events import Result
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import MACHINES
-from conformance.profiles import PROFILES
-from conformance.repeatable import without_local_constants
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.campaign import HAND, Plan, examples_of, run
+from conformance.runs.profiles import PROFILES
+from conformance.runs.repeatable import without_local_constants
 from conformance.scratch import scratch_directory
 
 QUICK = settings(PROFILES["dev"].settings(HAND), phases=[Phase.generate])

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.campaign import Plan
-from conformance.profiles import PROFILES
 from conformance.report.stream import read_streams
+from conformance.runs.campaign import Plan
+from conformance.runs.profiles import PROFILES
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
@@ -36,9 +36,9 @@ def figures(streams):
 
 
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
-    from conformance.campaign import run
+    from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
     from conformance.report.ndjson import NdjsonWriter
-    from conformance.spark_campaign import PARTIAL, cells_of, run_on_spark
+    from conformance.runs.campaign import run
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, max_examples=60)
@@ -83,7 +83,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
 
 def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
     from conformance.errors import ToolError
-    from conformance.spark_campaign import document, run_on_spark
+    from conformance.experiments.campaign.run import document, run_on_spark
     from kidx.spark import fleet
 
     plan = plan_of(
@@ -116,7 +116,7 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
 
 
 def test_a_cell_that_the_time_limit_cuts_is_told_and_done_again(spark, tmp_path):
-    from conformance.spark_campaign import cells_of, document, perform, run_on_spark
+    from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, releases=("4.4.0",), machines=("offset",), max_examples=150)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.recording import load_corpus
+from conformance.experiments.golden import load_corpus
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.records import ControlRecordType, file_batches
 

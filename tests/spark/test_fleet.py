@@ -85,7 +85,7 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
 
 
 def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, monkeypatch):
-    from kidx.command_line import ToolError
+    from kidx.errors import ToolError
     from kidx.spark import fleet
     from kidx.spark.fleet import sizing
 
@@ -201,7 +201,7 @@ class Trap:
 
 
 def test_nothing_under_the_output_is_executed(spark, changing, tmp_path):
-    from kidx.command_line import ToolError
+    from kidx.errors import ToolError
     from kidx.spark import fleet
 
     out, sprung = tmp_path / "out", tmp_path / "sprung"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.attribution import Situation, clauses_of, is_observed_only
-from conformance.implementations.reference import ReferenceIndex
+from conformance.attribution import Situation, clauses_of, follow, is_observed_only
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.watched_file import damage
 
 INT_MAX = 2**31 - 1
 
@@ -46,7 +46,7 @@ def exercised(directory, steps, release="4.4.0"):
             observation = reference.perform(step)
             clauses = clauses_of(step, situation, observation)
             name = step.args[0] if step.name == "rename" else name
-        situation.follow(step, observation)
+        follow(situation, step, observation)
     reference.end()
     return clauses
 
@@ -220,7 +220,7 @@ def test_what_is_only_observed_comes_first(tmp_path):
 
 def test_nothing_is_said_of_an_operation_that_is_not_supported():
     situation = Situation("4.4.0")
-    situation.follow(offset(), Observation(OK, State(0, 10, False, 80, (0,))))
+    follow(situation, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
     assert clauses_of(ONE, situation, Observation(Outcome("unsupported"), State(0, 10, False, 80, (0,)))) == ()
 
 
@@ -229,31 +229,17 @@ def test_a_refused_length_unmaps_where_the_mapping_is_released_first():
     state = State(0, 10, False, 80, (0,))
     for release, lost in (("3.9.2", True), ("4.1.0", False)):
         situation = Situation(release)
-        situation.follow(offset(), Observation(OK, state))
-        situation.follow(op("resize", -16), Observation(Outcome("io"), state))
+        follow(situation, offset(), Observation(OK, state))
+        follow(situation, op("resize", -16), Observation(Outcome("io"), state))
         assert situation.lost_mapping is situation.closed is lost
     assert "AI-44b" in clauses_of(op("lookup", 1), _unmapped(state), Observation(Outcome("closed"), state))
 
 
 def _unmapped(state: State) -> Situation:
     situation = Situation("3.9.2")
-    situation.follow(offset(), Observation(OK, state))
-    situation.follow(op("resize", -16), Observation(Outcome("io"), state))
+    follow(situation, offset(), Observation(OK, state))
+    follow(situation, op("resize", -16), Observation(Outcome("io"), state))
     return situation
-
-
-def test_a_situation_begins_anew_with_every_example():
-    situation, fresh = Situation("4.4.0"), Situation("4.4.0")
-    state = State(2, 10, False, 80, (7,))
-    situation.follow(offset(), Observation(OK, state))
-    situation.follow(op("resize", 0), Observation(Outcome("invalid_argument"), state))
-    situation.begin()
-    assert {name: getattr(situation, name) for name in Situation.__slots__} == {
-        name: getattr(fresh, name) for name in Situation.__slots__
-    }
-
-
-# -- the verdict at level MUST ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

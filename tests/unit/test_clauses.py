@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.clauses import CatalogueError, clauses_for, load_clauses, read_catalogue
+from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
 from conformance.errors import ToolError
 from conformance.expectations import ExpectationError, Ledger, load_expectations, read_expectations
-from conformance.release_range import ReleaseRange, ReleaseRangeError
 
 CLAUSE = """
 [[clause]]

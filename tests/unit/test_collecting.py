@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from conformance.collecting import RARE, rare_collections
+from conformance.runs.collecting import RARE, rare_collections
 
 
 class Node:

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from kidx import OffsetIndex, TimeIndex, TransactionIndex, errors
-from kidx.entries import AbortedTxn
 from kidx.errors import KidxError
+from kidx.index.entries import AbortedTxn
 
 BUILTINS = {
     errors.InvalidOffsetError: ("invalid_offset", ValueError),

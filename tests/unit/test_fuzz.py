@@ -7,15 +7,15 @@ import json
 import pytest
 from hypothesis import Phase, given, settings
 
-from conformance.fuzz.campaign import FuzzPlan, fuzz
-from conformance.fuzz.corpus import Corpus
-from conformance.fuzz.mutations import LARGEST, contents, every_flip, repair_checksums
-from conformance.fuzz.scripts import SCRIPTS
-from conformance.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz
+from conformance.experiments.fuzz.corpus import Corpus
+from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, repair_checksums
+from conformance.experiments.fuzz.scripts import SCRIPTS
+from conformance.experiments.fuzz.seeds import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.replay import perform_all
+from conformance.runs.replay import perform_all
 from kidx.records import iter_batches
 
 FORMATS = tuple(SEEDS)

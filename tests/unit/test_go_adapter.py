@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conformance.experiments.smoke.checks import smoke
 from conformance.implementations.process import ProcessIndex
 from conformance.lockstep import Lockstep
 from conformance.machines.offset import OffsetMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
-from conformance.smoke import smoke
 
 SOURCE = Path(__file__).parents[1] / "adapters" / "go"
 MACHINES = (OffsetMachine, TimeMachine, TransactionMachine)

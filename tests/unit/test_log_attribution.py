@@ -6,9 +6,9 @@ import pytest
 
 from conformance.attribution.log import ROWS
 from conformance.clauses import load_clauses
-from conformance.log_lockstep import LogLockstep
-from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES
+from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES
 
 CATALOGUE = load_clauses()
 SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}

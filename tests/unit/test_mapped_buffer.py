@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from kidx.errors import BufferOverflowError, InvalidArgumentError, OutOfBoundsError, ReadOnlyError
-from kidx.mapped_buffer import MappedBuffer
+from kidx.index.mapped_buffer import MappedBuffer
 
 INT = struct.Struct(">i")
 LONG = struct.Struct(">q")

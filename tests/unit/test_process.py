@@ -6,7 +6,9 @@ import json
 import os
 import select
 import shlex
+import signal
 import sys
+import time
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
-from conformance.implementations.line_peer import STDERR_TAIL, LinePeer, PeerError
+from conformance.implementations import line_peer
 from conformance.implementations.process import ProcessIndex, StartError
+from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError, is_group_alive
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -30,9 +33,10 @@ from conformance.implementations.replies import (
 )
 from conformance.implementations.spec import Spec, implementation_factory, parse_spec
 from conformance.lockstep import DivergenceError, Lockstep
+from conformance.lockstep.divergence import failure_json
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
-from conformance.trace import Trace, failure_json
+from conformance.operations.trace import Trace
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -399,6 +403,60 @@ def test_an_end_between_two_requests_is_told_as_such():
     peer._process.wait(10)
     with pytest.raises(PeerError, match=r"ended \(exit status 5\) after its reply to hello"):
         peer.ask("again", 10)
+
+
+KEEPS_THE_PIPES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+
+
+def await_end(peer: LinePeer) -> None:
+    """Returns when nobody of its group is left; one that has closed its pipes may still be on its way out."""
+    while is_group_alive(peer.pid):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_end_is_told_as_such_while_a_child_keeps_the_pipes(before):
+    """Whether it ends before it is asked or after: the child is killed, and the exit status is told."""
+    peer = python(f"{KEEPS_THE_PIPES}; {'input();' * (not before)} print('oh', file=sys.stderr); sys.exit(3)")
+    if before:
+        peer._process.wait(10)
+    with pytest.raises(PeerError, match=r"^ended \(exit status 3\), while a process .* keeps its output open") as error:
+        peer.ask("hello", 60)
+    assert error.value.reason == "ended"
+    assert "stderr ends with:\noh" in str(error.value)
+    await_end(peer)
+
+
+def test_an_end_without_reading_is_told_as_such_while_a_child_keeps_the_pipes():
+    peer = python(f"{KEEPS_THE_PIPES}; sys.exit(3)")
+    with pytest.raises(PeerError, match=r"^ended \(exit status 3\), while a process .* keeps its input open"):
+        peer.ask("x" * 1_000_000, 60)
+
+
+def test_the_last_reply_of_a_program_that_has_ended_counts():
+    peer = python(f"{KEEPS_THE_PIPES}; print(input(), flush=True)")
+    assert peer.ask("hello", 60) == "hello"
+    assert peer.finish(None, 60) == (0, "")
+
+
+def test_a_daemon_with_a_session_of_its_own_is_not_waited_for(monkeypatch, tmp_path):
+    """It goes on, keeps the pipes and even writes to them; everybody in the group of the program is gone."""
+    monkeypatch.setattr(line_peer, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
+    note = tmp_path / "daemon"
+    daemon = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid()))\nwhile 1: print('.'); time.sleep(.01)"
+    peer = python(
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-uc', {daemon!r}], start_new_session=True,"
+        f" stdout=sys.stderr); subprocess.Popen(['sleep', '60']); print(input(), flush=True); input()"
+    )
+    assert peer.ask("hello", 60) == "hello"
+    while not (note.exists() and note.read_text()):
+        time.sleep(0.01)
+    try:
+        peer.kill()
+        await_end(peer)
+        os.kill(int(note.read_text()), 0)
+    finally:
+        os.kill(int(note.read_text()), signal.SIGKILL)
 
 
 def test_a_line_that_comes_later_belongs_to_the_request_before():

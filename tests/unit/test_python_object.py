@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
-from conformance.implementations.python_object import PythonObjectIndex, kind_of, load_factory
-from conformance.implementations.reference import ReferenceIndex
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.implementations.python.objects import PythonObjectIndex, kind_of, load_factory
 from conformance.implementations.replies import FAILURE
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import DivergenceError, Lockstep

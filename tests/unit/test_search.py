@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import ClosedError, InvalidArgumentError, OutOfBoundsError
+from kidx.index.search import Keys, Probe, offset_floor, plain_search, warm_search
 from kidx.layout import OFFSET_INDEX, PAGE_BYTES, WARM_SECTION_BYTES
-from kidx.search import Keys, Probe, offset_floor, plain_search, warm_search
 
 OFFSETS_PER_PAGE = PAGE_BYTES // OFFSET_INDEX.size  # 512
 LONG = struct.Struct(">q")
@@ -131,7 +131,7 @@ def test_the_warm_section_is_three_pages_and_recent_lookups_touch_them_all(make,
 @pytest.mark.parametrize("make", [offset_index, time_index])
 def test_twice_the_warm_section_would_leave_a_page_cold(make, tmp_path, monkeypatch):
     """With 16 KiB it has five pages, and a lookup of the newest key leaves one of them out: 8192 is the limit."""
-    monkeypatch.setattr("kidx.search.WARM_SECTION_BYTES", 2 * WARM_SECTION_BYTES)
+    monkeypatch.setattr("kidx.index.search.WARM_SECTION_BYTES", 2 * WARM_SECTION_BYTES)
     with make(tmp_path / "a", 2048 + 1) as index:
         count = index.entries
         first_page = (count - 1 - 2 * WARM_SECTION_BYTES // index.layout.size) * index.layout.size // PAGE_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from importlib.resources import files
 
 import pytest
@@ -12,13 +13,22 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
-from conformance.errors import NotDrivenError
-from conformance.implementations.reference_segment import ReferenceSegment
+from conformance.errors import NotDrivenError, ToolError
+from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.implementations.replies import OUT_OF_MEMORY
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
-from conformance.operations import Operation, every_signature
-from conformance.segment_operations import SEGMENT_ERROR_KINDS, SEGMENT_SIGNATURES, IndexState, SegmentState
-from conformance.trace import Trace
+from conformance.operations import Operation, Outcome, every_signature
+from conformance.operations.segment import (
+    SEGMENT_ERROR_KINDS,
+    SEGMENT_SIGNATURES,
+    IndexState,
+    SegmentObservation,
+    SegmentState,
+)
+from conformance.operations.trace import Trace
+from conformance.runs.participation import Attendance
+from conformance.runs.replay import perform_all, replay
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 
@@ -86,6 +96,65 @@ def test_an_excused_party_leaves_the_example(tmp_path):
     assert not lockstep.retire("kidx 3.9.2")
     assert lockstep.subjects == []
     lockstep.end()
+
+
+class WithoutMemory(ReferenceSegment):
+    """Whatever it is asked to do, its heap is too small for it."""
+
+    def perform(self, operation):
+        return SegmentObservation(Outcome(OUT_OF_MEMORY), super().perform(operation).state)
+
+
+class _Fleet:
+    """Drives its members together, as Kafka's classes are."""
+
+    def __init__(self, members):
+        self.members = members
+
+    def start(self, operation):
+        for member in self.members:
+            member.work(operation)
+
+    def finish(self):
+        pass
+
+
+class TogetherWithoutMemory(WithoutMemory):
+    fleet = _Fleet
+
+    def work(self, operation):
+        self.told = self.perform(operation)
+
+    def observation(self, _):
+        return self.told
+
+
+@pytest.mark.parametrize("without_memory", [WithoutMemory, TogetherWithoutMemory])
+def test_a_step_for_which_there_was_no_memory_was_not_performed(tmp_path, without_memory):
+    """The implementation is credited with no clause, whether it is driven alone or with others; a sound one is."""
+    without, sound = Attendance(without_memory("3.9.2")), Attendance(ReferenceSegment("3.9.2"))
+    lockstep = SegmentMachine.new_lockstep([without, sound], tmp_path)
+    for subject in (without, sound):
+        subject.watch(lockstep)
+    perform_all(lockstep, [OPEN, Operation("append_from_file", (ONE, 0)), Operation("close_segment")])
+    assert sum(sound.exercised().values()) > 3
+    assert +without.exercised() == Counter()
+    assert lockstep.tally.out_of_memory == {("kidx 3.9.2", "open_segment"): 1}
+
+
+def test_a_replay_without_memory_is_an_error_and_not_fixed(monkeypatch):
+    """Nothing is known of what a larger heap would have come to; a difference of somebody else is told first."""
+    made = {"without": WithoutMemory, "mutant": MutantSegment, "sound": ReferenceSegment}
+    monkeypatch.setattr(SegmentMachine, "subject", classmethod(lambda _, name, release, __: made[name](release)))
+    trace = Trace(
+        "segment",
+        "3.9.2",
+        (OPEN, *(Operation(*step) for step in (("append_from_file", (ONE, 0)), ("close_segment",)))),
+    )
+    assert replay(trace, ["3.9.2"], ["sound"]).verdict == "FIXED"
+    with pytest.raises(ToolError, match=r"^kidx 3\.9\.2 ran out of memory in 'open_segment' of the trace"):
+        replay(trace, ["3.9.2"], ["without"])
+    assert replay(trace, ["3.9.2"], ["without", "mutant"]).verdict == "FAILED"
 
 
 ONE = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.experiments.small_world.crashes import CRASHING, SETUP, crash_points, explore_crashes
+from conformance.experiments.small_world.sequences import alphabet, explore, sequences
 from conformance.operations import KINDS
-from conformance.small_world import alphabet, explore, sequences
-from conformance.small_world_crashes import CRASHING, SETUP, crash_points, explore_crashes
 
 
 @pytest.mark.parametrize("kind", KINDS)

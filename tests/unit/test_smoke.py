@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ToolError
-from conformance.smoke import SmokeReport, smoke
+from conformance.experiments.smoke.checks import SmokeReport, smoke
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PYTHON_INDEX = "python_index"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.recording import load_corpus
+from conformance.experiments.golden import load_corpus
 from kidx.records import file_batches
 from kidx.spark.indexes import Counter
 from kidx.spark.isolation import last_stable_offset

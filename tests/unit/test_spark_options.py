@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.conditions import Conditions
 from kidx.spark.indexes import Counter
 from kidx.spark.offsets import range_of

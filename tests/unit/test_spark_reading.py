@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.java_numbers import LONG_MAX
 from kidx.records import SimpleRecord, build_batch
 from kidx.spark.columns import RowBuffer

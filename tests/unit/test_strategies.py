@@ -6,10 +6,10 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from conformance import strategies
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
-from conformance.view import _COUNTS, _FIXED, Aim, IndexView
+from conformance.strategies import index as strategies
+from conformance.strategies.index_probe import _COUNTS, _FIXED, Aim, IndexView
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 KEYS = {"first", "middle", "warm", "last", "base", "last_relative", *_FIXED}

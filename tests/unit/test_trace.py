@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.errors import ToolError
 from conformance.lockstep import Divergence
+from conformance.lockstep.divergence import failure_json, plain
 from conformance.operations import SIGNATURES, Operation
-from conformance.replay import find_trace
-from conformance.trace import Trace, TraceError, failure_json, plain
-from conformance.trace_steps import MANY, StepError, check_steps, is_inside
+from conformance.operations.trace import Trace, TraceError
+from conformance.operations.trace_steps import MANY, StepError, check_steps, is_inside
+from conformance.runs.replay import find_trace
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 OPEN = Operation("open", ("offset", "0.index", 0, 64, True))
@@ -42,6 +46,53 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, one):
     assert Trace.load(path) == one
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     jsonschema.validate(json.loads(path.read_text("utf-8")), SCHEMA)
+
+
+def test_equal_findings_do_not_race(tmp_path, monkeypatch):
+    """Between writing and renaming another process finds the same: both end well, and the file is whole."""
+    one = trace(Operation("lookup", (9,)), made_by={"seed": 1})
+    other = trace(Operation("lookup", (9,)), made_by={"seed": 2})
+    rename = Path.replace
+
+    def after_the_other(self, target):
+        monkeypatch.setattr(Path, "replace", rename)
+        other.save(tmp_path)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", after_the_other)
+    path = one.save(tmp_path)
+    assert Trace.load(path) == one
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_threads_find_the_same(tmp_path):
+    one = trace(*[Operation("lookup", (number,)) for number in range(300)])
+    for _ in range(10):
+        with ThreadPoolExecutor(8) as pool:
+            paths = {future.result() for future in [pool.submit(one.save, tmp_path) for _ in range(8)]}
+        (path,) = paths
+        assert Trace.load(path) == one
+        assert list(tmp_path.iterdir()) == [path]
+        path.unlink()
+
+
+def test_a_trace_that_is_there_already_stays(tmp_path):
+    """Another one of the same steps replaces it: it may have been found otherwise."""
+    one = trace(Operation("lookup", (9,)))
+    path = one.save(tmp_path)
+    before = path.stat()
+    one.save(tmp_path)
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert trace(Operation("lookup", (9,)), title="other").save(tmp_path) == path
+    assert Trace.load(path).title == "other"
+
+
+def test_nothing_is_left_of_a_trace_that_could_not_be_renamed(tmp_path):
+    one = trace()
+    (tmp_path / f"{one.machine}-{one.id}.json").mkdir()
+    with pytest.raises(ToolError, match="cannot be written"):
+        one.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_every_step_is_a_line(tmp_path):

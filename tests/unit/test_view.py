@@ -6,7 +6,7 @@ import pytest
 
 from conformance.lockstep import Lockstep
 from conformance.operations import Operation
-from conformance.view import Aim, IndexView
+from conformance.strategies.index_probe import Aim, IndexView
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.lockstep.watched_file import WatchedFile, damage
 from conformance.operations import FILE_OPERATIONS, SIGNATURES
-from conformance.watched_file import WatchedFile, damage
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 The drivers are a few small Java classes that perform one operation and read the state after it within one crossing from
 Python. A machine with only Python has no ``javac``, so they are compiled by Eclipse's compiler, a jar like any other,
-into the cache; the directory's name is the hash of the sources, so another version compiles anew.
+into the cache; the directory's name is the hash of all that the classes are made of, so another version compiles anew.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from conformance.errors import ToolError
 from conformance.implementations.jvm.virtual_machine import class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.fetch import tool_jar
+from conformance.kafka.releases import load_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Group
 
 SOURCES = files(__package__) / "java" / "conformance"
+COMPILER = "ecj"
 JAVA_LEVEL = "17"
 
 
@@ -77,8 +79,7 @@ def _compiled() -> Path:
     sources = sorted(
         (source.name, source.read_bytes()) for source in SOURCES.iterdir() if source.name.endswith(".java")
     )
-    digest = hashlib.sha256(repr(sources).encode()).hexdigest()[:16]
-    target = cache_directory() / "drivers" / digest
+    target = cache_directory() / "drivers" / _digest(sources, load_tool(COMPILER).sha256, JAVA_LEVEL, _java())
     if target.is_dir():
         return target
     try:
@@ -99,9 +100,28 @@ def _compiled() -> Path:
     return target
 
 
+def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, java: int) -> str:
+    """A name for what comes of sources.
+
+    Args:
+        sources: name and content of each, sorted.
+        compiler: the hash of its jar.
+        level: of the language and of the classes.
+        java: whose own classes they are compiled against.
+    """
+    return hashlib.sha256(repr((sources, compiler, level, java)).encode()).hexdigest()[:16]
+
+
+def _java() -> int:
+    """The feature release of the Java that runs, such as 17."""
+    return int(start_jvm().getJVMVersion()[0])
+
+
 def _compile(sources: Sequence[os.PathLike[str]], target: Path) -> None:
     jpype = start_jvm()
-    compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
+    compiler = jpype.JClass(
+        "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar(COMPILER)])
+    )
     messages = jpype.JClass("java.io.StringWriter")()
     printer = jpype.JClass("java.io.PrintWriter")(messages)
     arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-d", str(target), *map(os.fspath, sources)]

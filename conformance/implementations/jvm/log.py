@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.batches import encode, is_marker
 from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
-from conformance.log_operations import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
 from conformance.operations import Operation, Outcome
+from conformance.operations.batches import encode, is_marker
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

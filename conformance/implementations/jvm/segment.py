@@ -13,7 +13,7 @@ from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
-from conformance.segment_operations import (
+from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
     SEGMENT_SIGNATURES,
     IndexState,

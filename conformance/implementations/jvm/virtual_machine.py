@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.kafka.fetch import class_path
@@ -70,12 +70,15 @@ def class_loader(paths: Iterable[Path]) -> Any:
     return jpype.JClass("java.net.URLClassLoader")(urls, platform)
 
 
-@cache
+_LOADERS: Final[dict[tuple[str, Group], Any]] = {}
+
+
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
-    """The class loader of a release's locked jars, fetched if need be.
+    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is told meanwhile.
 
     Raises:
         ToolError: as :func:`start_jvm` and :func:`conformance.kafka.fetch.class_path`.
     """
-    paths = class_path(release, group, progress=progress)
-    return class_loader(paths)
+    if (release, group) not in _LOADERS:
+        _LOADERS[release, group] = class_loader(class_path(release, group, progress=progress))
+    return _LOADERS[release, group]

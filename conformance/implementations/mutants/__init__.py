@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.mutants import (
     log,
     mapped,
@@ -20,9 +23,6 @@ from conformance.implementations.mutants import (
     transaction,
 )
 from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
-from conformance.implementations.reference import ReferenceIndex
-from conformance.implementations.reference_log import ReferenceLog
-from conformance.implementations.reference_segment import ReferenceSegment
 from conformance.implementations.replies import FAILURE
 from conformance.operations import Observation, Outcome
 

@@ -15,7 +15,7 @@ from kidx.errors import CorruptIndexError, InvalidArgumentError
 from kidx.java_numbers import round_down
 
 if TYPE_CHECKING:
-    from kidx.mapped_buffer import MappedBuffer
+    from kidx.index.mapped_buffer import MappedBuffer
 
 # -- opening -----------------------------------------------------------------------------------------------------------
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.mutants.registry import defect
 from kidx import OffsetIndex, OffsetPosition, TimeIndex
+from kidx.index.search import Keys, Search, plain_search, warm_search
 from kidx.java_numbers import to_int
-from kidx.search import Keys, Search, plain_search, warm_search
 
 if TYPE_CHECKING:
     import struct
 
-    from kidx.search import ProbeCallback
+    from kidx.index.search import ProbeCallback
 
 
 class _Searching(OffsetIndex):

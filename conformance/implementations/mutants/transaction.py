@@ -9,8 +9,8 @@ from pathlib import Path
 from conformance.implementations.mutants.registry import TRIMMING, defect
 from conformance.implementations.mutants.spoiling import spoil
 from kidx import AbortedTxn, TransactionIndex
-from kidx.entries import TxnIndexSearchResult
 from kidx.errors import CorruptIndexError, InvalidArgumentError, UnsupportedVersionError
+from kidx.index.entries import TxnIndexSearchResult
 
 # -- appending and remembering -----------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from conformance.experiments.golden.client import Client
 from conformance.kafka.broker.inspection import Mismatch
-from conformance.recording.client import Client
 from kidx.discovery import discover
 from kidx.errors import KidxError
 from kidx.records import file_batches
@@ -20,8 +20,8 @@ from kidx.verify import verify_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.experiments.golden.corpus import Answer
     from conformance.kafka.broker.attached import AttachedBroker
-    from conformance.recording.corpus import Answer
     from kidx.records import RecordBatch
 
 TARGETS: Final = 150

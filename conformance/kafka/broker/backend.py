@@ -26,8 +26,8 @@ def choose(release: str, choice: Choice = "auto") -> Chosen:
         NoEngineError: a container is asked for, and no Docker engine answers.
         NoImageError: a container is asked for, and the engine has no image of the release.
     """
+    from conformance.kafka.broker.image import require_image  # noqa: PLC0415
     from conformance.kafka.engine import NoEngineError, NoImageError  # noqa: PLC0415  (an optional dependency)
-    from conformance.kafka.image import require_image  # noqa: PLC0415
 
     if choice == "local":
         return Chosen("local")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.experiments.golden.client import LIMIT, Client
+from conformance.experiments.golden.corpus import Answer
 from conformance.kafka.broker.polling import Deadline
-from conformance.recording.client import LIMIT, Client
-from conformance.recording.corpus import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

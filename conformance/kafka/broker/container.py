@@ -1,4 +1,4 @@
-"""A real broker in a container, from the image of its release (:mod:`conformance.kafka.image`).
+"""A real broker in a container, from the image of its release (:mod:`conformance.kafka.broker.image`).
 
 Its directory is mounted where it lies on this machine, so that the harness reads and changes the files of a stopped
 broker as it does with a local one; ports of clients are published on the loopback address only. The container is a
@@ -17,9 +17,9 @@ from conformance.errors import ToolError
 from conformance.kafka.broker.broker import Broker
 from conformance.kafka.broker.container_process import ContainerProcess, KafkaContainer
 from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.image import CONTROLLER_PORT, USER_ID, ZOOKEEPER_PORT, require_image
 from conformance.kafka.broker.ports import free_ports
 from conformance.kafka.broker.settings import Node, zookeeper_properties
-from conformance.kafka.image import CONTROLLER_PORT, USER_ID, ZOOKEEPER_PORT, require_image
 
 if TYPE_CHECKING:
     from pathlib import Path

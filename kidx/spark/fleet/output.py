@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.fleet.parquet import NAME, ParquetOverFsspec
 from kidx.spark.fleet.tables import TABLES, ddl
 from kidx.spark.storage import Store

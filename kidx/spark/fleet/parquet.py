@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.storage import Store
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from kidx.findings import SEVERITY
+from kidx.verify.findings import SEVERITY
 
 if TYPE_CHECKING:
     from kidx.spark.fleet.summary import Summary

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kidx.findings import COLUMNS, Finding, arrow_schema, in_order
+from kidx.printable import encodable
+from kidx.verify.findings import COLUMNS, Finding, arrow_schema, in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -177,7 +178,7 @@ def to_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def _escaped(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return encodable(value)
     if isinstance(value, dict):
         return {name: _escaped(each) for name, each in value.items()}
     return type(value)(_escaped(each) for each in value) if isinstance(value, list | tuple) else value

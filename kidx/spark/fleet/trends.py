@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
 
-from kidx.command_line import ToolError
+from kidx.errors import ToolError
 from kidx.spark.fleet.output import Output
 from kidx.spark.fleet.tables import FINDINGS, ddl
 

@@ -1,0 +1,272 @@
+"""How each operation changes a situation: one function an operation, in a table at the end.
+
+They are given the situation as it was before the step, its state included, the arguments, the outcome, and the state
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.attribution.situation import ENTRY_SIZES, RECORD_SIZE, Situation
+
+if TYPE_CHECKING:
+    from conformance.operations import Observation, Operation, Outcome, State
+
+WARM_SECTION: Final = 8192
+
+Args = tuple[Any, ...]
+
+
+def follow(situation: Situation, operation: Operation, observation: Observation) -> None:
+    """Takes a step into account; :func:`conformance.attribution.clauses_of` has to be asked before."""
+    name, args = operation
+    outcome, state = observation
+    change = CHANGES.get(name)
+    if change is not None and (state is not None or name in WITHOUT_STATE):
+        change(situation, args, outcome, state)
+    if state is not None:
+        situation.state = state
+
+
+def forget_content(now: Situation) -> None:
+    """There are no entries, or nothing is known of them."""
+    now.damaged = now.unsorted = now.unsorted_positions = now.low_version = False
+    now.duplicates.clear()
+    now.first_position = now.last_position = None
+    now.file_length = 0
+
+
+def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """The object is new; what is known of the content stays if it is the same file."""
+    kind, path, base_offset, max_index_size, writable = args
+    expected = now.state.entries if now.state is not None else None
+    if not now.preexisting or path != now.path:
+        expected = None
+        forget_content(now)
+    now.kind, now.path, now.base_offset = kind, path, base_offset
+    now.max_index_size, now.writable = max_index_size, writable
+    now.entry_size = ENTRY_SIZES[kind]
+    now.warm_entries = WARM_SECTION // now.entry_size
+    now.closed = outcome.error is not None or state is None
+    if state is None or now.closed:
+        now.state = None
+        return
+    now.drift = None
+    now.misnamed = now.lost_mapping = False
+    now.written = state.entries
+    if kind == "transaction":
+        now.file_length = max(now.file_length, state.entries * RECORD_SIZE)
+    elif expected is not None and state.entries != expected:
+        # Zeros are counted as entries, or entries are gone.
+        now.unsorted = True
+
+
+def appended(now: Situation, args: Args, _outcome: Outcome, state: State) -> None:
+    """One entry of an offset index, perhaps."""
+    _note_positions(now, state, args[1], 0)
+
+
+def bulk_appended(now: Situation, args: Args, _outcome: Outcome, state: State) -> None:
+    """Some entries of an offset index."""
+    _note_positions(now, state, args[1], args[3])
+
+
+def _note_positions(now: Situation, state: State, position: int, step: int) -> None:
+    """Entries have been added whose positions start at ``position`` and go on in steps."""
+    was = now.state.entries if now.state is not None else 0
+    added = state.entries - was
+    if added <= 0:
+        return
+    now.written = max(now.written, state.entries)
+    if was == 0:
+        now.first_position = position
+    elif position == now.last_position:
+        now.duplicates.add(position)
+    elif now.last_position is not None and position < now.last_position:
+        now.unsorted_positions = True
+    if added > 1 and step == 0:
+        now.duplicates.add(position)
+    if added > 1 and step < 0:
+        now.unsorted_positions = True
+    now.last_position = position + step * (added - 1)
+
+
+def time_appended(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+    """One entry of a time index, perhaps."""
+    was = now.state
+    if was is not None and state.entries > was.entries > 0 and args[1] == was.last[-1]:
+        now.duplicates.add(args[1])
+    now.written = max(now.written, state.entries)
+    if outcome.error == "offset_overflow":
+        now.drift = now.drift or "stray"
+
+
+def bulk_time_appended(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+    """Some entries of a time index."""
+    time_appended(now, args, outcome, state)
+    was = now.state.entries if now.state is not None else 0
+    if state.entries > was + 1 and args[3] == 0:
+        now.duplicates.add(args[1])
+
+
+def aborted_appended(now: Situation, _args: Args, outcome: Outcome, _state: State) -> None:
+    """A record of a transaction index, which opens it."""
+    if outcome.error is None:
+        now.closed = False
+        now.file_length += RECORD_SIZE
+
+
+def truncated(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+    """The write position is where it belongs again, and removed keys are forgotten."""
+    if outcome.error is None:
+        _remove(now, state, args[0] if args else None)
+
+
+def _remove(now: Situation, state: State, offset: int | None) -> None:
+    was = now.state
+    now.drift = None
+    if was is None or (now.kind == "transaction" and state.entries == was.entries):
+        return
+    if state.entries == 0:
+        forget_content(now)
+    elif state.entries < was.entries:
+        now.last_position = None
+        now.file_length = state.entries * RECORD_SIZE
+        if now.kind == "time" and offset is not None:
+            now.duplicates = {duplicate for duplicate in now.duplicates if duplicate < offset}
+
+
+def reset(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
+    """Emptied, then resized; the second may fail alone."""
+    if outcome.error not in (None, "io"):
+        return
+    _remove(now, state, None)
+    if now.kind == "transaction" and not now.closed:
+        forget_content(now)
+    _cut(now, state)
+    if outcome.error == "io":
+        _length_refused(now)
+
+
+def resized(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+    """Cut, grown, or refused in one of three ways."""
+    if outcome.error == "invalid_argument":
+        now.drift = "rewound"
+    elif outcome.error == "io" and args[0] < 0:
+        _length_refused(now)
+    elif outcome.value is True and now.drift == "rewound":
+        # Where entries have been cut off there are zeros now.
+        now.unsorted = True
+    _cut(now, state)
+
+
+def _length_refused(now: Situation) -> None:
+    if now.unmaps_first and not now.misnamed and now.kind != "transaction":
+        now.closed = now.lost_mapping = True
+
+
+def _cut(now: Situation, state: State) -> None:
+    if state.length is not None:
+        now.written = min(now.written, state.length // now.entry_size)
+
+
+def trimmed(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
+    """As long as the entries, which after a failed shrinking means longer."""
+    if outcome.error is None:
+        now.unsorted = now.unsorted or now.drift == "rewound"
+        _cut(now, state)
+
+
+def closed(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+    """Trimmed, in most releases, and unmapped."""
+    trimmed(now, args, outcome, state)
+    now.closed = now.closed or outcome.error is None
+
+
+def let_go(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+    """Unmapped as it is, by a crash."""
+    now.closed = True
+
+
+def deleted(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+    """Unmapped before anything can go wrong."""
+    now.closed = True
+    now.file_length = 0
+
+
+def renamed(now: Situation, args: Args, outcome: Outcome, _state: State | None) -> None:
+    """The name changes in any case."""
+    now.path = args[0]
+    now.misnamed = outcome.error is not None
+
+
+def damaged(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+    """The order of the keys is unknown from now on."""
+    now.damaged = now.unsorted = True
+
+
+def bit_flipped(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """In a transaction index the bit may be one of a version's low byte. Positions are modulo the length."""
+    damaged(now, args, outcome, state)
+    if now.kind == "transaction" and now.file_length:
+        now.low_version = now.low_version or args[0] % now.file_length % RECORD_SIZE == 1
+
+
+def file_cut(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """Shorter."""
+    damaged(now, args, outcome, state)
+    now.file_length = min(now.file_length, args[0])
+
+
+def file_padded(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """Longer."""
+    damaged(now, args, outcome, state)
+    now.file_length += args[0]
+
+
+def file_written(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+    """Other bytes, of any number; in a transaction index perhaps with a version's low byte set."""
+    damaged(now, args, outcome, state)
+    now.file_length = len(args[0]) // 2
+    now.low_version = now.kind == "transaction"
+
+
+def file_removed(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+    """Gone."""
+    forget_content(now)
+
+
+CHANGES: Final[dict[str, Callable[[Situation, Args, Outcome, Any], None]]] = {
+    "open": opened,
+    "append": appended,
+    "bulk_append": bulk_appended,
+    "maybe_append": time_appended,
+    "bulk_maybe_append": bulk_time_appended,
+    "append_aborted": aborted_appended,
+    "truncate": truncated,
+    "truncate_to": truncated,
+    "reset": reset,
+    "resize": resized,
+    "trim": trimmed,
+    "close": closed,
+    "crash": let_go,
+    "delete": deleted,
+    "rename": renamed,
+    "flip_bit": bit_flipped,
+    "cut_file": file_cut,
+    "pad_file": file_padded,
+    "zero_range": damaged,
+    "swap_ranges": damaged,
+    "write_file": file_written,
+    "remove_file": file_removed,
+}
+"""What is not here changes nothing but the state."""
+WITHOUT_STATE: Final = frozenset(
+    {
+        *("open", "crash", "delete", "rename"),
+        *("flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"),
+    }
+)
+"""Operations that change something even if there is no state after them."""

@@ -1,0 +1,33 @@
+"""Whether a difference counts at a level of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from conformance.clauses import FACETS, load_clauses
+
+
+def is_observed_only(ids: Iterable[str], facets: Collection[str] = ()) -> bool:
+    """Whether a diverging step may be left out of a verdict at level MUST.
+
+    The MUST clauses attributed to a step say what holds in general (a refused offset is refused); an OBSERVED one says
+    what Kafka also does in exactly this situation (and leaves eight stray bytes). So the particular decides: the
+    divergence is left out if every facet that differs is excused by an OBSERVED clause of the step. A facet that none
+    of them excuses is a violation of a MUST: accepting the offset is no better way of refusing it.
+
+    What an excused divergence leads to later cannot be told from a violation, because the parties no longer have the
+    same state: a lockstep at level MUST ends the example there, or goes on without that implementation.
+
+    Args:
+        ids: the clauses the step was attributed to.
+        facets: which of :data:`conformance.clauses.FACETS` differ. If none is given, nothing is known about where the
+            difference lies, and any OBSERVED clause decides.
+
+    Raises:
+        ValueError: there is no such facet.
+    """
+    if unknown := sorted(set(facets) - set(FACETS)):
+        raise ValueError(f"no facet {', '.join(unknown)}; there are {', '.join(FACETS)}")
+    catalogue = load_clauses()
+    excuses = [catalogue[clause].excuses for clause in ids if catalogue[clause].level == "OBSERVED"]
+    return bool(excuses) and all(any(facet in excuse for excuse in excuses) for facet in facets)

@@ -1,0 +1,1 @@
+"""A campaign on Spark: release × machine × seed as tasks."""

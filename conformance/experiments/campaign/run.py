@@ -1,0 +1,212 @@
+"""A campaign on Spark: release × machine × seed, each cell a task that runs the harness and leaves its event stream.
+
+A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard as ``conformance report`` puts
+together, with the traces of all cells in ``DIRECTORY/traces``. It appears when the cell is done, as a whole: a worker
+that dies leaves nothing but its temporary directory, and Spark gives the cell to another. Started again, a campaign
+does the cells that are not there, that had an error, or that the time limit cut short. Every difference has its trace
+and replay command, as in a run on one machine, where ``--kafka RELEASE --machine NAME --seed N`` does the very same as
+the cell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from conformance.errors import ToolError
+from conformance.expectations import StaleExpectationError
+from conformance.experiments.campaign.tables import write_tables
+from conformance.report.combined import Combined
+from conformance.report.ndjson import NAME, NdjsonWriter
+from conformance.report.stream import read_stream
+from conformance.runs.campaign import Plan, run
+from kidx.spark.jobs import Progress, run_each
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTIAL: Final = ".partial"
+_ERROR: Final = "error.txt"
+_State = Literal["done", "cut", "error", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One task: a release, a machine, and the seed that its examples come from."""
+
+    release: str
+    machine: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its directory."""
+        return f"{self.release}-{self.machine}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What came of a campaign.
+
+    Attributes:
+        directory: with a shard for every cell, the traces, and ``tables/*.parquet``.
+        report: all shards together.
+        done: cells that have run to their end, now or before.
+        cut: cells that the time limit ended early; what they found until then is in the report.
+        errors: why a cell could not do its work, by its name.
+        left: cells for which there was no time.
+        seconds: that this attempt took.
+    """
+
+    directory: Path
+    report: Combined
+    done: tuple[Cell, ...]
+    cut: tuple[Cell, ...]
+    errors: dict[str, str]
+    left: tuple[Cell, ...]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0: all conforms; 1: something diverges; 2: a cell could not do its work, or had too little time for it."""
+        if self.report.divergences:
+            return 1
+        return 2 if self.errors or self.left or self.cut or not self.done else 0
+
+
+def cells_of(plan: Plan, seeds: Sequence[int]) -> list[Cell]:
+    """The grid, machine by machine: cells that take about the same time are neighbours."""
+    return [Cell(release, machine, seed) for machine in plan.machines for seed in seeds for release in plan.releases]
+
+
+def run_on_spark(
+    spark: SparkSession, plan: Plan, seeds: Sequence[int], directory: Path, *, progress: Progress | None = None
+) -> Campaign:
+    """Runs every cell of a plan.
+
+    Args:
+        spark: a session; every worker needs Java, the harness and the directory.
+        plan: its ``max_time`` bounds the whole campaign, its ``traces`` are those of the directory.
+        seeds: one cell for each, release and machine.
+        directory: shared by driver and workers.
+        progress: told how many cells are done.
+
+    Raises:
+        ToolError: brokers are asked for, which have ports and processes of their own; the directory holds another
+            campaign or cannot be written; or a cell's worker died as often as the session allows.
+    """
+    if "broker" in plan.implementations:
+        raise ToolError("the engine spark runs machines; run -i broker with the engine local")
+    started = time.monotonic()
+    cells = cells_of(plan, seeds)
+    shared = directory.absolute()
+    plan = replace(plan, traces=shared / "traces")
+    try:
+        _check_same(shared, plan)
+        for leftover in shared.glob(f"{PARTIAL}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+    except OSError as error:
+        raise ToolError(f"{directory} cannot be written: {error.strerror or error}") from error
+    by_name = {cell.name: cell for cell in cells}
+    todo = [name for name in by_name if _state(shared, name) != "done"]
+    deadline = None if plan.max_time is None else time.time() + plan.max_time
+    do = partial(perform, plan, by_name, shared, deadline)
+    try:
+        run_each(spark, todo, do, progress=progress, is_done=lambda name: (shared / name).is_dir())
+    except Exception as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ToolError(f"the campaign in {directory} was stopped, and goes on when started again: {reason}") from error
+    return _collect(shared, cells, time.monotonic() - started)
+
+
+def _check_same(directory: Path, plan: Plan) -> None:
+    """Notes what the campaign is about, or raises ToolError if the directory is about something else."""
+    directory.mkdir(parents=True, exist_ok=True)
+    about = {
+        "implementations": list(plan.implementations),
+        "profile": asdict(plan.profile),
+        "max_examples": plan.max_examples,
+        "level": plan.level,
+        "kidx": version("kidx"),
+        "hypothesis": version("hypothesis"),
+    }
+    path = directory / "campaign.json"
+    if not path.exists():
+        path.write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        return
+    before = json.loads(path.read_text("utf-8"))
+    changed = [name for name in about if before.get(name) != about[name]]
+    if changed:
+        raise ToolError(f"{directory} holds a campaign with other {', '.join(changed)}: choose another directory")
+
+
+def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float | None, name: str) -> None:
+    """Runs one cell, in a worker. A cell that cannot do its work says why; only a dying worker fails the task."""
+    cell, target = cells[name], directory / name
+    left = None if deadline is None else deadline - time.time()
+    if _state(directory, name) == "done" or (left is not None and left <= 0):
+        return
+    working = directory / f"{PARTIAL}-{os.getpid()}-{name}"
+    working.mkdir(parents=True)
+    own = replace(plan, releases=(cell.release,), machines=(cell.machine,), seed=cell.seed, max_time=left)
+    try:
+        with NdjsonWriter(working) as writer:
+            run(own, writer)
+    except StaleExpectationError:
+        pass  # one cell that does not show a known difference says nothing about the others
+    except ToolError as error:
+        (working / _ERROR).write_text(str(error), "utf-8")
+    if _state(directory, name) in {"cut", "error"}:
+        shutil.rmtree(target)  # an earlier run's
+    try:
+        working.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+        shutil.rmtree(working)  # another attempt at the same cell was quicker, and did the same
+
+
+def _state(directory: Path, name: str) -> _State:
+    """How far a cell is, by what it has left."""
+    if not (directory / name).is_dir():
+        return "left"
+    if (directory / name / _ERROR).exists():
+        return "error"
+    results = read_stream(directory / name / NAME).results
+    return "cut" if any(result.details.get("cut_by_time") for result in results) else "done"
+
+
+def _collect(directory: Path, cells: Sequence[Cell], seconds: float) -> Campaign:
+    by_state: dict[_State, list[Cell]] = {"done": [], "cut": [], "error": [], "left": []}
+    for cell in cells:
+        by_state[_state(directory, cell.name)].append(cell)
+    errors = {cell.name: (directory / cell.name / _ERROR).read_text("utf-8") for cell in by_state["error"]}
+    done, cut, left = (tuple(by_state[state]) for state in ("done", "cut", "left"))
+    report = Combined([read_stream(directory / cell.name / NAME) for cell in cells if cell in {*done, *cut}])
+    write_tables(directory / "tables", report)
+    return Campaign(directory, report, done, cut, errors, left, seconds)
+
+
+def document(campaign: Campaign) -> dict[str, Any]:
+    """What ``conformance run --engine spark --json`` prints."""
+    report = campaign.report
+    verdicts = {1: "diverges", 0: "conforms", 2: "incomplete"}
+    return {
+        "verdict": verdicts[campaign.exit_code],
+        "directory": str(campaign.directory),
+        "cells": len(campaign.done),
+        "cut": [cell.name for cell in campaign.cut],
+        "left": [cell.name for cell in campaign.left],
+        "errors": campaign.errors,
+        "results": [result.to_json() for result in report.results],
+        "divergences": [divergence.to_json() for divergence in report.divergences],
+        "seconds": campaign.seconds,
+    }

@@ -1,0 +1,1 @@
+"""A cluster of brokers in lockstep with the reference: replication, elections, truncation by epochs."""

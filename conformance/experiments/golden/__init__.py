@@ -1,0 +1,32 @@
+"""Golden corpora: segments that a real broker wrote, with what it answered, to be held against without a broker.
+
+``conformance record`` makes one (:func:`record`); :data:`CHECKS` hold kidx to one, offline::
+
+    corpus = record("3.9.2", "out", seed=0)
+    for name, check in CHECKS.items():
+        assert not check(corpus)
+
+A corpus is a directory: ``corpus.json``, the files of every partition after a clean stop, and below ``running`` the
+index files of the active segments as they were before it.
+"""
+
+from __future__ import annotations
+
+from conformance.experiments.golden.checks import CHECKS
+from conformance.experiments.golden.corpus import Answer, Call, Corpus, Partition, load_corpus
+from conformance.experiments.golden.finding import Finding
+from conformance.experiments.golden.recorder import record
+from conformance.experiments.golden.verdicts import FileVerdict, judge
+
+__all__ = [
+    "CHECKS",
+    "Answer",
+    "Call",
+    "Corpus",
+    "FileVerdict",
+    "Finding",
+    "Partition",
+    "judge",
+    "load_corpus",
+    "record",
+]

@@ -1,0 +1,211 @@
+"""What kidx is held to by a corpus: one function a question, each giving what it finds."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Answer, sha256_of
+from conformance.experiments.golden.finding import Finding
+from conformance.experiments.golden.replay import EPOCHS, Clock, opened, replayed
+from conformance.experiments.golden.verdicts import judge, read_segments, segment_findings
+from kidx import OffsetIndex, TimeIndex, TransactionIndex
+from kidx.errors import KidxError
+from kidx.log import UnifiedLog, UnsupportedTargetError, list_offset, read_epochs
+from kidx.records import file_batches
+
+if TYPE_CHECKING:
+    from conformance.experiments.golden.corpus import Corpus, Isolation, Partition
+
+_UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
+_ORDINARY: Final = "LO-6"
+_SPECIAL: Final = {-1: "LO-2", -2: "LO-1", -3: "LO-10", -4: "LO-3", -5: "LO-4", -6: "LO-5", -7: "LO-15"}
+
+
+def check_files(corpus: Corpus) -> list[Finding]:
+    """Every file is there with its SHA-256, and no other."""
+    expected = {f"{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.files.items()}
+    expected |= {f"{RUNNING}/{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.running.items()}
+    found = {
+        str(path.relative_to(corpus.directory)): sha256_of(path)
+        for path in corpus.directory.rglob("*")
+        if path.is_file() and path.name != CORPUS_FILE
+    }
+    return [
+        Finding("corpus", name, f"SHA-256 {found.get(name, 'of no file')}, listed as {expected.get(name, 'no file')}")
+        for name in sorted(expected.keys() | found)
+        if expected.get(name) != found.get(name)
+    ]
+
+
+def check_batches(corpus: Corpus) -> list[Finding]:
+    """Every batch is valid, every record can be read, and neither bytes nor offsets have a gap."""
+    return [finding for partition in corpus.partitions for finding in _batch_findings(corpus, partition)]
+
+
+def _batch_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
+    following = 0
+    for path in partition.logs(corpus.directory):
+        name = f"{partition.name}/{path.name}"
+        if int(path.stem) != following:
+            yield Finding("SEG-23", name, f"the log before it ends at {following}")
+        position = 0
+        for batch in file_batches(path):
+            try:
+                batch.ensure_valid()
+                records = list(batch)
+            except KidxError as error:
+                yield Finding("RB-1", name, f"the batch at {batch.position}: {error}")
+                return
+            if (batch.position, batch.base_offset) != (position, following):
+                yield Finding("RB-2", name, f"{batch} does not begin at {position} with offset {following}")
+            if [record.offset for record in records] != list(range(batch.base_offset, batch.next_offset)):
+                yield Finding("RB-1", name, f"{batch} has other offsets than its records")
+            if max(record.timestamp for record in records) != batch.max_timestamp:
+                yield Finding("RB-3", name, f"the largest timestamp of {batch} is that of no record")
+            position, following = batch.position + batch.size_in_bytes, batch.next_offset
+        if position != path.stat().st_size:
+            yield Finding("RB-4", name, f"the batches end at {position}")
+
+
+def check_entries(corpus: Corpus) -> list[Finding]:
+    """Every index file is sound, whatever recovery would write (:mod:`conformance.experiments.golden.soundness`)."""
+    return [
+        finding
+        for partition in corpus.partitions
+        for segment in read_segments(corpus, partition)
+        for finding in segment_findings(segment)
+    ]
+
+
+def check_indexes(corpus: Corpus) -> list[Finding]:
+    """Every index opens read-only, passes its sanity check, and finds every entry by its own key."""
+    found: list[Finding] = []
+    for partition in corpus.partitions:
+        with _copied(corpus, partition) as directory:
+            for log in sorted(directory.glob("*.log")):
+                try:
+                    found += _index_findings(log, f"{partition.name}/{log.stem}", corpus.release)
+                except (KidxError, OSError) as error:
+                    found.append(Finding("SEG-35", f"{partition.name}/{log.stem}", f"kidx refuses an index: {error!r}"))
+    return found
+
+
+def _index_findings(log: Path, name: str, release: str) -> Iterator[Finding]:
+    base = int(log.stem)
+    with OffsetIndex(log.with_suffix(".index"), base, writable=False, dialect=release) as offsets:
+        offsets.sanity_check()
+        for entry in offsets:
+            if offsets.lookup(entry.offset) != entry:
+                yield Finding("OI-7", f"{name}.index", f"{entry} is looked up as {offsets.lookup(entry.offset)}")
+    with TimeIndex(log.with_suffix(".timeindex"), base, writable=False, dialect=release) as times:
+        times.sanity_check()
+        for pair in times:
+            if times.lookup(pair.timestamp) != pair:
+                yield Finding("TI-7", f"{name}.timeindex", f"{pair} is looked up as {times.lookup(pair.timestamp)}")
+    path = log.with_suffix(".txnindex")
+    if path.exists():
+        with TransactionIndex(base, path, writable=False, dialect=release) as transactions:
+            transactions.sanity_check()
+            for txn in transactions.all_aborted_txns():
+                if txn not in transactions.collect_aborted_txns(txn.first_offset, txn.last_offset).aborted_transactions:
+                    yield Finding("TX-9", f"{name}.txnindex", f"{txn} is not collected")
+
+
+def check_rebuilds(corpus: Corpus) -> list[Finding]:
+    """Recovery of the logs writes the broker's bytes wherever that is promised, and sound ones elsewhere."""
+    return [finding for verdict in judge(corpus) for finding in verdict.findings]
+
+
+def check_replay(corpus: Corpus) -> list[Finding]:
+    """The same appends and restarts give the broker's bytes of all files, before the clean stop and after it.
+
+    The answers are the same too, given from memory.
+    """
+    return [finding for partition in corpus.partitions for finding in _replay_findings(corpus, partition)]
+
+
+def _replay_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
+    with tempfile.TemporaryDirectory(prefix="kidx-replay-") as scratch:
+        directory = Path(scratch) / partition.name
+        try:
+            with replayed(corpus, partition, directory) as log:
+                before = corpus.directory / RUNNING / partition.name
+                yield from _differences(before, partition.running, directory, f"{RUNNING}/{partition.name}")
+                yield from _answer_findings(partition, log, "replayed")
+        except (KidxError, OSError, ValueError) as error:
+            yield Finding("replay", partition.name, f"kidx cannot do what the broker did: {error!r}")
+            return
+        yield from _differences(corpus.directory / partition.name, partition.files, directory, partition.name)
+        left = {path.name for path in directory.iterdir()} - partition.files.keys() - {EPOCHS}
+        yield from (Finding("replay", f"{partition.name}/{name}", "the broker has no such file") for name in left)
+
+
+def _differences(theirs: Path, names: Iterable[str], ours: Path, label: str) -> Iterator[Finding]:
+    for name in names:
+        path, subject = ours / name, f"{label}/{name}"
+        if not path.exists():
+            yield Finding("replay", subject, "kidx has no such file")
+        elif name == EPOCHS:
+            if read_epochs(path) != read_epochs(theirs / name):
+                yield Finding("replay", subject, f"{read_epochs(path)}, the broker {read_epochs(theirs / name)}")
+        elif (mine := path.read_bytes()) != (its := (theirs / name).read_bytes()):
+            pairs = enumerate(zip(mine, its, strict=False))
+            at = next((place for place, (one, other) in pairs if one != other), min(len(mine), len(its)))
+            yield Finding("replay", subject, f"{len(mine)} bytes, the broker {len(its)}; they differ from {at} on")
+
+
+def check_answers(corpus: Corpus) -> list[Finding]:
+    """A log loaded from the files gives exactly the broker's answers."""
+    found: list[Finding] = []
+    for partition in corpus.partitions:
+        with _copied(corpus, partition) as directory:
+            log = opened(corpus, partition, directory, Clock())
+            try:
+                found += _answer_findings(partition, log, "loaded")
+            finally:
+                log.abandon()
+    return found
+
+
+def _answer_findings(partition: Partition, log: UnifiedLog, how: str) -> Iterator[Finding]:
+    for level, answers in partition.answers.items():
+        for answer in answers:
+            ours = _answer(log, answer.target, level, partition.leader_epoch)
+            if ours != answer:
+                clause = _SPECIAL.get(answer.target, _ORDINARY)
+                message = f"target {answer.target}, {level}: {ours.to_json()[1:]}, the broker {answer.to_json()[1:]}"
+                yield Finding(clause, f"{partition.name} {how}", message)
+
+
+def _answer(log: UnifiedLog, target: int, level: Isolation, leader_epoch: int) -> Answer:
+    try:
+        found = list_offset(log, target, isolation_level=level, leader_epoch=leader_epoch)
+    except UnsupportedTargetError:
+        return Answer(target, error=_UNSUPPORTED)
+    if found is None or found.offset < 0:
+        return Answer(target)
+    return Answer(target, found.offset, found.timestamp, found.leader_epoch)
+
+
+@contextmanager
+def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
+    """A copy to work on: a corpus is evidence."""
+    with tempfile.TemporaryDirectory(prefix="kidx-corpus-") as scratch:
+        yield Path(shutil.copytree(corpus.directory / partition.name, Path(scratch) / partition.name))
+
+
+CHECKS: Final[dict[str, Callable[[Corpus], list[Finding]]]] = {
+    "files": check_files,
+    "batches": check_batches,
+    "entries": check_entries,
+    "indexes": check_indexes,
+    "rebuilds": check_rebuilds,
+    "replay": check_replay,
+    "answers": check_answers,
+}
+"""All checks by name; none of them needs Java or writes to the corpus."""

@@ -1,0 +1,110 @@
+"""A corpus once more, through kidx: the same appends and restarts, and nothing taken from the broker's indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.log import LogConfig, UnifiedLog, read_epochs
+from kidx.records import RecordBatch, TimestampType, iter_batches
+
+if TYPE_CHECKING:
+    from conformance.experiments.golden.corpus import Call, Corpus, Partition
+
+EPOCHS: Final = "leader-epoch-checkpoint"
+_BASE_OFFSET: Final = 8
+
+
+@dataclass(slots=True)
+class Clock:
+    """The broker's time: it stands still between the batches that it has stamped."""
+
+    now: int = 0
+
+    def __call__(self) -> int:
+        """Milliseconds since the epoch."""
+        return self.now
+
+
+def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) -> UnifiedLog:
+    """A log of this partition in a directory, opened as a leader does; that it leads, and since when, is told.
+
+    Raises:
+        KidxError, OSError: it cannot be loaded.
+    """
+    config = LogConfig.of_topic(partition.config)
+    log = UnifiedLog(directory, config, clock=clock, dialect=corpus.release)
+    for epoch, start_offset in read_epochs(corpus.directory / partition.name / EPOCHS):
+        if start_offset == log.end_offset:
+            log.assign_epoch_start_offset(epoch, start_offset)
+    log.update_high_watermark(log.end_offset)
+    return log
+
+
+@contextmanager
+def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[UnifiedLog]:
+    """The log as it was while the broker was asked; at the end of the block it is closed as by a clean stop.
+
+    Raises:
+        KidxError, OSError: kidx could not do what the broker did.
+        ValueError: as :func:`appends`.
+    """
+    clock = Clock()
+    log = opened(corpus, partition, directory, clock)
+    restarts = list(partition.restarts)
+    for call, batches in appends(corpus, partition):
+        while restarts and restarts[0] <= call.first_offset:
+            del restarts[0]
+            log.close()
+            log = opened(corpus, partition, directory, clock)
+        _append(log, call, batches, clock)
+    for _ in restarts:
+        log.close()
+        log = opened(corpus, partition, directory, clock)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Clock) -> None:
+    data = b"".join(batch.to_bytes() for batch in batches)
+    first = batches[0]
+    if first.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        clock.now = first.max_timestamp
+    if first.magic == 2 and call.kind != "rebuilt":
+        # As the producer had sent it: the offset is the leader's, and not part of the checksum.
+        sent = bytes(_BASE_OFFSET) + data[_BASE_OFFSET:]
+        log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
+    else:
+        # Of what it built itself, and of messages of v1 with the producer's time, a leader says the same as a follower:
+        # the last offset of the first batch that has the largest timestamp (SEG-8).
+        log.append_as_follower(data)
+    log.update_high_watermark(log.end_offset)
+
+
+def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:
+    """Every append with its batches, as they lie in the log.
+
+    Raises:
+        ValueError: the batches are not those of the appends.
+    """
+    calls = {call.first_offset: call for call in partition.calls}
+    batches = [b for log in partition.logs(corpus.directory) for b in iter_batches(log.read_bytes(), source=str(log))]
+    current = -1
+
+    def first_offset_of(batch: RecordBatch) -> int:
+        nonlocal current
+        current = batch.base_offset if batch.base_offset in calls else current
+        return current
+
+    groups = [(first, list(group)) for first, group in groupby(batches, first_offset_of)]
+    ends = [(first, group[-1].last_offset) for first, group in groups]
+    if ends != [(call.first_offset, call.last_offset) for call in partition.calls]:
+        raise ValueError(f"the batches of {partition.name} are not those of its {len(partition.calls)} appends")
+    for first, group in groups:
+        yield calls[first], group

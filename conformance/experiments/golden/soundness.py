@@ -1,0 +1,134 @@
+"""Whether index files give every lookup a right answer, derived from the log alone.
+
+The bytes of an index depend on how records were grouped into appends and on restarts, which no log tells. What can be
+derived is whether a lookup that starts where the index says finds what a scan of the whole segment would find:
+:mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules` have the proof, rule by rule. Here they are asked
+about bytes and batches that need not lie in files. What *no release writes* but misleads nobody is no finding.
+
+Transaction index: exactly the transactions whose abort marker lies in the segment, in order, each with the last stable
+offset of its time (TX-15): a fetch hides what it finds there, so one too few or too many is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from conformance.experiments.golden.finding import Finding
+from kidx.discovery import Segment
+from kidx.scan import BATCH, IndexContent, parse_index
+from kidx.verify.facts import Gatherer
+from kidx.verify.findings import HARMLESS
+from kidx.verify.offset_rules import check_offset_index
+from kidx.verify.reporter import Reporter
+from kidx.verify.time_rules import check_time_index
+
+if TYPE_CHECKING:
+    from kidx.records import RecordBatch
+
+_TRANSACTION: Final = struct.Struct(">hqqqq")
+_MARKER: Final = struct.Struct(">hh")
+_ABORT: Final = 0
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction, as a ``.txnindex`` has it."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def offset_index_findings(
+    data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str
+) -> Iterator[Finding]:
+    """What of a trimmed ``.index`` can mislead a lookup."""
+    content = parse_index(data, base_offset, ".index")
+    reporter = _reporter(base_offset)
+    check_offset_index(content, _gathered(base_offset, batches, offsets=content), reporter)
+    yield from _said(reporter, content, name)
+
+
+def time_index_findings(data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str) -> Iterator[Finding]:
+    """What of a trimmed ``.timeindex`` can mislead a lookup."""
+    content = parse_index(data, base_offset, ".timeindex")
+    reporter = _reporter(base_offset)
+    check_time_index(content, _gathered(base_offset, batches, times=content), reporter, finished=True)
+    yield from _said(reporter, content, name)
+
+
+def _reporter(base_offset: int) -> Reporter:
+    return Reporter(Segment(Path(f"{base_offset:020d}.log"), base_offset))
+
+
+def _gathered(
+    base_offset: int,
+    batches: Sequence[RecordBatch],
+    *,
+    offsets: IndexContent | None = None,
+    times: IndexContent | None = None,
+) -> Gatherer:
+    """What the batches say of the entries."""
+    none = {suffix: parse_index(b"", base_offset, suffix) for suffix in (".index", ".timeindex")}
+    gatherer = Gatherer(base_offset, (offsets or none[".index"]).entries, (times or none[".timeindex"]).entries)
+    rows = np.zeros(len(batches), BATCH)
+    for row, batch in zip(rows, batches, strict=True):
+        row["position"], row["size"] = batch.position, batch.size_in_bytes
+        row["base_offset"], row["last_offset"] = batch.base_offset, batch.last_offset
+        row["max_timestamp"], row["magic"] = batch.max_timestamp, batch.magic
+        row["count"], row["leader_epoch"], row["producer_id"], row["crc_ok"] = -1, -1, -1, True
+    if len(rows):
+        gatherer.take(rows)
+    gatherer.finish()
+    return gatherer
+
+
+def _said(reporter: Reporter, content: IndexContent, name: str) -> Iterator[Finding]:
+    for finding in reporter.findings():
+        if finding.verdict not in HARMLESS:
+            yield Finding(finding.clause, name, finding.message)
+    if content.zeros:
+        yield Finding("SEG-37", name, f"{content.zeros} entries of zeros follow the others")
+
+
+def txn_index_findings(data: bytes, expected: Sequence[Aborted], name: str) -> Iterator[Finding]:
+    """What of a ``.txnindex`` can mislead a fetch; ``expected`` is the segment's part of :func:`aborted`."""
+    yield from _size(data, _TRANSACTION, "TX-1", name)
+    found = [Aborted(*entry) for entry in _entries(data, _TRANSACTION)]
+    for entry in found:
+        if entry not in expected:
+            yield Finding("TX-15", name, f"{entry} is not in the log")
+    for entry in expected:
+        if entry not in found:
+            yield Finding("TX-15", name, f"{entry} is missing")
+    if sorted(found, key=lambda entry: entry.last_offset) != found:
+        yield Finding("TX-10", name, "the entries are not in the order of their markers")
+
+
+def aborted(batches: Iterable[RecordBatch]) -> Iterator[Aborted]:
+    """The aborted transactions of a whole log, in the order of their markers."""
+    open_: dict[int, int] = {}
+    for batch in batches:
+        if batch.is_transactional and not batch.is_control:
+            open_.setdefault(batch.producer_id, batch.base_offset)
+        elif batch.is_control:
+            first = open_.pop(batch.producer_id, None)
+            (marker,) = batch
+            if first is not None and marker.key is not None and _MARKER.unpack_from(marker.key)[1] == _ABORT:
+                stable = min(open_.values(), default=batch.last_offset + 1)
+                yield Aborted(0, batch.producer_id, first, batch.last_offset, stable)
+
+
+def _entries(data: bytes, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
+    return entry.iter_unpack(data[: len(data) // entry.size * entry.size])
+
+
+def _size(data: bytes, entry: struct.Struct, clause: str, name: str) -> Iterator[Finding]:
+    if len(data) % entry.size:
+        yield Finding(clause, name, f"{len(data)} bytes are no multiple of {entry.size}")

@@ -1,0 +1,170 @@
+"""What each index file of a corpus is: the very bytes that a recovery of its log writes, or others, but right ones.
+
+*Exact* is promised where the log alone determines the bytes:
+
+* ``.index``: each append of the segment was one batch, or the release indexes batches and not appends (A2; SEG-3,
+  SEG-4); and the broker was not restarted within the segment: the first batch after that gets no entry (SEG-7).
+* ``.timeindex``: the same, for its entries are written together with those of the ``.index``; and of every batch that
+  reaches a new maximum, the leader names the same offset as recovery, the last one. The leaders of 2.4 to 3.6 do not,
+  where a batch was appended as it came and uncompressed: they name the record (L1; SEG-8, SEG-9).
+* ``.txnindex``: always (TX-15).
+
+Where it is not promised, the bytes may be the same by chance; where they are not, *sound* has to be derived
+(:mod:`conformance.experiments.golden.soundness`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from conformance.experiments.golden.finding import Finding
+from conformance.experiments.golden.soundness import (
+    Aborted,
+    aborted,
+    offset_index_findings,
+    time_index_findings,
+    txn_index_findings,
+)
+from kidx.dialect import dialect_of
+from kidx.rebuild import rebuild
+from kidx.records import RecordBatch, TimestampType, iter_batches
+from kidx.segment import ProducerState
+
+if TYPE_CHECKING:
+    from conformance.experiments.golden.corpus import Call, Corpus, Partition
+    from kidx.dialect import Dialect
+
+_INDEXES: Final = (".index", ".timeindex", ".txnindex")
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    """What an index file is, and why it need not be exact: empty where it must be."""
+
+    file: str
+    verdict: Literal["exact", "sound", "broken"]
+    why_not_exact: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A ``.log`` file of a corpus with its batches, its appends, and the transactions whose abort marker it holds."""
+
+    partition: Partition
+    log: Path
+    base_offset: int
+    batches: list[RecordBatch]
+    calls: list[Call]
+    aborted: list[Aborted]
+
+    def name(self, suffix: str) -> str:
+        """One of its files, below the corpus."""
+        return f"{self.partition.name}/{self.log.with_suffix(suffix).name}"
+
+    def bytes_of(self, suffix: str) -> bytes:
+        """The content of one of its files; none if it does not exist."""
+        path = self.log.with_suffix(suffix)
+        return path.read_bytes() if path.exists() else b""
+
+    def batches_of(self, call: Call) -> list[RecordBatch]:
+        """What was appended by a call."""
+        return [batch for batch in self.batches if call.first_offset <= batch.base_offset <= call.last_offset]
+
+
+def read_segments(corpus: Corpus, partition: Partition) -> list[Segment]:
+    """The segments of a partition, in order.
+
+    Raises:
+        KidxError: a log cannot be read.
+    """
+    logs = partition.logs(corpus.directory)
+    contents = [list(iter_batches(log.read_bytes(), source=str(log))) for log in logs]
+    transactions = list(aborted(batch for batches in contents for batch in batches))
+    segments = []
+    for log, batches in zip(logs, contents, strict=True):
+        base = int(log.stem)
+        own = range(base, batches[-1].next_offset if batches else base)
+        calls = [call for call in partition.calls if call.first_offset in own]
+        ended = [transaction for transaction in transactions if transaction.last_offset in own]
+        segments.append(Segment(partition, log, base, batches, calls, ended))
+    return segments
+
+
+def judge(corpus: Corpus) -> Iterator[FileVerdict]:
+    """The verdict on every index file of a corpus.
+
+    Raises:
+        KidxError: a log cannot be read.
+    """
+    dialect = dialect_of(corpus.release)
+    for partition in corpus.partitions:
+        producers = ProducerState(partition.name, dialect)
+        for segment in read_segments(corpus, partition):
+            rebuilt = _rebuilt(segment, dialect, producers)
+            for suffix in _INDEXES:
+                if suffix in rebuilt or segment.log.with_suffix(suffix).exists():
+                    yield _verdict(segment, suffix, rebuilt.get(suffix), dialect)
+
+
+def _rebuilt(segment: Segment, dialect: Dialect, producers: ProducerState) -> dict[str, bytes]:
+    """What recovery writes; ``producers`` goes on from segment to segment."""
+    with tempfile.TemporaryDirectory(prefix="kidx-rebuild-") as scratch:
+        interval = int(segment.partition.config["index.interval.bytes"])
+        rebuild(segment.log, scratch, dialect=dialect, index_interval_bytes=interval, producer_state=producers)
+        return {path.suffix: path.read_bytes() for path in Path(scratch).iterdir()}
+
+
+def _verdict(segment: Segment, suffix: str, rebuilt: bytes | None, dialect: Dialect) -> FileVerdict:
+    name, why = segment.name(suffix), _why_not_exact(segment, suffix, dialect)
+    if rebuilt is not None and rebuilt == segment.bytes_of(suffix):
+        return FileVerdict(name, "exact", why)
+    findings = [finding for finding in segment_findings(segment) if finding.subject == name]
+    if not why:
+        findings.insert(0, Finding("SEG-30", name, "is not what recovery writes, and no rule says why"))
+    return FileVerdict(name, "broken" if findings else "sound", why, tuple(findings))
+
+
+def segment_findings(segment: Segment) -> Iterator[Finding]:
+    """What of a segment's indexes can mislead a lookup."""
+    base, batches = segment.base_offset, segment.batches
+    offsets, times, transactions = _INDEXES
+    yield from offset_index_findings(segment.bytes_of(offsets), base, batches, segment.name(offsets))
+    yield from time_index_findings(segment.bytes_of(times), base, batches, segment.name(times))
+    yield from txn_index_findings(segment.bytes_of(transactions), segment.aborted, segment.name(transactions))
+
+
+def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
+    """Which rule keeps the log from telling the bytes; empty if none does."""
+    if suffix == ".txnindex":
+        return ""
+    for offset in segment.partition.restarts:
+        if segment.batches and segment.base_offset < offset < segment.batches[-1].next_offset:
+            return f"SEG-7: the broker was restarted at offset {offset}, and the batch after that has no entry"
+    largest = -1
+    for call in segment.calls:
+        first, last, _ = call
+        batches = segment.batches_of(call)
+        if len(batches) > 1 and not dialect.append_per_batch:
+            return f"SEG-3: offsets {first} to {last} were one append of {len(batches)} batches, with one entry at most"
+        reached = batches[-1].max_timestamp
+        if suffix == ".timeindex" and reached > largest and _names_the_record(batches[0], call, dialect):
+            return (
+                f"SEG-9: of offsets {first} to {last} the leader named the latest record, recovery names the last one"
+            )
+        largest = max(largest, reached)
+    return ""
+
+
+def _names_the_record(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
+    """Whether the leader indexed another offset of the batch than its last one (L1)."""
+    if dialect.leader_timestamp != "L1" or call.kind != "in_place" or batch.is_compressed:
+        return False
+    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return False
+    largest = batch.max_timestamp
+    return next((record.offset for record in batch if record.timestamp == largest), -1) != batch.last_offset

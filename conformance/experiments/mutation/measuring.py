@@ -1,0 +1,125 @@
+"""The power of the machines: many hunts at once, and what they come to."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ToolError
+from conformance.experiments.mutation.hunting import LIMIT, Hunt, hunt
+from conformance.implementations.mutants import MUTANTS, Mutant
+from conformance.machines import MACHINES
+
+if TYPE_CHECKING:
+    from conformance.operations import Json
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the hunts for one mutant came to.
+
+    Attributes:
+        mutant: which.
+        hunts: one for each seed, in the order of the seeds.
+    """
+
+    mutant: Mutant
+    hunts: tuple[Hunt, ...]
+
+    @property
+    def survived(self) -> bool:
+        """Whether it was not found from one seed at least."""
+        return any(hunt.examples is None for hunt in self.hunts)
+
+    @property
+    def median(self) -> float | None:
+        """Examples to kill, in the middle of the seeds; None if it survived."""
+        return None if self.survived else median(hunt.examples or 0 for hunt in self.hunts)
+
+    @property
+    def worst(self) -> int | None:
+        """Examples to kill from the worst seed; None if it survived."""
+        return None if self.survived else max(hunt.examples or 0 for hunt in self.hunts)
+
+    @property
+    def figures(self) -> dict[str, int | float | str]:
+        """The machine, examples to kill from each seed, ``survived`` where it was not found, and what they come to."""
+        seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
+        middle = "survived" if self.median is None else f"{self.median:g}"
+        return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
+
+    def to_json(self) -> Json:
+        """As the command prints it."""
+        mutant = self.mutant
+        return {
+            "mutant": mutant.name,
+            "title": mutant.title,
+            "machine": mutant.machine,
+            "clause": mutant.clause,
+            "release": mutant.release,
+            "survived": self.survived,
+            "median": self.median,
+            "worst": self.worst,
+            "hunts": [asdict(hunt) for hunt in self.hunts],
+        }
+
+
+def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = ()) -> tuple[Mutant, ...]:
+    """The mutants whose names match one of the patterns, of these machines (of all if none is named).
+
+    Raises:
+        ToolError: nothing matches.
+    """
+    chosen = tuple(
+        mutant
+        for mutant in MUTANTS.values()
+        if mutant.machine in (machines or MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
+    )
+    if not chosen:
+        of = f" of the {' or '.join(machines)} machine" if machines else ""
+        raise ToolError(f"no mutant{of} is called {' or '.join(patterns)}; `conformance power --list` names them all")
+    return chosen
+
+
+def measure(
+    mutants: Iterable[Mutant],
+    seeds: Sequence[int],
+    *,
+    profile: str = "ci",
+    limit: int = LIMIT,
+    jobs: int | None = None,
+    tell: Callable[[Hunt], None] = lambda _: None,
+) -> list[Measured]:
+    """Looks for every mutant from every seed, in processes of their own.
+
+    Args:
+        mutants: what to look for.
+        seeds: where to start.
+        profile: of which the steps of an example are taken.
+        limit: examples at most, for each mutant and seed.
+        jobs: processes; as many as there are processors if None.
+        tell: told of each hunt as it ends.
+    """
+    mutants = list(mutants)
+    found: dict[tuple[str, int], Hunt] = {}
+    options: dict[str, Any] = {"profile": profile, "limit": limit}
+    workers = jobs or os.cpu_count() or 1
+    # Nothing of this process, a running virtual machine for instance, should be in the others.
+    context = multiprocessing.get_context("spawn" if workers > 1 else None)
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        hunts = [pool.submit(_hunt_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
+        for future in as_completed(hunts):
+            ended = future.result()
+            found[ended.mutant, ended.seed] = ended
+            tell(ended)
+    return [Measured(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
+
+
+def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> Hunt:
+    return hunt(MUTANTS[name], seed, **options)

@@ -1,0 +1,33 @@
+"""``conformance diff``: what changed between two releases of Kafka, as executed behaviour.
+
+Kafka's own classes of the *new* release are held to the reference in the dialect of the *old* one, as if they reported
+that release; the old release's own classes run alongside as a control and must not differ. What differs is a difference
+between the releases::
+
+    found = compare(Plan("3.9.1", "3.9.2", ("offset",), traces=directory))
+    for difference in found.differences:
+        print(describe(difference))
+
+Each difference is shrunk by Hypothesis, performed once more by both releases for the words (:mod:`.performance`), saved
+as a trace, and from then on excused, until nothing new turns up (:mod:`.search`). Two differences are the same if the
+same clauses separate the releases there (:mod:`.stakes`). Texts of refusals never part two implementations; they are
+collected beside the search (:mod:`.texts`).
+"""
+
+from conformance.experiments.release_diff.comparison import Comparison, Difference, Plan, compare
+from conformance.experiments.release_diff.document import to_json
+from conformance.experiments.release_diff.stakes import Stakes
+from conformance.experiments.release_diff.texts import TextChange
+from conformance.experiments.release_diff.words import describe, describe_texts
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Plan",
+    "Stakes",
+    "TextChange",
+    "compare",
+    "describe",
+    "describe_texts",
+    "to_json",
+]

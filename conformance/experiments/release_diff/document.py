@@ -1,0 +1,84 @@
+"""A comparison as one JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.clauses import load_clauses
+from conformance.experiments.release_diff.words import changes, headline
+from conformance.operations.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.stakes import Stakes
+    from conformance.experiments.release_diff.texts import TextChange
+    from conformance.operations import Json
+
+
+def to_json(comparison: Comparison) -> Json:
+    """The document that ``conformance diff --json`` prints: verdict, differences, texts, and what was tried."""
+    plan = comparison.plan
+    return {
+        "verdict": "differs" if comparison.differs else "same",
+        "old": plan.old,
+        "new": plan.new,
+        "machines": list(plan.machines),
+        "seed": plan.seed,
+        "differences": [_difference(difference) for difference in comparison.differences],
+        "texts": [_text(change, plan.old, plan.new) for change in comparison.texts],
+        "examples": comparison.examples,
+        "steps": comparison.steps,
+        "seconds": comparison.seconds,
+    }
+
+
+def _difference(difference: Difference) -> Json:
+    answers = zip(difference.old.observations, difference.new.observations, strict=False)
+    return {
+        "machine": difference.machine,
+        "headline": headline(difference),
+        "operation": difference.divergence.operation.name,
+        "aspects": list(difference.divergence.aspects),
+        "changes": dict(changes(difference)),
+        "clauses": _clauses(difference.stakes),
+        "steps": [operation.to_json() for operation in difference.operations],
+        "answers": [
+            [None if seen is None else seen.outcome.to_json() for seen in (before, after)] for before, after in answers
+        ],
+        "unobserved": list(difference.unobserved),
+        "also": [{"machine": machine, "operation": name, "aspects": list(of)} for machine, name, of in difference.also],
+        "more": [str(trace) for trace in difference.more],
+        "conforms": {performance.release: performance.conforms for performance in (difference.old, difference.new)},
+        **_trace(difference.trace, (difference.old.release, difference.new.release)),
+    }
+
+
+def _text(change: TextChange, old: str, new: str) -> Json:
+    return {
+        "machine": change.machine,
+        "operation": change.operations[-1].name,
+        "error": change.wording.error,
+        "texts": [change.wording.old, change.wording.new],
+        "clauses": _clauses(change.stakes),
+        "steps": [operation.to_json() for operation in change.operations],
+        **_trace(change.trace, (old, new)),
+    }
+
+
+def _clauses(stakes: Stakes) -> Json:
+    catalogue = load_clauses()
+    return {
+        side: [{"id": id_, "level": catalogue[id_].level, "statement": catalogue[id_].statement} for id_ in ids]
+        for side, ids in stakes._asdict().items()
+    }
+
+
+def _trace(path: Path, releases: Sequence[str]) -> Json:
+    return {
+        "id": Trace.load(path).id,
+        "trace": str(path),
+        "replay": [f"conformance replay {path} --kafka {release}" for release in releases],
+    }

@@ -1,0 +1,207 @@
+"""A difference in words: what each release says, what each does, the steps, and how to see both again."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.clauses import load_clauses
+from conformance.operations.states import differing_fields
+from conformance.report.divergence import show
+from kidx.errors import KidxError
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+from kidx.records import iter_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.stakes import Stakes
+    from conformance.experiments.release_diff.texts import TextChange
+    from conformance.operations import Operation, Outcome
+
+_LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
+_WIDTH: Final = 160
+"""Characters of one argument; a batch of records says more in words than in hexadecimal."""
+
+
+def describe(difference: Difference) -> str:
+    """The text that is printed for a difference; ends with both replay commands."""
+    old, new = difference.old.release, difference.new.release
+    last = difference.operations[-1]
+    lines = [f"{difference.machine} machine: {headline(difference)}", ""]
+    lines += _clauses(difference.stakes.old, old) + _clauses(difference.stakes.new, new)
+    if not difference.stakes.families:
+        lines.append("  clause       none separates the two releases here: a finding")
+    lines += [f"  {_label(aspect)}{said}" for aspect, said in changes(difference)]
+    lines += ["", "  steps"]
+    for number, (operation, seen) in enumerate(zip(difference.operations, difference.old.observations, strict=False)):
+        if number < len(difference.operations) - 1:
+            answer = "" if seen is None else f"  →  {in_words(seen.outcome)}"
+            lines.append(f"    {number + 1:3}  {step(operation)}{answer}")
+    lines.append(f"  > {len(difference.operations):3}  {step(last)}")
+    for performance in (difference.old, difference.new):
+        seen = performance.observations[-1]
+        lines.append(f"         {performance.release:7} {'' if seen is None else in_words(seen.outcome)}")
+    if elsewhere := places(difference):
+        lines += ["", f"  {_label('also in')}{elsewhere}"]
+    lines += [f"  {_label('see also')}{trace}" for trace in difference.more]
+    if difference.unobserved:
+        said = f"{', '.join(difference.unobserved)}; what follows from it counts all the same"
+        lines.append(f"  {_label('from then on')}not compared: {said}")
+    lines += [f"  {performance.release} does not do what kidx does in its dialect" for performance in _odd(difference)]
+    return "\n".join([*lines, "", *_see_again(difference.trace, old, new)])
+
+
+def headline(difference: Difference) -> str:
+    """The difference in one sentence."""
+    old, new = difference.old.release, difference.new.release
+    name = difference.operations[-1].name
+    mine, theirs = (performance.observations[-1] for performance in (difference.old, difference.new))
+    if "outcome" in difference.divergence.aspects and mine is not None and theirs is not None:
+        return f"{name} {_does(mine.outcome)} in {old} and {_does(theirs.outcome)} in {new}"
+    said = dict(changes(difference))
+    what = said.get("files") or said.get("state") or "something that could not be seen again"
+    return f"after {name}, {what} (from {old} to {new})"
+
+
+def changes(difference: Difference) -> Iterator[tuple[str, str]]:
+    """For each aspect in which the releases differ, what changed from the old one to the new one."""
+    mine, theirs = (performance.observations[-1] for performance in (difference.old, difference.new))
+    if mine is not None and theirs is not None:
+        if mine.outcome[:2] != theirs.outcome[:2]:
+            yield "outcome", f"{in_words(mine.outcome)} → {in_words(theirs.outcome)}"
+        if mine.state != theirs.state:
+            yield "state", "; ".join(_fields(mine.state, theirs.state))
+    if "bytes" in difference.divergence.aspects and difference.old.files != difference.new.files:
+        yield "files", "; ".join(_files(difference.old.files, difference.new.files))
+
+
+def places(difference: Difference) -> str:
+    """Where else it shows: machines and operations."""
+    by_machine: dict[str, dict[str, None]] = {}
+    here = difference.machine, difference.operations[-1].name
+    for machine, operation, _ in difference.also:
+        if (machine, operation) == here:
+            continue
+        by_machine.setdefault(machine, {})[operation] = None
+    return "; ".join(f"{machine} machine: {', '.join(names)}" for machine, names in by_machine.items())
+
+
+def describe_texts(comparison: Comparison, *, verbose: bool) -> str:
+    """The refusals that are worded differently, in one entry; with an example of each if ``verbose``."""
+    texts, old, new = comparison.texts, comparison.plan.old, comparison.plan.new
+    machines = ", ".join(dict.fromkeys(change.machine for change in texts))
+    lines = [f"texts of {len(texts)} refusal{'s' * (len(texts) != 1)} changed ({machines})"]
+    claimed = [stakes for stakes in dict.fromkeys(change.stakes for change in texts) if stakes.families]
+    lines += [f"  {_sides(stakes)}" for stakes in claimed]
+    if unclaimed := sum(not change.stakes.families for change in texts):
+        lines.append(f"  {unclaimed} that no clause speaks of: findings")
+    for number, change in enumerate(texts if verbose else texts[:1]):
+        lines += ["", *_example(number, change, old, new)]
+    if not verbose and len(texts) > 1:
+        lines += ["", "  -v shows an example of each"]
+    return "\n".join(lines)
+
+
+def step(operation: Operation) -> str:
+    """An operation with its arguments, long ones shortened."""
+    arguments = operation.to_json()
+    del arguments["op"]
+    return f"{operation.name}({', '.join(f'{name}={_argument(name, value)}' for name, value in arguments.items())})"
+
+
+def in_words(outcome: Outcome) -> str:
+    """What came of an operation."""
+    return str(outcome) if outcome.error is not None else show(outcome.value)
+
+
+def _example(number: int, change: TextChange, old: str, new: str) -> list[str]:
+    return [
+        f"  text {number + 1}: {change.operations[-1].name} refused ({change.wording.error}), {_sides(change.stakes)}",
+        *(f"    {n + 1:3}  {step(operation)}" for n, operation in enumerate(change.operations)),
+        f"         {old:7} {change.wording.old}",
+        f"         {new:7} {change.wording.new}",
+        *_see_again(change.trace, old, new),
+    ]
+
+
+def _see_again(trace: object, old: str, new: str) -> list[str]:
+    return [
+        f"  {_label('trace')}{trace}",
+        f"  {_label('replay')}conformance replay {trace} --kafka {old}",
+        f"  {_label('')}conformance replay {trace} --kafka {new}",
+    ]
+
+
+def _sides(stakes: Stakes) -> str:
+    return " → ".join(", ".join(side) or "no clause" for side in stakes)
+
+
+def _label(name: str) -> str:
+    return f"{name:13}"
+
+
+def _clauses(ids: Iterable[str], release: str) -> list[str]:
+    catalogue = load_clauses()
+    return [f"  {_label(release)}{id_} ({catalogue[id_].level}): {catalogue[id_].statement}" for id_ in ids]
+
+
+def _odd(difference: Difference) -> list[Any]:
+    return [performance for performance in (difference.old, difference.new) if not performance.conforms]
+
+
+def _does(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return f"is refused ({outcome.error})"
+    return "is done" if outcome.value is None else f"answers {show(outcome.value)}"
+
+
+def _argument(name: str, value: Any) -> str:
+    if name == "records" and isinstance(value, str):
+        return _batches(value)
+    text = repr(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
+
+
+def _batches(records: str) -> str:
+    """Hexadecimal records as batches: how many, which offsets, how many bytes."""
+    data = bytes.fromhex(records)
+    found = []
+    with contextlib.suppress(KidxError):
+        found += [f"{b.base_offset}–{b.last_offset} at {b.max_timestamp}" for b in iter_batches(data)]
+    return f"<{len(data)} bytes: {', '.join(found) or 'no whole batch'}>"
+
+
+def _fields(old: Any, new: Any) -> Iterator[str]:
+    for name, mine, theirs in differing_fields(old, new):
+        yield f"{name or 'state'} {show(mine)} → {show(theirs)}"
+
+
+def _files(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        mine, theirs = old.get(name), new.get(name)
+        if mine == theirs:
+            continue
+        if mine is None or theirs is None:
+            there = "there is none" if theirs is None else f"{len(theirs)} bytes"
+            yield f"{name} {'there was none' if mine is None else f'{len(mine)} bytes'} → {there}"
+            continue
+        sizes = f"{len(mine)} bytes → {len(theirs)} bytes" if len(mine) != len(theirs) else f"{len(mine)} bytes"
+        yield f"{name} {sizes}{_first_difference(name, mine, theirs)}"
+
+
+def _first_difference(name: str, old: bytes, new: bytes) -> str:
+    """The first entry, or byte of a log, that differs; nothing if one file is only longer than the other."""
+    pairs = zip(old, new, strict=False)
+    first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+    if first is None:
+        return ""
+    layout = next((layout for suffix, layout in _LAYOUTS.items() if suffix in name), None)
+    if layout is None:
+        return f", first different at byte {first}"
+    slot, start = first // layout.size, first - first % layout.size
+    if start + layout.size > min(len(old), len(new)):
+        return f", first different in slot {slot}"
+    mine, theirs = layout.struct.unpack_from(old, start), layout.struct.unpack_from(new, start)
+    return f", first different in slot {slot}: {mine} → {theirs}"

@@ -1,0 +1,180 @@
+"""Every point at which a process can be killed while a segment appends, truncates, resizes or becomes inactive.
+
+An operation changes its files in an order, log first. At a crash point the files before it are as they became, those
+behind it as they were, and the one in between has got nothing, a beginning, or only the end of what it was to get:
+pages reach a disk in any order. The segment is opened again with these very bytes, asked, and recovered, in lockstep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
+from conformance.operations import Operation
+from conformance.operations.segment import SUFFIXES
+from conformance.scratch import scratch_directory
+from kidx.records import build_batch
+from kidx.segment import follower_append_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.kafka.fetch import Progress
+
+_BASE: Final = 100
+_SIZE: Final = 96
+_INTERVAL: Final = 100
+"""Two batches: the last one has no entries yet, so that both an append and a roll have some to write."""
+_OPENING: Final = (_BASE, _INTERVAL, _SIZE, 0)
+
+Files = tuple[bytes | None, ...]
+
+
+def _append(offset: int, timestamp: int) -> Operation:
+    records = build_batch([(timestamp, None, b"abc"), (timestamp + 1, None, b"")], base_offset=offset)
+    return Operation("append_records", (records.hex(), *follower_append_info(records)))
+
+
+def _open(exists: bool) -> Operation:
+    return Operation("open_segment", (*_OPENING, exists, 0, False, "", 1000))
+
+
+SETUP: Final = (
+    _open(exists=False),
+    *(_append(_BASE + 2 * number, 1000 + 10 * number) for number in range(4)),
+    Operation("flush_segment"),
+)
+CRASHING: Final = {
+    "append": _append(_BASE + 8, 2000),
+    "truncate": Operation("truncate_segment", (_BASE + 4, 2000)),
+    "resize": Operation("resize_indexes", (48,)),
+    "roll": Operation("become_inactive"),
+}
+"""The operations that are interrupted; a roll is what it does to the segment that it leaves behind."""
+AFTERWARDS: Final = (
+    Operation("check_segment", (False,)),
+    Operation("read_next_offset"),
+    Operation("find_offset", (1015, _BASE, 1 << 20)),
+    Operation("recover_segment"),
+    Operation("resize_indexes", (_SIZE,)),
+    Operation("read_next_offset"),
+    Operation("find_offset", (1015, _BASE, 1 << 20)),
+    Operation("translate_offset", (_BASE + 5, 0)),
+    _append(_BASE + 20, 5000),
+    Operation("close_segment"),
+)
+"""What is asked of the files as the crash left them, and what a recovery makes of them."""
+
+
+@dataclass(frozen=True)
+class CrashPoint:
+    """One state of the files.
+
+    Attributes:
+        operation: which was interrupted, a key of :data:`CRASHING`.
+        file: suffix of the file that it was writing.
+        how: ``nothing``, ``prefix`` or ``torn``; ``all`` where everything was written and nothing closed.
+        at: bytes from the start of the file that had got there.
+        files: the contents, in the order of the suffixes.
+    """
+
+    operation: str
+    file: str
+    how: str
+    at: int
+    files: Files
+
+    def operations(self) -> tuple[Operation, ...]:
+        """The whole example."""
+        written = tuple(
+            Operation("damage_segment_file", (suffix, "write_file", [content.hex()]))
+            for suffix, content in zip(SUFFIXES, self.files, strict=True)
+            if content is not None
+        )
+        return (*SETUP, Operation("crash_segment"), *written, _open(exists=True), *AFTERWARDS)
+
+
+def crash_points(operation: str, before: Files, after: Files) -> Iterator[CrashPoint]:
+    """Every state between ``before`` and ``after``."""
+    for number, suffix in enumerate(SUFFIXES):
+        for how, at, content in _between(before[number], after[number]):
+            yield CrashPoint(operation, suffix, how, at, (*after[:number], content, *before[number + 1 :]))
+    yield CrashPoint(operation, SUFFIXES[-1], "all", 0, after)
+
+
+def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, int, bytes]]:
+    """What may be in a file that was being changed."""
+    if before is None or after is None or before == after:
+        return
+    longest = max(len(before), len(after))
+    old, new = before.ljust(longest, b"\0"), after.ljust(longest, b"\0")
+    changed = [at for at in range(longest) if old[at] != new[at]] or [min(len(before), len(after))]
+    first, end = changed[0], changed[-1] + 1
+    yield "nothing", first, before
+    # The length of a file changes in one go, before what is written into it or after what is cut off.
+    length = len(after)
+    for at in range(first + 1, end):
+        yield "prefix", at, (new[:at] + old[at:])[: max(at, length if length <= len(before) else at)]
+    if end - first > 1:
+        middle = (first + end) // 2
+        yield "torn", middle, (old[:middle] + new[middle:])[: max(length, middle)]
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """What came of the crash points of one operation in one release; ``failure`` is the first difference."""
+
+    release: str
+    operation: str
+    points: int
+    steps: int
+    failure: DivergenceError | None = None
+
+
+def explore_crashes(
+    release: str, implementations: Sequence[str] = ("jvm",), *, progress: Progress | None = None
+) -> Iterator[Crashed]:
+    """Every crash point of every operation, in lockstep with the implementations of one release.
+
+    Raises:
+        ToolError: an implementation cannot be had here.
+    """
+    machine = MACHINES["segment"]
+    subjects = [machine.subject(name, release, progress) for name in implementations]
+    with scratch_directory() as scratch:
+        lockstep = machine.new_lockstep(subjects, scratch, releases=(release,))
+        for name, operation in CRASHING.items():
+            before, after = _images(lockstep, operation)
+            count, steps = 0, lockstep.tally.steps
+            failure = None
+            for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- told below
+                try:
+                    _perform(lockstep, point.operations())
+                except DivergenceError as error:
+                    failure = error
+                    break
+            yield Crashed(release, name, count, lockstep.tally.steps - steps, failure)
+
+
+def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
+    """The files before and after an operation that nothing interrupts."""
+    lockstep.begin()
+    try:
+        for earlier in SETUP:
+            lockstep.perform(earlier)
+        before = lockstep.primary.files
+        lockstep.perform(operation)
+        return before, lockstep.primary.files
+    finally:
+        lockstep.end()
+
+
+def _perform(lockstep: Any, operations: Sequence[Operation]) -> None:
+    lockstep.begin()
+    try:
+        for operation in operations:
+            lockstep.perform(operation)
+    finally:
+        lockstep.end()

@@ -1,0 +1,161 @@
+"""The small world: every sequence of a few operations, in lockstep, instead of a draw from all there are.
+
+Bugs that need three steps are found by trying all of them. The alphabet is small because it holds one of each kind:
+what is appended, asked and cut lies at the same few offsets, and the file holds three entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
+from conformance.operations import Operation
+from conformance.runs.shrunk_failure import shrunk
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Lockstep
+
+Letter = tuple[Operation, ...]
+"""What is always done together: most letters are one operation, a reopening is two."""
+
+_BASE: Final = 10
+
+
+def _opening(kind: str, suffix: str, size: int) -> Operation:
+    return Operation("open", (kind, f"{_BASE:020d}{suffix}", _BASE, size, True))
+
+
+def _letters(*operations: tuple[Any, ...]) -> list[Letter]:
+    return [(Operation(name, arguments),) for name, arguments in ((each[0], each[1:]) for each in operations)]
+
+
+_OPENINGS: Final = {
+    "offset": _opening("offset", ".index", 24),
+    "time": _opening("time", ".timeindex", 36),
+    "transaction": _opening("transaction", ".txnindex", 0),
+}
+
+
+def alphabet(kind: str) -> list[Letter]:
+    """The letters of an index of one kind."""
+    opening = _OPENINGS[kind]
+    reopen: list[Letter] = [(Operation("close"), opening), (Operation("crash"), opening)]
+    if kind == "offset":
+        return reopen + _letters(
+            ("append", 10, 5),
+            ("append", 12, 5),
+            ("lookup", 11),
+            ("fetch_upper_bound", 10, 0, 5),
+            ("entry", 0),
+            ("truncate_to", 12),
+            ("truncate",),
+            ("reset",),
+            ("resize", 8),
+            ("resize", 24),
+            ("trim",),
+            ("sanity_check",),
+        )
+    if kind == "time":
+        return reopen + _letters(
+            ("maybe_append", 5, 10, False),
+            ("maybe_append", 7, 12, True),
+            ("maybe_append", 9, _BASE + (1 << 31), False),
+            ("lookup", 6),
+            ("entry", 0),
+            ("truncate_to", 12),
+            ("truncate",),
+            ("reset",),
+            ("resize", 12),
+            ("resize", 36),
+            ("trim",),
+            ("sanity_check",),
+        )
+    return reopen + _letters(
+        ("append_aborted", 1, 8, 12, 13),
+        ("append_aborted", 2, 11, 14, 15),
+        ("append_aborted", 3, 0, 9, 9),
+        ("collect_aborted", 10, 13),
+        ("all_aborted",),
+        ("truncate_to", 14),
+        ("reset",),
+        ("sanity_check",),
+        ("flush",),
+        ("delete",),
+    )
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What came of a small world.
+
+    Attributes:
+        kind: of the index.
+        sequences: tried, of all there are.
+        steps: performed.
+        failure: the first difference, without what it does not need; None if there is none.
+    """
+
+    kind: str
+    sequences: int
+    steps: int
+    failure: DivergenceError | None = None
+
+
+def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
+    """Every word of that many letters, behind the opening. Shorter ones are their beginnings."""
+    for word in product(alphabet(kind), repeat=length):
+        yield (_OPENINGS[kind], *(operation for letter in word for operation in letter))
+
+
+def explore(
+    kind: str,
+    length: int,
+    releases: Sequence[str],
+    implementations: Sequence[str] = ("jvm",),
+    *,
+    progress: Progress | None = None,
+    tell: Callable[[int], None] = lambda _: None,
+) -> Explored:
+    """Performs every sequence with the reference, the model and every implementation of every release.
+
+    Args:
+        kind: ``offset``, ``time`` or ``transaction``.
+        length: letters of a sequence.
+        releases: whose dialects and classes.
+        implementations: specifications such as ``jvm``.
+        progress: told while jars are being fetched.
+        tell: told of the sequences done, now and then.
+
+    Raises:
+        ToolError: an implementation cannot be had here.
+    """
+    machine = MACHINES[kind]
+    subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
+    done = 0
+    with scratch_directory() as scratch:
+        lockstep: Lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
+        for done, operations in enumerate(sequences(kind, length), start=1):
+            try:
+                _perform(lockstep, operations)
+            except DivergenceError as failure:
+                return Explored(kind, done, lockstep.tally.steps, shrunk(lockstep, failure))
+            if done % 100 == 0:
+                tell(done)
+        return Explored(kind, done, lockstep.tally.steps)
+
+
+def _perform(lockstep: Lockstep, operations: Sequence[Operation]) -> None:
+    lockstep.begin()
+    try:
+        for operation in operations:
+            lockstep.perform(operation)
+        lockstep.compare_directories()
+    finally:
+        lockstep.end()

@@ -1,0 +1,1 @@
+"""Whether an adapter is sane, asked before its implementation is judged."""

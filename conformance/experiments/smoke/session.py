@@ -1,0 +1,176 @@
+"""An adapter session: one request at a time to an implementation behind a pipe or in this process.
+
+:class:`~conformance.implementations.process.ProcessIndex` turns failures into outcomes and goes on; a session remembers
+the last exchange and raises.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from conformance.errors import ToolError
+from conformance.implementations.process import START, STATE
+from conformance.implementations.process.line_process import LinePeer, PeerError
+from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
+from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
+from conformance.quoting import quoted
+
+if TYPE_CHECKING:
+    from conformance.implementations.protocol import Implementation
+    from conformance.operations import Json
+
+
+class Talk(Protocol):
+    """Somebody who answers requests.
+
+    Attributes:
+        kinds: the kinds of index there may be.
+        sent: the last request, and ``came``: what was answered.
+    """
+
+    kinds: tuple[str, ...]
+    sent: str
+    came: str
+
+    def begin(self, directory: Path) -> None:
+        """The directory of what follows."""
+
+    def ask(self, name: str, *arguments: Any) -> Outcome:
+        """One operation; PeerError if what came is no answer. Names of files are relative to the directory."""
+
+    def state(self) -> State | Outcome | None:
+        """The state, the refusal to tell it, or None: not told."""
+
+
+class ProcessTalk:
+    """A program behind the line protocol, started when it is needed.
+
+    Args:
+        command: the program and its arguments.
+        deadline: seconds for each reply.
+        start_deadline: seconds for the reply to ``start``.
+    """
+
+    def __init__(self, command: list[str], deadline: float, start_deadline: float) -> None:
+        self.command = command
+        self.deadline = deadline
+        self.start_deadline = start_deadline
+        self.kinds: tuple[str, ...] = ()
+        self.sent = self.came = ""
+        self.peer: LinePeer | None = None
+        self._kind = ""
+        self._open = False
+        self._directory = Path()
+
+    def start(self) -> str:
+        """Starts the program if it is not running.
+
+        Returns:
+            The reply to ``start``, not looked at; empty if it was running.
+
+        Raises:
+            PeerError: there is no reply.
+            ToolError: there is no such program.
+        """
+        if self.peer is None or not self.peer.alive:
+            self._open = False
+            try:
+                self.peer = LinePeer(self.command)
+            except OSError as error:
+                raise ToolError(f"{shlex.join(self.command)} cannot be started: {error.strerror or error}") from None
+            return self._say(START, self.start_deadline)
+        return ""
+
+    def begin(self, directory: Path) -> None:
+        """See :class:`Talk`."""
+        self._directory = directory
+
+    def ask(self, name: str, *arguments: Any) -> Outcome:
+        """See :class:`Talk`."""
+        request = {"op": name, **dict(zip(SIGNATURES.get(name, ()), arguments, strict=True))}
+        self.start()
+        if name == "open":
+            if self._open:  # only one index is open at a time
+                self.ask("close")
+            self._kind = arguments[0]
+            request["path"] = str(self._directory / arguments[1])
+        line = self._say(request, self.deadline)
+        with self.well_formed():
+            outcome = outcome_from(name, json.loads(line))
+        if name in ("open", "close", "delete"):
+            self._open = name == "open" and outcome.error is None
+        return outcome
+
+    def state(self) -> State | Outcome | None:
+        """See :class:`Talk`."""
+        line = self._say(STATE, self.deadline)
+        with self.well_formed():
+            told = state_from(self._kind, json.loads(line))
+        return None if isinstance(told, Outcome) and told.error == "unsupported" else told
+
+    def kill(self) -> None:
+        """Ends the process with SIGKILL."""
+        if self.peer is not None:
+            self.peer.kill()
+
+    def finish(self, request: Json | None) -> tuple[int | None, str]:
+        """See :meth:`LinePeer.finish`."""
+        self.start()
+        assert self.peer is not None
+        self.sent = "the end of its input" if request is None else json.dumps(request)
+        status, written = self.peer.finish(None if request is None else json.dumps(request), self.deadline)
+        self.came = "nothing in time" if status is None else f"exit status {status}"
+        if written:
+            self.came = f"{quoted(repr(written))}, {self.came}"
+        return status, written
+
+    def _say(self, request: Json, deadline: float) -> str:
+        assert self.peer is not None
+        self.sent, self.came = json.dumps(request), ""
+        self.came = self.peer.ask(self.sent, deadline)
+        return self.came
+
+    @contextmanager
+    def well_formed(self) -> Iterator[None]:
+        """Whatever is wrong with the reply looked at in this block is a PeerError."""
+        assert self.peer is not None
+        try:
+            yield
+        except MalformedReplyError as error:
+            self.peer.fail(f"gave a reply that the protocol does not have ({error})")
+        except (ValueError, RecursionError):
+            self.peer.fail("replied with what is no JSON")
+
+
+class ObjectTalk:
+    """An implementation in this process."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        self.implementation = implementation
+        self.kinds: tuple[str, ...] = KINDS
+        self.sent = self.came = ""
+        self._state: State | None = None
+
+    def begin(self, directory: Path) -> None:
+        """See :class:`Talk`."""
+        self.implementation.begin(directory)
+
+    def ask(self, name: str, *arguments: Any) -> Outcome:
+        """See :class:`Talk`."""
+        operation = Operation(name, arguments)
+        self.sent, self.came = str(operation), ""
+        outcome, self._state = self.implementation.perform(operation)
+        self.came = str(outcome)
+        if outcome.error == FAILURE:
+            self.came = ""
+            raise PeerError("malformed", outcome.text or "")
+        return outcome
+
+    def state(self) -> State | Outcome | None:
+        """See :class:`Talk`."""
+        return self._state

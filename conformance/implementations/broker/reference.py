@@ -1,0 +1,216 @@
+"""The other side of the broker machine: one partition, kept by kidx in the dialect of the release.
+
+It is told what a broker cannot be asked to do otherwise: the leader's epoch, the broker's clock, what its checkpoint
+files say, and whether its retention has run. Everything else is kidx's own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.experiments.golden.corpus import Answer
+from kidx.dialect import dialect_of
+from kidx.errors import KidxError
+from kidx.log import LogConfig, OffsetOutOfRangeError, RecordTooLargeError, UnifiedLog, UnsupportedTargetError
+from kidx.log import list_offset as answer_of
+from kidx.records import CorruptRecordError, iter_memory_batches
+from kidx.segment import system_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.experiments.golden.corpus import Isolation
+
+COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex")
+EPOCHS: Final = "leader-epoch-checkpoint"
+DELETE_ALL: Final = -1
+
+Files = dict[str, bytes]
+
+
+class Checkpoints(NamedTuple):
+    """What a broker finds when it starts: is there the mark of a clean shutdown, and where may its logs begin."""
+
+    clean: bool
+    recovery_point: int
+    log_start_offset: int
+
+
+NEW: Final = Checkpoints(clean=True, recovery_point=0, log_start_offset=0)
+
+
+class ReferencePartition:
+    """A partition as a broker of the release keeps it, without a broker.
+
+    The class of the log is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+
+    Args:
+        release: whose dialect.
+        directory: of the partition; not there yet, or with files to be loaded.
+        settings: of the topic, by their names in Kafka.
+        leader_epoch: of the broker, which leads.
+        checkpoints: what the broker knows of the files.
+    """
+
+    unified_log: type[UnifiedLog] = UnifiedLog
+
+    def __init__(
+        self, release: str, directory: Path, settings: dict[str, Any], leader_epoch: int, checkpoints: Checkpoints = NEW
+    ) -> None:
+        self.dialect = dialect_of(release)
+        self.directory = directory
+        self.settings = settings
+        self._stamp: int | None = None
+        self.epoch = leader_epoch
+        self.log = self._open(checkpoints)
+
+    def _open(self, checkpoints: Checkpoints) -> UnifiedLog:
+        log = self.unified_log(
+            self.directory,
+            LogConfig.of_topic(self.settings),
+            log_start_offset=checkpoints.log_start_offset,
+            recovery_point=checkpoints.recovery_point,
+            clean=checkpoints.clean,
+            clock=self._now,
+            dialect=self.dialect,
+        )
+        log.assign_epoch_start_offset(self.epoch, log.end_offset)
+        log.update_high_watermark(log.end_offset)
+        return log
+
+    @property
+    def _wants_keys(self) -> bool:
+        return "compact" in self.settings.get("cleanup.policy", "delete")
+
+    def _now(self) -> int:
+        return system_clock() if self._stamp is None else self._stamp
+
+    # -- what is done to it ----------------------------------------------------------------------------------------
+
+    def append(self, data: bytes, *, stamp: int = -1, from_client: bool = True) -> tuple[int, str | None]:
+        """Appends a batch as a leader; the offset it got, or -1 and the name of the refusal.
+
+        Args:
+            data: the batch, its first offset 0.
+            stamp: the broker's time of the append, where the topic wants that.
+            from_client: not a marker of the transaction coordinator.
+        """
+        offset = self.log.end_offset
+        if from_client and self._wants_keys and _lacks_keys(data):
+            return -1, "INVALID_RECORD"
+        self._stamp = stamp if stamp >= 0 else None
+        try:
+            self.log.append_as_leader(data, self.epoch, from_client=from_client)
+        except RecordTooLargeError:
+            return -1, "too large"
+        except CorruptRecordError:
+            return -1, "CORRUPT_MESSAGE"
+        except KidxError as error:
+            return -1, f"kidx: {error}"
+        finally:
+            self._stamp = None
+        self.log.update_high_watermark(self.log.end_offset)
+        return offset, None
+
+    def append_rebuilt(self, data: bytes) -> None:
+        """Appends what a leader has compressed anew: its offsets are final, its bytes nobody else's (SEG-8).
+
+        Raises:
+            KidxError: it does not go on where the log ends.
+        """
+        self.log.append_as_follower(data)
+        self.log.update_high_watermark(self.log.end_offset)
+
+    def delete_records(self, offset: int) -> str | None:
+        """Moves the start; the name of the refusal, if any."""
+        if "delete" not in self.settings.get("cleanup.policy", "delete"):
+            return "POLICY_VIOLATION"
+        if offset < DELETE_ALL:
+            return "OFFSET_OUT_OF_RANGE"
+        try:
+            self.log.delete_records(self.log.high_watermark if offset == DELETE_ALL else offset)
+        except OffsetOutOfRangeError:
+            return "OFFSET_OUT_OF_RANGE"
+        return None
+
+    def roll(self, base: int) -> None:
+        """A segment begins here, if none does yet."""
+        if self.log.segments.active.base_offset != base:
+            self.log.roll()
+
+    def retain(self) -> None:
+        """The broker's retention has run, which it does when it likes."""
+        self.log.delete_old_segments()
+
+    def stop(self, *, clean: bool) -> None:
+        """Closes as a clean shutdown does, or lets go of the files as a killed process does."""
+        if clean:
+            self.log.close()
+        else:
+            self.log.abandon()
+
+    def start(self, checkpoints: Checkpoints) -> None:
+        """Loads the log again, as a broker that will lead."""
+        self.log = self._open(checkpoints)
+
+    def lead(self, epoch: int) -> None:
+        """It leads again, in a new epoch."""
+        self.epoch = epoch
+        self.log.assign_epoch_start_offset(epoch, self.log.end_offset)
+
+    # -- what it says ----------------------------------------------------------------------------------------------
+
+    def answers(self, targets: Sequence[int], isolation: Isolation) -> list[Answer]:
+        """What it answers to each target of ListOffsets."""
+        return [self._answer(target, isolation) for target in targets]
+
+    def _answer(self, target: int, isolation: Isolation) -> Answer:
+        try:
+            found = answer_of(self.log, target, isolation_level=isolation, leader_epoch=self.epoch)
+        except UnsupportedTargetError:
+            return Answer(target, error="UNSUPPORTED_VERSION")
+        except KidxError as error:
+            return Answer(target, error=f"kidx: {error}")
+        if found is None or found.offset < 0:
+            return Answer(target)
+        return Answer(target, found.offset, found.timestamp, found.leader_epoch)
+
+    def fetch(self, offset: int) -> tuple[int, bytes] | None:
+        """Where in its file a fetch from an offset begins, and what it gets; None if there is nothing.
+
+        Raises:
+            KidxError, OSError: the fetch fails.
+        """
+        for segment in self.log.segments.values_from(offset):
+            found = segment.read(offset, 1, min_one_message=True)
+            if found is not None:
+                data = segment.log.path.read_bytes()
+                return found.position, data[found.position : found.position + found.size]
+        return None
+
+    def files(self) -> Files:
+        """Name and content of every file that is compared."""
+        return files_of(self.directory)
+
+
+def _lacks_keys(data: bytes) -> bool:
+    """Whether a record has no key; what is damaged is refused as that."""
+    batches = [batch for batch in iter_memory_batches(data) if batch.is_valid]
+    return any(record.key is None for batch in batches for record in batch)
+
+
+def files_of(directory: Path) -> Files:
+    """Name and content of the files of a partition: logs, indexes, and the leaders' epochs as their entries alone.
+
+    The head of the epochs' file is left out: a file that was never written to has none.
+    """
+    found: Files = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(COMPARED):
+                found[entry.name] = Path(entry.path).read_bytes()
+            elif entry.name == EPOCHS:
+                found[entry.name] = b"\n".join(Path(entry.path).read_bytes().split(b"\n")[2:])
+    return found

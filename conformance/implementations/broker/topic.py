@@ -1,0 +1,188 @@
+"""A running broker as a party of the broker machine: its connections, its stops and starts, what lies on its disk."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.experiments.golden.client import LIMIT
+from conformance.implementations.broker.client import PartitionClient
+from conformance.implementations.broker.reference import Checkpoints, Files, files_of
+from conformance.kafka.broker.client import kafka_python
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.polling import Deadline
+from kidx.dialect import dialect_of
+from kidx.records import RecordBatch, iter_batches
+
+if TYPE_CHECKING:
+    from conformance.kafka.broker import Broker
+    from kidx.records import SimpleRecord
+
+_CLEAN: Final = ".kafka_cleanshutdown"
+_RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+_LOG_STARTS: Final = "log-start-offset-checkpoint"
+_CLOSE_LIMIT: Final = 5
+_LINGER_MS: Final = 600_000
+"""A batch leaves when it is flushed, never because time has passed."""
+
+
+class RunningBroker:
+    """A broker that is started, asked and stopped for the machine.
+
+    Args:
+        broker: a started one; whoever started it also ends it.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.release = broker.release
+        self.name = f"broker {broker.release}"
+        self.version = dialect_of(broker.release).list_offsets_versions[1]
+        self._stack = ExitStack()
+        self._client: PartitionClient | None = None
+        self._producers: dict[str, Any] = {}
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> PartitionClient:
+        """A connection, made when it is first needed after a start."""
+        if self._client is None:
+            self._client = self._stack.enter_context(PartitionClient(self.broker))
+        return self._client
+
+    def send(self, topic: str, records: list[SimpleRecord], codec: str) -> None:
+        """Lets kafka-python produce the records, and waits until all are acknowledged by all replicas.
+
+        Raises:
+            BrokerError: one of them is not.
+        """
+        producer = self._producers.get(codec) or self._producers.setdefault(codec, self._producer(codec))
+        sent = [
+            producer.send(topic, r.value, key=r.key, partition=0, timestamp_ms=max(r.timestamp, 0)) for r in records
+        ]
+        try:
+            producer.flush(timeout=LIMIT)
+            for future in sent:
+                future.get(timeout=LIMIT)
+        except Exception as error:
+            self.broker.check()
+            what = f"the broker of Kafka {self.release} failed a producer of {topic}: {error!r}"
+            raise BrokerError(what, self.broker.log) from error
+
+    def _producer(self, codec: str) -> Any:
+        producer = kafka_python().KafkaProducer(
+            bootstrap_servers=self.broker.bootstrap,
+            acks="all",
+            compression_type=None if codec == "none" else codec,
+            linger_ms=_LINGER_MS,
+            request_timeout_ms=int(LIMIT * 1000),
+            delivery_timeout_ms=_LINGER_MS + 2 * int(LIMIT * 1000),
+            bootstrap_timeout_ms=int(LIMIT * 1000),
+        )
+        self._stack.callback(_close, producer)
+        return producer
+
+    def hang_up(self) -> None:
+        """Closes all connections; the next request makes new ones."""
+        self._stack.close()
+        self._client = None
+        self._producers.clear()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def stop(self, *, clean: bool) -> None:
+        """Stops it cleanly or with SIGKILL.
+
+        Raises:
+            BrokerError: it had died, or does not shut down cleanly.
+        """
+        self.hang_up()
+        if clean:
+            self.broker.stop()
+        else:
+            self.broker.kill()
+
+    def ensure_started(self) -> None:
+        """Starts it unless it runs.
+
+        Raises:
+            BrokerError: it does not come up.
+        """
+        if not self.broker.running:
+            self.hang_up()
+            self.broker.start()
+
+    def start(self) -> None:
+        """Starts it on what lies there.
+
+        Raises:
+            BrokerError: it does not come up.
+        """
+        self.broker.start()
+
+    # -- its disk --------------------------------------------------------------------------------------------------
+
+    def directory(self, topic: str) -> Path:
+        """Where the topic's partition lies."""
+        return self.broker.log_dir / f"{topic}-0"
+
+    def files(self, topic: str) -> Files:
+        """Name and content of every file of the partition that is compared."""
+        return files_of(self.directory(topic))
+
+    def first_segment(self, topic: str) -> int:
+        """Base offset of the oldest segment on disk."""
+        return min(self._segments(topic))
+
+    def last_segment(self, topic: str) -> int:
+        """Base offset of the newest segment on disk."""
+        return max(self._segments(topic))
+
+    def _segments(self, topic: str) -> list[int]:
+        return [int(path.stem) for path in self.directory(topic).glob("*.log")]
+
+    def batches_from(self, topic: str, offset: int) -> list[RecordBatch]:
+        """What the log holds from an offset on, which begins a batch."""
+        logs = sorted(self.directory(topic).glob("*.log"), key=lambda path: int(path.stem))
+        bases = [int(path.stem) for path in logs]
+        first = max((number for number, base in enumerate(bases) if base <= offset), default=0)
+        found = (b for log in logs[first:] for b in iter_batches(log.read_bytes(), source=str(log)))
+        return [batch for batch in found if batch.base_offset >= offset]
+
+    def await_batches(self, topic: str, offset: int) -> list[RecordBatch]:
+        """The same, once there is at least one.
+
+        Raises:
+            BrokerError: there is none in time.
+        """
+        deadline = Deadline(LIMIT)
+        while not (found := self.batches_from(topic, offset)):
+            if not deadline.pause():
+                raise BrokerError(f"nothing follows offset {offset} in {topic} within {LIMIT:g} s", self.broker.log)
+        return found
+
+    def checkpoints(self, topic: str) -> Checkpoints:
+        """What it will find when it is started, being stopped now."""
+        root = self.broker.log_dir
+        return Checkpoints(
+            clean=(root / _CLEAN).exists(),
+            recovery_point=_checkpoint(root / _RECOVERY_POINTS).get(topic, 0),
+            log_start_offset=_checkpoint(root / _LOG_STARTS).get(topic, 0),
+        )
+
+
+def _close(producer: Any) -> None:
+    with contextlib.suppress(Exception):  # what it could not send, its flush has reported already
+        producer.close(timeout=_CLOSE_LIMIT)
+
+
+def _checkpoint(path: Path) -> dict[str, int]:
+    """The offset of partition 0 of every topic in a checkpoint file: a version, a count, and a line for each."""
+    try:
+        rows = [line.split() for line in path.read_text("utf-8").splitlines()[2:]]
+    except FileNotFoundError:
+        return {}
+    return {topic: int(offset) for topic, partition, offset in rows if partition == "0"}

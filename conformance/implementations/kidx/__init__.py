@@ -1,0 +1,1 @@
+"""The reference: kidx behind the interfaces that the harness drives."""

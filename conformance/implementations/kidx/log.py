@@ -1,0 +1,147 @@
+"""The reference of the log machine: kidx in the dialect of one release, behind the adapter interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.operations import OK, Operation, Outcome
+from conformance.operations.batches import encode, is_marker
+from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from kidx.dialect import dialect_of
+from kidx.errors import KidxError
+from kidx.log import LogConfig, UnifiedLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_SAME_KIND = {
+    "invalid_txn_state": "producer",
+    "producer_fenced": "producer",
+    "out_of_order_sequence": "producer",
+    "unknown_producer": "producer",
+    "coordinator_fenced": "producer",
+    "unsupported_version": "kafka",
+    "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
+}
+"""What the log machine calls kinds that kidx has other words for."""
+
+
+class ReferenceLog:
+    """kidx's own log (see :class:`conformance.implementations.protocol`).
+
+    The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+    """
+
+    speaks_kafka = True
+    unified_log: type[UnifiedLog] = UnifiedLog
+
+    def __init__(self, release: str) -> None:
+        self.name = f"kidx {release}"
+        self.release = release
+        self.dialect = dialect_of(release)
+        self.log: UnifiedLog | None = None
+        self._now = 0
+        self._directory: Path
+        self._calls: dict[str, Callable[..., Any]] = {
+            "open_log": self._open,
+            "set_clock": self._set_clock,
+            "append_as_leader": self._append_as_leader,
+            "append_as_follower": self._append_as_follower,
+            "list_offsets": self._list_offsets,
+            "close_log": self._close,
+            "crash_log": self.end,
+        }
+
+    def _own(self, name: str) -> Callable[..., Any]:
+        """What the log has under a name of its own."""
+        log = self._opened
+        calls: dict[str, Callable[..., Any]] = {
+            "roll_log": log.roll,
+            "truncate_log": log.truncate_to,
+            "truncate_fully": log.truncate_fully_and_start_at,
+            "delete_records": log.delete_records,
+            "apply_retention": log.delete_old_segments,
+            "update_high_watermark": log.update_high_watermark,
+            "assign_epoch": log.assign_epoch_start_offset,
+        }
+        return calls[name]
+
+    @property
+    def _opened(self) -> UnifiedLog:
+        if self.log is None:
+            raise ValueError("no log is open")
+        return self.log
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        self.end()
+        self._directory = directory
+
+    def end(self) -> None:
+        """See the protocol."""
+        log, self.log = self.log, None
+        if log is not None:
+            log.abandon()
+
+    def supports(self, operation: str) -> bool:
+        """See the protocol."""
+        return operation in LOG_SIGNATURES
+
+    def perform(self, operation: Operation) -> LogObservation:
+        """See the protocol."""
+        name, arguments = operation
+        try:
+            value = (self._calls.get(name) or self._own(name))(*arguments)
+            outcome = OK if value is None or name == "roll_log" else Outcome(None, value)
+        except KidxError as error:
+            outcome = Outcome(_SAME_KIND.get(error.kind, error.kind), None, error.kafka_message)
+        except OSError:
+            outcome = Outcome("io")
+        return LogObservation(outcome, None if self.log is None else self._state(self.log))
+
+    def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
+        self.end()
+        self._now = now
+        self.log = self.unified_log(
+            self._directory / TOPIC_DIRECTORY,
+            LogConfig.of_topic(settings),
+            log_start_offset=start,
+            recovery_point=recovery_point,
+            clean=clean,
+            clock=lambda: self._now,
+            dialect=self.dialect,
+        )
+
+    def _set_clock(self, now: int) -> None:
+        self._now = now
+
+    def _append_as_leader(self, batches: list[dict[str, Any]], epoch: int) -> None:
+        self._opened.append_as_leader(encode(batches), epoch, from_client=not is_marker(batches))
+
+    def _append_as_follower(self, batches: list[dict[str, Any]], epoch: int) -> None:
+        self._opened.append_as_follower(encode(batches), epoch)
+
+    def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
+        def answer(target: int) -> tuple[int, int, int] | None:
+            found = self._opened.fetch_offset_by_timestamp(target)
+            if found is None:
+                return None
+            return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+
+        return tuple(answer(target) for target in targets)
+
+    def _close(self, prepared: bool) -> None:
+        log, self.log = self._opened, None
+        log.close(prepare=prepared)
+
+    @staticmethod
+    def _state(log: UnifiedLog) -> LogState:
+        return LogState(
+            log.start_offset,
+            log.end_offset,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.recovery_point,
+            tuple((segment.base_offset, segment.size) for segment in log.segments),
+        )

@@ -1,0 +1,285 @@
+"""Somebody else's program behind the line protocol (``exec:COMMAND``; DESIGN.md, "Line protocol").
+
+One process is kept over all examples. After every operation it is asked for its state, too, so a step is two requests.
+
+What it does wrong as a program, as opposed to answering wrongly, is the outcome ``failure`` of the operation whose
+request caused it, with the story as its text: a reply that is late, missing, malformed or one too many, and a crash.
+An outcome, not an exception, so that a lockstep compares it, Hypothesis shrinks it and a trace replays it. The process
+is gone by then, and everything in that example fails alike; the next example starts a new one.
+
+What the protocol has no request for:
+
+============================ ======================================================================================
+``bulk_append``, …           that many appends, up to the first refusal
+``crash``                    the process is killed (SIGKILL), and started again by the next ``open``
+``open`` while one is open   as ``crash`` before it: only one index is open at a time
+``rename``, ``all_aborted``  unsupported
+============================ ======================================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import weakref
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from conformance.errors import ToolError
+from conformance.implementations.probe import missing_operations
+from conformance.implementations.process.line_process import LinePeer, PeerError
+from conformance.implementations.replies import (
+    ESSENTIAL,
+    FAILURE,
+    SHAPES,
+    About,
+    MalformedReplyError,
+    about_from,
+    outcome_from,
+    state_from,
+)
+from conformance.operations import OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
+from conformance.quoting import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PROTOCOL: Final = 1
+DEADLINE: Final = 10.0
+START_DEADLINE: Final = 60.0
+"""Seconds for the reply to ``start``: a program may have to be compiled, or a virtual machine to warm up."""
+
+START: Final[Json] = {"op": "start", "protocol": PROTOCOL}
+STATE: Final[Json] = {"op": "state"}
+STOP: Final[Json] = {"op": "stop"}
+
+_BULK: Final = {"bulk_append": ("append", ()), "bulk_maybe_append": ("maybe_append", (False,))}
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_STATE_REQUEST: Final = _encode(STATE)
+
+
+class StartError(ToolError):
+    """The program cannot be started, or does not introduce itself."""
+
+
+class ProcessIndex:
+    """A program behind the adapter interface (see :class:`conformance.implementations.protocol`).
+
+    The state of an observation is None where the program does not tell it: nothing is open, it has no ``state`` at all,
+    or the index is closed and it refuses to say. A refusal while an index is open is a failure.
+
+    Args:
+        command: the program and its arguments; ``{release}`` in them is replaced by the release.
+        release: the release whose dialect it is held to.
+        name: how reports call it; what it calls itself, if not given.
+        deadline: seconds for each reply.
+        start_deadline: seconds for the reply to ``start``.
+
+    Raises:
+        StartError: there is no such program, or it does not answer ``start`` properly.
+    """
+
+    speaks_kafka = False
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        release: str,
+        *,
+        name: str | None = None,
+        deadline: float = DEADLINE,
+        start_deadline: float = START_DEADLINE,
+    ) -> None:
+        self.command = [word.replace("{release}", release) for word in command]
+        self.release = release
+        self._deadline = deadline
+        self._start_deadline = start_deadline
+        self._holder: list[LinePeer] = []
+        self._finalizer = weakref.finalize(self, _kill, self._holder)
+        try:
+            self.about = self._start()
+        except (PeerError, OSError) as error:
+            raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
+        self.name = f"{self.about.name if name is None else name} {release}"
+        self._prefix = ""
+        self._kind = ""
+        self._open = False
+        self._closed = True
+        self._failure: Outcome | None = None
+        self._lacking: set[str] = set()
+        self.failures_between_examples: list[str] = []
+        """What went wrong when an example was over: the machines close in the middle of examples as well."""
+        self._lacking |= missing_operations(self, self.about.kinds)
+        self.failures_between_examples.clear()
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        self.end()
+        self._prefix = f"{directory}/"
+        self._failure = None
+
+    def end(self) -> None:
+        """See the protocol. An open index is closed, so that it does not touch its file later."""
+        if self._open and not self._closed and self._failure is None:
+            try:
+                self._request({"op": "close"})
+            except PeerError as error:
+                self.failures_between_examples.append(str(error))
+        self._open = False
+
+    def close(self) -> None:
+        """Ends the process: politely, and if that does not help, by force."""
+        if self._holder and self._failure is None:
+            self._holder[0].finish(_encode(STOP), self._deadline)
+        self._finalizer()
+
+    def supports(self, operation: str) -> bool:
+        """See the protocol. Every operation has been tried out when the process was started for the first time."""
+        name, _ = _BULK.get(operation, (operation, ()))
+        return name in ESSENTIAL or (name in SHAPES and name not in self._lacking)
+
+    @property
+    def tells_state(self) -> bool:
+        """Whether it has a ``state``; without one, only outcomes and files are compared."""
+        return "state" not in self._lacking
+
+    def perform(self, operation: Operation) -> Observation:
+        """See the protocol."""
+        if self._failure is not None:
+            return Observation(self._failure, None)
+        name, arguments = operation
+        try:
+            outcome = self._outcome(name, arguments)
+            return Observation(outcome, self._state() if self._open else None)
+        except PeerError as error:
+            self._failure = Outcome(FAILURE, None, str(error))
+            return Observation(self._failure, None)
+
+    # -- operations --------------------------------------------------------------------------------------------
+
+    def _outcome(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
+        if name in SHAPES:
+            return self._open_index(*arguments) if name == "open" else self._call(name, arguments)
+        if name in _BULK:
+            return self._bulk(name, *arguments)
+        if name == "crash":
+            self._crash()
+            return OK
+        return UNSUPPORTED
+
+    def _open_index(self, kind: str, path: str, base_offset: int, max_index_size: int, writable: bool) -> Outcome:
+        if self._open and not self._closed:
+            self._crash()
+        self._open, self._kind = False, kind
+        if kind not in self.about.kinds:
+            return UNSUPPORTED
+        outcome = self._call("open", (kind, self._prefix + path, base_offset, max_index_size, writable))
+        self._open = outcome.error is None
+        self._closed = False
+        return outcome
+
+    def _call(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
+        reply = self._request({"op": name, **dict(zip(SIGNATURES[name], arguments, strict=True))})
+        try:
+            outcome = outcome_from(name, reply)
+        except MalformedReplyError as error:
+            self._refuse(reply, error)
+        if name in ("close", "delete") and outcome.error != "unsupported":
+            self._closed = True
+        return outcome
+
+    def _bulk(self, bulk: str, first: int, second: int, first_step: int, second_step: int, count: int) -> Outcome:
+        name, more = _BULK[bulk]
+        for i in range(count):
+            outcome = self._call(name, (first + i * first_step, second + i * second_step, *more))
+            if outcome.error is not None:
+                return outcome
+        return OK
+
+    def _crash(self) -> None:
+        self._open = False
+        _kill(self._holder)
+
+    def _state(self) -> State | None:
+        if not self.tells_state:
+            return None
+        reply = self._request(_STATE_REQUEST)
+        try:
+            told = state_from(self._kind, reply)
+        except MalformedReplyError as error:
+            self._refuse(reply, error)
+        if isinstance(told, State):
+            return told
+        if told.error == "unsupported":
+            self._lacking.add("state")
+        elif not self._closed:
+            self._refuse(reply, MalformedReplyError("an index that is open tells its state"))
+        return None
+
+    # -- the process -------------------------------------------------------------------------------------------
+
+    def _request(self, request: Json | str) -> Any:
+        """Asks the process, which is started if there is none; PeerError if it does not reply with JSON."""
+        if not self._holder:
+            self._restart()
+        peer = self._holder[0]
+        try:
+            line = peer.ask(request if isinstance(request, str) else _encode(request), self._deadline)
+            return _parsed(peer, line)
+        except PeerError:
+            self._holder.clear()
+            raise
+
+    def _refuse(self, reply: Any, error: MalformedReplyError) -> NoReturn:
+        """A reply that the protocol does not have, as a PeerError."""
+        peer = self._holder[0]
+        self._holder.clear()
+        peer.fail(f"gave a reply that the protocol does not have ({error}), {quoted(_encode(reply))},")
+
+    def _start(self) -> About:
+        peer = LinePeer(self.command)
+        self._holder.append(peer)
+        try:
+            return introduce(peer, self._start_deadline)
+        except PeerError:
+            self._holder.clear()
+            raise
+
+    def _restart(self) -> None:
+        try:
+            self._start()
+        except OSError as error:
+            raise PeerError("ended", f"could not be started again: {error}") from None
+
+
+def introduce(peer: LinePeer, deadline: float) -> About:
+    """Says ``start`` to a program that has just been started, and reads who it is.
+
+    Raises:
+        PeerError: it does not answer, or with something else.
+    """
+    line = peer.ask(_encode(START), deadline)
+    try:
+        return about_from(_parsed(peer, line))
+    except MalformedReplyError as error:
+        peer.fail(f"gave a reply that the protocol does not have ({error}), {quoted(line)},")
+
+
+def _parsed(peer: LinePeer, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        peer.fail(f"replied with what is no JSON, {quoted(repr(line))},")
+
+
+def _kill(holder: list[LinePeer]) -> None:
+    while holder:
+        with contextlib.suppress(OSError):
+            holder.pop().kill()
+
+
+def _reason(error: PeerError | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
+    return f"it {error}"

@@ -1,0 +1,339 @@
+"""A program that answers one line with one line, and everything that can go wrong with it.
+
+It may answer too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
+its input. Whatever it does, :meth:`LinePeer.ask` comes back within the deadline, with a reply or with a
+:class:`PeerError` that says in words what happened and ends with the last lines of stderr.
+
+One thread and ``poll``: a request costs a write, two polls and a read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
+
+from conformance.quoting import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STDERR_TAIL: Final = 4096
+"""Bytes of stderr that are kept; a stack trace fits."""
+
+LONGEST_REPLY: Final = 16 << 20
+"""Bytes without a line break after which nobody waits for the end of the line any more."""
+
+_CHUNK: Final = 1 << 16
+_GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
+_AFTER_END: Final = 1.0  # seconds in which a reply may still come from what a program has started that has ended
+_GLANCE: Final = 50  # milliseconds after which a silent program is looked at: is it still there?
+
+
+Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
+"""No reply in time; its input not read; gone; more than one line; not a reply of the protocol."""
+
+
+class PeerError(Exception):
+    """The program did not answer as it should; the message says how, and what was asked."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class LinePeer:
+    """One running program.
+
+    It leads a process group of its own, so that what it starts (a shell, ``go run``) ends with it.
+
+    Args:
+        command: the program and its arguments.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 -- what the user asked for
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in pipes if pipe is not None)
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(pipe, False)
+        self._poll = select.poll()
+        self._poll.register(self._stdout, select.POLLIN)
+        self._poll.register(self._stderr, select.POLLIN)
+        self._received = b""
+        self._complaints = bytearray()
+        self._stderr_ended = False
+        self._asked = "no request at all"
+        self.alive = True
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        """The last lines that it has written to stderr."""
+        text = self._complaints[-STDERR_TAIL:].decode("utf-8", "replace").strip()
+        return f"[...] {text}" if len(self._complaints) > STDERR_TAIL else text
+
+    def ask(self, request: str, deadline: float) -> str:
+        """Writes one line and reads one.
+
+        Args:
+            request: without the line break.
+            deadline: seconds for both together.
+
+        Returns:
+            The reply, without the line break.
+
+        Raises:
+            PeerError: there is none, or more than one; the program has been killed.
+        """
+        if self._poll.poll(0) or self._received:
+            self._expect_silence()
+        self._asked = request
+        until = time.monotonic() + deadline
+        self._write(request.encode() + b"\n", until, deadline)
+        while b"\n" not in self._received:
+            if not self._read(until):
+                if self._process.poll() is not None:
+                    self._ended(", while a process that it has started keeps its output open, instead of replying")
+                self._fail("late", f"gave no reply within {deadline:g} s", request)
+            if len(self._received) > LONGEST_REPLY:
+                self._fail(
+                    "malformed", f"wrote {len(self._received)} bytes without a line break instead of a reply", request
+                )
+        line, _, self._received = self._received.partition(b"\n")
+        if self._received:
+            self._expect_silence(first=line + b"\n")
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self._fail("malformed", f"replied with bytes that are no UTF-8, {quoted(repr(line))},", request)
+
+    def fail(self, what: str) -> NoReturn:
+        """Gives up on it because of its reply to the last request; kills it.
+
+        Raises:
+            PeerError: always; ``what`` and the request are its message.
+        """
+        self._fail("malformed", what, self._asked)
+
+    def finish(self, request: str | None, deadline: float) -> tuple[int | None, str]:
+        """Waits for it to end by itself, after a last request or, without one, after the end of its input.
+
+        Returns:
+            Its exit status (None: it had to be killed), and everything it has written to stdout meanwhile.
+        """
+        until = time.monotonic() + deadline
+        with contextlib.suppress(PeerError, OSError):
+            if request is not None:
+                self._asked = request
+                self._write(request.encode() + b"\n", until, deadline)
+            else:
+                self._close_stdin()
+            while self._read(until):
+                pass
+        status = self._exit_status(max(0.0, until - time.monotonic()))
+        written = self._received
+        self.kill()
+        return status, written.decode("utf-8", "replace")
+
+    def kill(self) -> None:
+        """Ends it and all that it has started with SIGKILL, and returns when they are gone; once more does nothing."""
+        if not self.alive:
+            return
+        self.alive = False
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE)
+        self._drain(time.monotonic() + _GRACE)
+        self._close_stdin()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    # -- reading and writing -----------------------------------------------------------------------------------
+
+    def _write(self, data: bytes, until: float, deadline: float) -> None:
+        while True:
+            try:
+                written = os.write(self._stdin, data)
+            except BlockingIOError:
+                written = 0
+            except OSError:  # a broken pipe
+                self._ended()
+            if written == len(data):
+                return
+            data = data[written:]
+            self._make_room(until, deadline)
+
+    def _make_room(self, until: float, deadline: float) -> None:
+        """Waits until it reads its input, and meanwhile reads what it writes to stderr."""
+        room = select.poll()
+        room.register(self._stdin, select.POLLOUT)
+        if not self._stderr_ended:
+            room.register(self._stderr, select.POLLIN)
+        ready = dict(room.poll(min(_milliseconds(until), _GLANCE)))
+        if not ready and self._process.poll() is not None:
+            self._ended(", while a process that it has started keeps its input open, instead of replying")
+        if time.monotonic() > until:
+            self._fail("deaf", f"did not read its input within {deadline:g} s", self._asked)
+        self._listen(ready)
+
+    def _read(self, until: float) -> bool:
+        """Waits for some of its output; False if the time is up. The end of the output is a failure.
+
+        The time is up, too, when the program has ended: its children may keep the output open for ever.
+        """
+        has_ended = False
+        while True:
+            ready = self._poll.poll(min(_milliseconds(until), _GLANCE))
+            if time.monotonic() > until:
+                return False
+            if not ready:
+                if not has_ended and self._process.poll() is not None:
+                    has_ended, until = True, min(until, time.monotonic() + _AFTER_END)
+                continue
+            if len(ready) > 1 or ready[0][0] != self._stdout:
+                self._listen(dict(ready))
+                if not any(pipe == self._stdout for pipe, _ in ready):
+                    continue
+            data = os.read(self._stdout, _CHUNK)
+            if not data:
+                self._ended()
+            self._received += data
+            return True
+
+    def _listen(self, ready: dict[int, int]) -> None:
+        """Takes what is on stderr, keeping the end of it."""
+        if self._stderr not in ready:
+            return
+        data = os.read(self._stderr, _CHUNK)
+        if not data:
+            self._stderr_ended = True
+            self._poll.unregister(self._stderr)
+        self._complaints += data
+        if len(self._complaints) > 2 * _CHUNK:
+            del self._complaints[: -STDERR_TAIL - 1]
+
+    def _expect_silence(self, first: bytes = b"") -> None:
+        """Fails if it has said something that nobody asked for; what it wrote to stderr is none of that.
+
+        Args:
+            first: the line that came before it in one go: which of them was the reply, nobody can tell.
+        """
+        ready = dict(self._poll.poll(0))
+        self._listen(ready)
+        if self._stdout in ready:
+            data = os.read(self._stdout, _CHUNK)
+            if not data:
+                self._ended(" after its reply")
+            self._received += data
+        if self._received:
+            said = quoted(repr((first + self._received).decode("utf-8", "replace")))
+            self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
+
+    def _drain(self, until: float) -> None:
+        """Reads both pipes until nobody of its group can write to them or to a file any more.
+
+        Those who have been killed hold the pipes: the end of the pipes is the end of them all. A daemon with a session
+        of its own holds them as well, and goes on; then the group is looked for itself.
+        """
+        waiting = select.poll()
+        for pipe in (self._stdout, self._stderr):
+            waiting.register(pipe, select.POLLIN)
+        ended, look = 0, time.monotonic() + _GLANCE / 1000
+        while ended < 2 and time.monotonic() < until:
+            for pipe, _ in waiting.poll(_GLANCE):
+                data = os.read(pipe, _CHUNK)
+                if not data:
+                    waiting.unregister(pipe)
+                    ended += 1
+                elif pipe == self._stderr:
+                    self._complaints += data
+                    del self._complaints[: -STDERR_TAIL - 1]
+            if time.monotonic() >= look:
+                if not is_group_alive(self._process.pid):
+                    return
+                look = time.monotonic() + _GLANCE / 1000
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def _ended(self, when: str = "") -> NoReturn:
+        status = self._exit_status(1.0)
+        rest = f", leaving {quoted(repr(self._received.decode('utf-8', 'replace')))} without a line break"
+        how = "closed its output" if status is None else f"ended ({_in_words(status)})"
+        self._fail("ended", how + (rest if self._received else "") + (when or " instead of replying"), self._asked)
+
+    def _fail(self, reason: Reason, what: str, request: str) -> NoReturn:
+        self.kill()
+        message = f"{what} to {quoted(request)}"
+        if self.stderr:
+            message += f"; its stderr ends with:\n{self.stderr}"
+        raise PeerError(reason, message)
+
+    def _exit_status(self, deadline: float) -> int | None:
+        try:
+            return self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _close_stdin(self) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+
+def is_group_alive(group: int) -> bool:
+    """Whether a process of a group can still do something; one that only waits to be reaped cannot."""
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- names are all it takes
+    except OSError:
+        processes = []
+    if not processes:  # no Linux
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return any(_is_member(process, group) for process in processes)
+
+
+def _is_member(process: str, group: int) -> bool:
+    try:
+        # Behind the name, which may hold anything: the state, the parent, the group.
+        state, _, its_group = Path("/proc", process, "stat").read_bytes().rpartition(b") ")[2].split()[:3]
+    except (OSError, ValueError):
+        return False
+    return int(its_group) == group and state not in b"ZX"
+
+
+def _milliseconds(until: float) -> int:
+    # Rounded up: a wait of less than a millisecond must not become a busy one.
+    return max(0, int((until - time.monotonic()) * 1000) + 1)
+
+
+def _in_words(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return f"killed by {signal.Signals(-status).name}"
+    return f"killed by signal {-status}"

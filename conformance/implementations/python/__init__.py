@@ -1,0 +1,1 @@
+"""An implementation as Python objects of the user's own classes."""

@@ -1,0 +1,169 @@
+"""A container image of any locked release: its build context from verified jars, and the build itself.
+
+The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel carries as ``conformance/docker``. The context
+adds what depends on the release: the jars, the Java options with the class path in the lock's order, the logging
+configuration, and the properties of a single broker.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.kafka.broker.java_command import java_arguments
+from conformance.kafka.broker.settings import (
+    Node,
+    default_mode,
+    logging_configuration,
+    server_properties,
+    zookeeper_properties,
+)
+from conformance.kafka.engine import NoImageError, connect
+from conformance.kafka.fetch import class_path
+from conformance.kafka.releases import load_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.kafka.fetch import Step
+
+REPOSITORY: Final = "kidx/kafka"
+BASE: Final = "kidx/base"
+PORT: Final = 9092
+CONTROLLER_PORT: Final = 9093
+ZOOKEEPER_PORT: Final = 2181
+HOME: Final = Path("/opt/kafka")
+DATA: Final = Path("/var/lib/kafka")
+USER_ID: Final = 10001
+_SCRIPTS: Final = ("Dockerfile", "start.sh", "healthy.sh")
+
+
+def image_name(release: str) -> str:
+    """Return what the image of a release is called: ``kidx/kafka:4.3.1``."""
+    return f"{REPOSITORY}:{release}"
+
+
+def docker_files() -> Path:
+    """Return the directory with the Dockerfile: inside the package of a wheel, beside that of a source tree."""
+    package = Path(__file__).parents[2]
+    return next(place for place in (package / "docker", package.parent / "docker") if place.is_dir())
+
+
+def assemble(release: str, directory: Path, *, progress: Callable[[Step], None] | None = None) -> None:
+    """Write the build context of a release into a new or empty directory.
+
+    Raises:
+        UnknownReleaseError: the release is not locked.
+        FetchError: a jar cannot be had.
+        ToolError: the directory is not empty, or cannot be written.
+    """
+    locked = load_release(release)
+    jars = class_path(release, "broker", progress=progress)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise ToolError(f"{directory} is not empty")
+        for name in _SCRIPTS:
+            shutil.copy(docker_files() / name, directory)
+        (directory / "jars").mkdir()
+        for jar in jars:
+            shutil.copyfile(jar, directory / "jars" / jar.name)
+        configuration, text, option = logging_configuration(locked.logging, HOME)
+        _write(directory / "configuration" / configuration.name, text)
+        _write(
+            directory / "configuration" / "java.args", java_arguments([HOME / "jars" / j.name for j in jars], option)
+        )
+        _write(directory / "configuration" / "server.properties", server_properties(_single_node(release), {}))
+        _write(
+            directory / "configuration" / "zookeeper.properties",
+            zookeeper_properties(DATA / "zookeeper", ZOOKEEPER_PORT),
+        )
+    except OSError as error:
+        raise ToolError(f"cannot write {error.filename or directory}: {error.strerror or error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def _single_node(release: str) -> Node:
+    """One broker whose clients are on the same machine, with its port published as it is."""
+    kraft = default_mode(release) == "kraft"
+    return Node(
+        release,
+        default_mode(release),
+        DATA,
+        PORT,
+        voters={1: CONTROLLER_PORT} if kraft else {},
+        zookeeper=None if kraft else ZOOKEEPER_PORT,
+        listen="0.0.0.0",  # noqa: S104  (of the container; what is published is the caller's choice)
+    )
+
+
+def build(release: str, *, base: str = BASE, progress: Callable[[Step], None] | None = None) -> str:
+    """Build the image of a release on a base image; return its name.
+
+    Raises:
+        NoEngineError: no engine answers.
+        NoImageError: the engine has no such base image and cannot get it.
+        ToolError: the build failed.
+        FetchError: a jar cannot be had.
+    """
+    client = connect()
+    import docker  # noqa: PLC0415  (an optional dependency, and there: see connect)
+
+    name = image_name(load_release(release).name)
+    with tempfile.TemporaryDirectory(prefix="kidx-image-") as scratch:
+        assemble(release, Path(scratch), progress=progress)
+        arguments = {"RELEASE": release, "BASE_IMAGE": base, "USER_ID": str(USER_ID)}
+        client.api.timeout = None  # a build takes as long as it takes
+        try:
+            client.images.build(path=scratch, tag=name, buildargs=arguments, rm=True, forcerm=True)
+        except docker.errors.DockerException as error:
+            if not _has(client, base):
+                raise NoImageError(f"the engine has no base image {base}: docker/build-base.sh makes {BASE}") from error
+            raise ToolError(f"{name} could not be built: {error}") from error
+        finally:
+            client.close()
+    return name
+
+
+def require_image(release: str) -> str:
+    """Return the name of a release's image, which the engine has.
+
+    Raises:
+        NoEngineError: no engine answers.
+        NoImageError: it has no such image.
+    """
+    name = image_name(release)
+    require(name, f"conformance kafka image {release} builds it")
+    return name
+
+
+def require(name: str, remedy: str) -> None:
+    """Make sure that the engine has an image.
+
+    Raises:
+        NoEngineError: no engine answers.
+        NoImageError: it has no such image; ``remedy`` says where one comes from.
+    """
+    client = connect()
+    try:
+        if not _has(client, name):
+            raise NoImageError(f"the engine has no image {name}: {remedy}")
+    finally:
+        client.close()
+
+
+def _has(client: Any, name: str) -> bool:
+    import docker  # noqa: PLC0415
+
+    try:
+        client.images.get(name)
+    except docker.errors.ImageNotFound:
+        return False
+    return True

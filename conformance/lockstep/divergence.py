@@ -1,0 +1,112 @@
+"""What a lockstep finds: a difference, the error that carries it, and a count of what was done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution import is_observed_only
+from conformance.implementations.replies import FAILURE
+from conformance.operations import Json, Operation, Outcome
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.lockstep.generator_coverage import CellKey
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One difference: who, at which step, in what.
+
+    Attributes:
+        step: 0-based index into the trace.
+        operation: the operation of that step.
+        party: name of the implementation that differs, e.g. ``"jvm 3.9.2"``.
+        release: the release whose dialect it was held to.
+        against: ``"kidx"``, or ``"model"`` if it is the reference that differs.
+        aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
+        expected: what the other side says of the first of them, and ``actual``: what the party says.
+        clauses: ids of the clauses that the step exercises.
+    """
+
+    step: int
+    operation: Operation
+    party: str
+    release: str
+    against: str
+    aspects: tuple[str, ...]
+    expected: Any
+    actual: Any
+    clauses: tuple[str, ...]
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether somebody's program has crashed, was late or talked nonsense, which nothing can excuse."""
+        return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
+
+    @property
+    def observed_only(self) -> bool:
+        """Whether only behaviour is at stake that nobody has to copy (``--level must``)."""
+        return is_observed_only(self.clauses, self.aspects)
+
+
+class DivergenceError(AssertionError):
+    """Raised at the first difference that counts; carries it, and the trace up to it.
+
+    Attributes:
+        shrinking: how far the trace was shrunk, in words; empty if it was not.
+    """
+
+    def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
+        super().__init__(f"{divergence.party} diverges at step {divergence.step + 1}, {divergence.operation}")
+        self.divergence = divergence
+        self.operations = tuple(operations)
+        self.shrinking = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a lockstep has done since it was made."""
+
+    examples: int = 0
+    steps: int = 0
+    clauses: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each set of index rules (X1 …): how many steps exercised a clause."""
+    dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(party, clause): divergences that were expected, or left out of the verdict."""
+    unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(party, operation): what an implementation does not have."""
+    out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(party, operation): steps for which an implementation had no memory, so that it has not performed them."""
+    cells: Counter[CellKey] = field(default_factory=Counter)
+    """(operation, state before it, error): what the newest dialect's reference went through."""
+
+    def exercised(self, release: str) -> Counter[str]:
+        """How many steps exercised each clause, in the dialect of a release."""
+        return self.clauses.get(dialect_of(release).index_rules, Counter())
+
+
+def failure_json(divergence: Divergence) -> Json:
+    """A difference as a trace and a report carry it; bytes are hexadecimal."""
+    return {
+        "step": divergence.step,
+        "party": divergence.party,
+        "release": divergence.release,
+        "against": divergence.against,
+        "aspects": list(divergence.aspects),
+        "expected": plain(divergence.expected),
+        "actual": plain(divergence.actual),
+        "clauses": list(divergence.clauses),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value of an observation as JSON."""
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value

@@ -1,0 +1,103 @@
+"""The operations on a whole log and what came of them: plain data, as in :mod:`conformance.operations`.
+
+One log is open at a time, in a directory of its own that the harness gives each implementation. Time stands still
+between ``set_clock`` operations; what a broker does in the background once (deleting files, flushing a closed segment)
+is done before an operation ends, what it does periodically is not done at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.operations.effects import Effect
+
+if TYPE_CHECKING:
+    from conformance.operations.outcomes import Json, Outcome
+
+LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
+    # Opens the log of the directory, or makes one. `settings` are topic configurations by their names; `recovery_point`
+    # is the checkpoint below which everything is known to be on disk; `clean` says that the last shutdown was.
+    "open_log": ("settings", "log_start_offset", "recovery_point", "clean", "now"),
+    "append_as_leader": ("batches", "leader_epoch"),
+    "append_as_follower": ("batches", "leader_epoch"),
+    "roll_log": (),
+    "truncate_log": ("offset",),
+    "truncate_fully": ("offset",),
+    "delete_records": ("offset",),
+    "apply_retention": (),
+    "update_high_watermark": ("offset",),
+    "assign_epoch": ("epoch", "start_offset"),
+    "list_offsets": ("targets",),
+    "set_clock": ("now",),
+    # A clean shutdown is prepared (4.4 trims there) and then closed; `prepared` false is the log's own close alone.
+    "close_log": ("prepared",),
+    "crash_log": (),
+    # Damage while closed, done by the harness: one of the file operations of an index, on a file of the log.
+    "damage_log_file": ("path", "how", "arguments"),
+}
+"""Every operation on a log and the names of its arguments, in order."""
+
+LOG_EFFECTS: Final[dict[str, Effect]] = {
+    "open_log": Effect.OPENS,
+    **dict.fromkeys(("close_log", "crash_log"), Effect.RELEASES),
+    "damage_log_file": Effect.DAMAGES,
+}
+"""As :data:`conformance.operations.EFFECTS`."""
+
+LOG_ERROR_KINDS: Final = (
+    "invalid_offset",
+    "offset_overflow",
+    "segment_overflow",
+    "corrupt",
+    "invalid_argument",
+    "illegal_state",
+    "out_of_range",
+    "out_of_order",
+    "unexpected_offset",
+    "too_large",
+    "corrupt_record",
+    "invalid_record",
+    "invalid_timestamp",
+    "producer",
+    "unsupported_format",
+    "unsupported_version",
+    "read_only",
+    "closed",
+    "buffer_overflow",
+    "out_of_bounds",
+    "kafka",
+    "io",
+)
+"""What a log refuses with; the words of an index mean the same here."""
+
+TOPIC_DIRECTORY: Final = "t-0"
+"""The log's directory below an implementation's own: Kafka wants a topic and a partition in its name."""
+
+
+class LogState(NamedTuple):
+    """What a log says of itself after an operation.
+
+    Attributes:
+        start_offset: the log start offset, and end_offset: the offset of the next record.
+        high_watermark: of the partition, and last_stable_offset: below it all transactions are decided.
+        recovery_point: everything below it is on disk.
+        segments: base offset and bytes of each, in order.
+    """
+
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    recovery_point: int
+    segments: tuple[tuple[int, int], ...]
+
+    def to_json(self) -> Json:
+        """As a trace or a report carries it."""
+        return dict(self._asdict())
+
+
+class LogObservation(NamedTuple):
+    """An outcome and the state after it; no state while no log is open."""
+
+    outcome: Outcome
+    state: LogState | None

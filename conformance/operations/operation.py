@@ -1,0 +1,66 @@
+"""An operation: one call with its arguments, as plain data with the JSON form of the line protocol's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from conformance.operations.broker import BROKER_EFFECTS, BROKER_SIGNATURES
+from conformance.operations.index import EFFECTS, SIGNATURES
+from conformance.operations.log import LOG_EFFECTS, LOG_SIGNATURES
+from conformance.operations.segment import SEGMENT_EFFECTS, SEGMENT_SIGNATURES
+
+if TYPE_CHECKING:
+    from conformance.operations.effects import Effect
+    from conformance.operations.outcomes import Json
+
+
+@cache
+def every_signature() -> Mapping[str, tuple[str, ...]]:
+    """The vocabularies of all machines: an index's, a segment's, a log's, a broker's. No two use the same word."""
+    return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
+
+
+@cache
+def every_effect() -> Mapping[str, Effect]:
+    """The effects of the operations of all machines."""
+    return EFFECTS | SEGMENT_EFFECTS | LOG_EFFECTS | BROKER_EFFECTS
+
+
+class Operation(NamedTuple):
+    """One call: the name of the operation and its arguments in the order of :func:`every_signature`."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+
+    @property
+    def effect(self) -> Effect | None:
+        """What it does to what the operations are about; None if it neither opens, releases nor damages it."""
+        return every_effect().get(self.name)
+
+    def to_json(self) -> Json:
+        """The request of the line protocol."""
+        return {"op": self.name, **dict(zip(every_signature()[self.name], self.args, strict=True))}
+
+    @classmethod
+    def from_json(cls, data: Json) -> Operation:
+        """An operation from its request.
+
+        Raises:
+            ValueError: there is no such operation, or its arguments are not the ones in :func:`every_signature`.
+        """
+        name = data.get("op")
+        if not isinstance(name, str) or name not in every_signature():
+            raise ValueError(f"unknown operation {name!r}")
+        names = every_signature()[name]
+        given = set(data) - {"op"}
+        if given != set(names):
+            raise ValueError(
+                f"operation {name!r} takes {', '.join(names) or 'nothing'}, not {', '.join(sorted(given))}"
+            )
+        return cls(name, tuple(data[argument] for argument in names))
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{n}={v!r}" for n, v in zip(every_signature()[self.name], self.args, strict=True))
+        return f"{self.name}({arguments})"

@@ -1,0 +1,89 @@
+"""Outcomes: the value of an operation or the kind of its refusal, as plain data with a JSON form.
+
+An outcome is the same for every implementation. Its JSON is the reply of the line protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+Json = dict[str, Any]
+
+ERROR_KINDS: Final = (
+    "invalid_offset",
+    "offset_overflow",
+    "corrupt",
+    "invalid_argument",
+    "illegal_state",
+    "unsupported_version",
+    "read_only",
+    "closed",
+    "buffer_overflow",
+    "out_of_bounds",
+    "io",
+)
+
+
+class Outcome(NamedTuple):
+    """What came of an operation.
+
+    Attributes:
+        error: None, or one of :data:`ERROR_KINDS`, or ``"unsupported"``.
+        value: None, a bool, or (nested) tuples of integers; None with an error.
+        text: the exception's own text where the implementation speaks Kafka's; directories are left out of it.
+    """
+
+    error: str | None = None
+    value: Any = None
+    text: str | None = None
+
+    def to_json(self) -> Json:
+        """The reply of the line protocol."""
+        if self.error == "unsupported":
+            return {"unsupported": True}
+        if self.error is not None:
+            return {"error": self.error, "message": self.text or ""}
+        if is_collected(self.value):
+            return {"ok": {"aborted": self.value[0], "complete": self.value[1]}}
+        return {"ok": self.value}
+
+    @classmethod
+    def from_json(cls, data: Json) -> Outcome:
+        """An outcome from its reply.
+
+        Raises:
+            ValueError: it is none of ``ok``, ``error`` and ``unsupported``.
+        """
+        if "ok" in data:
+            value = data["ok"]
+            if isinstance(value, dict) and value.keys() == {"aborted", "complete"}:
+                return cls(None, (as_tuples(value["aborted"]), value["complete"]))
+            return cls(None, as_tuples(value))
+        if "error" in data:
+            return cls(data["error"], None, data.get("message") or None)
+        if data.get("unsupported"):
+            return cls("unsupported")
+        raise ValueError(f"neither ok, error nor unsupported: {data!r}")
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.error}: {self.text}" if self.text else self.error
+        return "nothing" if self.value is None else repr(self.value)
+
+
+OK: Final = Outcome()
+UNSUPPORTED: Final = Outcome("unsupported")
+
+
+def is_collected(value: Any) -> bool:
+    """Whether a value is that of ``collect_aborted``: transactions, and whether the search is complete."""
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], bool)
+
+
+def as_tuples(value: Any) -> Any:
+    """JSON's lists as tuples, so that outcomes compare and hash; an object's values in the order they come."""
+    if isinstance(value, list):
+        return tuple(as_tuples(item) for item in value)
+    if isinstance(value, dict):
+        return tuple(as_tuples(item) for item in value.values())
+    return value

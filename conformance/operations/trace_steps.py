@@ -1,0 +1,158 @@
+"""Whether the steps of a trace are ones that a machine could have recorded.
+
+A trace may have been written by hand, and may come from anybody. What is refused here would end in a traceback, in a
+run that never ends, or in a file outside of the directory that belongs to the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from conformance.operations import KINDS, SIGNATURES, Operation
+from conformance.operations.broker import BROKER_SIGNATURES
+from conformance.quoting import quoted
+from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from kidx.printable import encodable
+
+MANY: Final = 1 << 20
+"""Appends in one bulk, or bytes of one damage: a thousand times what the machines do."""
+_LONGEST_NAME: Final = 255
+_LONGEST_PATH: Final = 1024
+"""Bytes: what file systems take for one name, and for a path with room for the directory it is relative to."""
+
+
+class StepError(ValueError):
+    """A step cannot be performed; the message says which, and why not."""
+
+
+Check = Callable[[Any], bool]
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return len(text) <= 2 * MANY and len(text) % 2 == 0 and set(text) <= set("0123456789abcdef")
+
+
+def is_within(low: int, high: int) -> Check:
+    """Whether a value is an integer between two bounds, both included."""
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def is_inside(value: Any) -> bool:
+    """Whether a path names a file in or below the directory it is relative to, in any implementation."""
+    if not isinstance(value, str) or not value or "\0" in value or not _fits(value):
+        return False
+    path = PurePosixPath(value)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
+def _fits(path: str) -> bool:
+    """Whether a file system takes it: as UTF-8, which says no half of a surrogate pair, and not too long."""
+    try:
+        lengths = [len(name.encode()) for name in path.split("/")]
+    except UnicodeEncodeError:
+        return False
+    return max(lengths) <= _LONGEST_NAME and sum(lengths) + len(lengths) <= _LONGEST_PATH
+
+
+_LONG: Final = (is_within(LONG_MIN, LONG_MAX), "an integer of 64 bits")
+_INT: Final = (is_within(INT_MIN, INT_MAX), "an integer of 32 bits")
+_COUNT: Final = (is_within(0, MANY), f"an integer from 0 to {MANY}")
+_BOOLEAN: Final = (lambda value: isinstance(value, bool), "true or false")
+_CHECKS: Final[dict[str, tuple[Check, str]]] = {
+    "kind": (lambda value: value in KINDS, f"one of {', '.join(KINDS)}"),
+    "path": (is_inside, "a path inside the directory of the replay that a file can have"),
+    "writable": _BOOLEAN,
+    "skip_full_check": _BOOLEAN,
+    **dict.fromkeys(("max_index_size", "n", "fetch_size"), _INT),
+    "count": _COUNT,
+    "byte": (is_within(0, 255), "a byte"),
+    "bit": (is_within(0, 7), "a bit from 0 to 7"),
+    "length": _COUNT,
+    "content": (lambda value: isinstance(value, str) and _is_hexadecimal(value), "bytes in hexadecimal"),
+}
+"""By the name of an argument; every other one is an integer of 64 bits."""
+_SPECIAL: Final[dict[tuple[str, str], tuple[Check, str]]] = {
+    ("append", "position"): _INT,
+    ("bulk_append", "position"): _INT,
+    ("fetch_upper_bound", "position"): _INT,
+    ("resize", "size"): _INT,
+    ("swap_ranges", "size"): (is_within(1, MANY), f"an integer from 1 to {MANY}"),
+}
+
+_MAPPED: Final = frozenset({"lookup", "entry", "truncate", "resize", "trim"})
+_OF_KIND: Final = {
+    "offset": _MAPPED | {"append", "bulk_append", "fetch_upper_bound"},
+    "time": _MAPPED | {"maybe_append", "bulk_maybe_append"},
+    "transaction": frozenset({"append_aborted", "collect_aborted", "all_aborted"}),
+}
+_OF_SOME: Final = frozenset().union(*_OF_KIND.values())
+
+
+def check_steps(machine: str, operations: Sequence[Operation]) -> None:
+    """Refuses steps that the machine cannot have recorded.
+
+    Raises:
+        StepError: one is not the machine's, comes before the file is opened, or has an argument that is out of range.
+    """
+    if machine in KINDS and operations and operations[0].name != "open":
+        raise StepError(f"step 1 is {operations[0].name!r}; the first one opens a file")
+    for number, operation in enumerate(operations, start=1):
+        where = f"step {number}, {operation.name!r}"
+        if machine in KINDS:
+            _check_index_step(where, machine, operation)
+        elif machine == "broker":
+            _check_broker_step(where, number, operation)
+        if machine not in KINDS:
+            _check_texts(where, operation.args, in_names=machine != "broker")
+
+
+def _check_broker_step(where: str, number: int, operation: Operation) -> None:
+    if operation.name not in BROKER_SIGNATURES:
+        raise StepError(f"{where}: the broker machine has no such operation")
+    if (operation.name == "create_topic") != (number == 1):
+        raise StepError(f"{where}: create_topic comes first, and once")
+
+
+def _check_index_step(where: str, machine: str, operation: Operation) -> None:
+    name, arguments = operation
+    if name not in SIGNATURES or (name in _OF_SOME and name not in _OF_KIND[machine]):
+        raise StepError(f"{where}: the {machine} machine has no such operation")
+    for argument, value in zip(SIGNATURES[name], arguments, strict=True):
+        holds, words = _SPECIAL.get((name, argument)) or _CHECKS.get(argument) or _LONG
+        if not holds(value):
+            raise StepError(f"{where}: {argument} is {quoted(repr(value))}, not {words}")
+    if name == "open" and arguments[0] != machine:
+        raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
+    if name in ("bulk_append", "bulk_maybe_append"):
+        _check_bulk(where, name, *arguments)
+
+
+def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:
+    """The last of the appends has to have numbers that fit, too."""
+    last = (first + max(count - 1, 0) * first_step, second + max(count - 1, 0) * second_step)
+    for argument, value in zip(SIGNATURES[name], last, strict=False):
+        holds, words = _SPECIAL.get((name, argument)) or _LONG
+        if not holds(value):
+            raise StepError(f"{where}: the last {argument} is {value}, not {words}")
+
+
+def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
+    """Texts of other machines' operations: UTF-8 can say them, and as parts of file names they lead nowhere else."""
+    for text in _texts(arguments):
+        if encodable(text) != text:
+            raise StepError(f"{where}: {quoted(repr(text))} is no text that UTF-8 can say")
+        if in_names and (text.startswith("/") or ".." in text or "\0" in text):
+            raise StepError(f"{where}: {quoted(repr(text))} leads out of the directory of the replay")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value of JSON, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,309 @@
+"""``-i broker``: the broker machine against a real broker of each release, one after the other."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import Flaky
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.clauses import clauses_for, load_clauses
+from conformance.events import Diverged, Progressed, Result
+from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.topic import RunningBroker
+from conformance.kafka.broker import BrokerError, choose, new_broker
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Tally
+from conformance.machines.broker import MACHINE, BrokerMachine, finish
+from conformance.operations.trace import Trace
+from conformance.runs.broker_cycles import kill_cycles
+from conformance.runs.broker_shrinking import shrunk_on_broker
+from conformance.runs.broker_table import measured
+from conformance.runs.shrinking import SECONDS
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.events import Sink, Verdict
+    from conformance.expectations import Ledger
+    from conformance.kafka.broker import Broker, Choice
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+IMPLEMENTATION: Final = "broker"
+
+HAND: Final = 8
+"""Examples of one run of Hypothesis: of the tenth and later ones most are the one before with a little changed."""
+# Every broker costs seconds to start, and every stop as many: a profile's hundreds of examples would be hours.
+_EXAMPLES: Final = {"dev": 4, "ci": 6, "nightly": 40}
+_STEPS: Final = {"dev": 15, "ci": 25, "nightly": 50}
+_RESTARTS: Final = {"dev": 1, "ci": 2, "nightly": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much is done to one broker.
+
+    Attributes:
+        examples: topics; ``steps``: rules for each; ``restarts``: stops in the midst of them, besides the two at the
+            end of every broker's life.
+        cycles: instead of examples, so many times ``kill -9`` and start.
+        seconds: after which no further example begins; None for no limit.
+        patience: seconds for shrinking a trace.
+    """
+
+    examples: int
+    steps: int
+    restarts: int
+    cycles: int = 0
+    seconds: float | None = None
+    patience: float = SECONDS
+
+    @classmethod
+    def of_profile(
+        cls,
+        profile: str,
+        *,
+        examples: int | None = None,
+        cycles: int = 0,
+        seconds: float | None = None,
+        patience: float = SECONDS,
+    ) -> Budget:
+        """The budget of ``dev``, ``ci`` or ``nightly``."""
+        wanted = _EXAMPLES[profile] if examples is None else examples
+        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds, patience)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all brokers of a run have in common.
+
+    Attributes:
+        seed: decides what is drawn.
+        budget: how much.
+        traces: where traces of differences go.
+        sink: told of every event.
+        ledger: the known differences.
+        choice: in containers or as local processes.
+        reference: the class of the reference; a defective one in a test.
+    """
+
+    seed: int
+    budget: Budget
+    traces: Path
+    sink: Sink
+    ledger: Ledger
+    choice: Choice = "auto"
+    reference: type[ReferencePartition] = ReferencePartition
+
+
+def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = None) -> list[Result]:
+    """One broker of each release after the other; always stopped, whatever happens.
+
+    One that does not start, dies, or does not do what it is asked is a result, which names its log.
+
+    Raises:
+        NoEngineError: containers are asked for, and no engine answers.
+        NoImageError: containers are asked for, and the engine has no image of a release.
+        ToolError: no Java, no jars, no kafka-python.
+    """
+    results: list[Result] = []
+    for number, release in enumerate(releases):
+        started = time.monotonic()
+        chosen = choose(release, run.choice)
+        broker = new_broker(release, chosen.backend, progress=progress)
+        life = _Life(run, broker, chosen.why)
+        try:
+            with broker:
+                life.live()
+        except BrokerError as error:
+            life.report_death(error)
+        result = life.result(time.monotonic() - started)
+        done = [*results, result]
+        share = len(done) / len(releases)
+        run.sink(Progressed(MACHINE, sum(r.examples for r in done), sum(r.steps for r in done), share))
+        run.sink(result)
+        run.sink(measured(result))
+        results.append(result)
+        if number + 1 < len(releases) and run.budget.seconds is not None:
+            run = _with_less_time(run, time.monotonic() - started)
+    return results
+
+
+def _with_less_time(run: Run, seconds: float) -> Run:
+    left = max(0.0, (run.budget.seconds or 0.0) - seconds)
+    return replace(run, budget=replace(run.budget, seconds=left))
+
+
+class _Life:
+    """One broker's, from its start to the files it leaves."""
+
+    def __init__(self, run: Run, broker: Broker, why_not_a_container: str) -> None:
+        self.run = run
+        self.why = why_not_a_container
+        self.broker = broker
+        self.ready_seconds = 0.0
+        self.divergences: list[Divergence] = []
+        self.error = ""
+        self.refused = ""
+        self.lockstep: BrokerLockstep | None = None
+        self.expected: set[str] = set()
+
+    def live(self) -> None:
+        """Does what the budget says; the first difference ends it.
+
+        Raises:
+            BrokerError: the broker died or failed.
+        """
+        self.ready_seconds = self.broker.ready_seconds
+        with scratch_directory() as scratch, self._connected() as party:
+            lockstep = BrokerLockstep(party, scratch, reference=self.run.reference, excuse=self._excused)
+            self.lockstep = lockstep
+            try:
+                self._examples(lockstep)
+                finish(lockstep)
+            except PredictedDeathError as error:
+                self.refused = str(error)
+            except (DivergenceError, Flaky):
+                if lockstep.failure is None:
+                    raise
+                self._report(shrunk_on_broker(lockstep, lockstep.failure, seconds=self.run.budget.patience))
+
+    @contextmanager
+    def _connected(self) -> Iterator[RunningBroker]:
+        party = RunningBroker(self.broker)
+        try:
+            yield party
+        finally:
+            party.hang_up()
+
+    def _examples(self, lockstep: BrokerLockstep) -> None:
+        budget, started = self.run.budget, time.monotonic()
+        if budget.cycles:
+            kill_cycles(lockstep, budget.cycles, self.run.seed)
+            return
+        bound = BrokerMachine.bind(lockstep, restarts=budget.restarts)
+        for done in range(0, budget.examples, HAND):
+            if done and budget.seconds is not None and time.monotonic() - started > budget.seconds:
+                break
+            run_state_machine_as_test(
+                seed(self.run.seed + done)(bound),
+                settings=settings(
+                    max_examples=min(HAND, budget.examples - done),
+                    stateful_step_count=budget.steps,
+                    deadline=None,
+                    database=None,
+                    phases=(Phase.generate,),  # what takes seconds is not shrunk by hundreds of attempts
+                    suppress_health_check=list(HealthCheck),
+                    print_blob=False,
+                ),
+            )
+
+    def _excused(self, divergence: Divergence) -> bool:
+        """Whether a difference is known."""
+        found = self.run.ledger.match(divergence.clauses, MACHINE, IMPLEMENTATION, divergence.release)
+        if found is None:
+            return False
+        self.expected.update(filter(found.names, divergence.clauses))
+        return True
+
+    def _report(self, failure: DivergenceError) -> None:
+        divergence = failure.divergence
+        self.divergences.append(divergence)
+        made_by = {
+            "kidx": version_of_package("kidx"),
+            "hypothesis": version_of_package("hypothesis"),
+            "seed": self.run.seed,
+            "shrinking": failure.shrinking,
+        }
+        difference = failure_json(divergence)
+        trace = Trace(MACHINE, divergence.release, failure.operations, difference, made_by=made_by)
+        path = trace.save(self.run.traces)
+        catalogue = load_clauses()
+        requirements = tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses)
+        command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", IMPLEMENTATION]
+        steps = tuple(str(operation) for operation in failure.operations)
+        self.run.sink(
+            Diverged(
+                MACHINE,
+                difference,
+                requirements,
+                steps,
+                str(path),
+                shlex.join(command),
+                IMPLEMENTATION,
+                failure.shrinking,
+            )
+        )
+
+    def report_death(self, error: BrokerError) -> None:
+        """The broker's end as a difference: kidx goes on."""
+        self.error = str(error)
+        operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
+        failure = {
+            "step": len(operations) - 1,
+            "party": f"broker {self.broker.release}",
+            "release": self.broker.release,
+            "against": "kidx",
+            "aspects": ["outcome"],
+            "expected": "a broker that does what it is asked",
+            "actual": f"{error}\n{error.tail}",
+            "clauses": [],
+        }
+        command = ["conformance", "run", "-i", IMPLEMENTATION, "--kafka", self.broker.release]
+        again = shlex.join([*command, "--seed", str(self.run.seed)])
+        steps = tuple(map(str, operations))
+        self.run.sink(Diverged(MACHINE, failure, (), steps, str(error.log), again, IMPLEMENTATION))
+
+    def result(self, seconds: float) -> Result:
+        """The row of this release."""
+        tally = self.lockstep.tally if self.lockstep is not None else Tally()
+        clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
+        verdicts: dict[str, Verdict] = {}
+        for clause, count in clauses.items():
+            if any(clause in divergence.clauses for divergence in self.divergences):
+                verdicts[clause] = "diverges"
+            elif clause in self.expected:
+                verdicts[clause] = "expected-divergence"
+            else:
+                verdicts[clause] = "conforms" if count else "not-run"
+        unexplained = len(self.divergences) + bool(self.error)
+        details: dict[str, Any] = {
+            "backend": self.broker.backend,
+            "why_not_a_container": self.why or None,
+            "mode": self.broker.mode,
+            "ready_seconds": round(self.ready_seconds, 2),
+            "answers": tally.answers,
+            "files": tally.files,
+            "segments": tally.segments,
+            "restarts": tally.restarts,
+            "kills": tally.kills,
+            "acknowledged": tally.acknowledged,
+            "expected": tally.expected,
+            "unexplained": unexplained,
+            "refused_starts": tally.refused_starts,
+            "why_refused": self.refused or None,
+            "error": self.error or None,
+        }
+        return Result(
+            MACHINE,
+            IMPLEMENTATION,
+            self.broker.release,
+            tally.topics,
+            tally.steps,
+            seconds,
+            unexplained,
+            clauses,
+            verdicts,
+            details,
+        )

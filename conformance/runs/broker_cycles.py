@@ -1,0 +1,73 @@
+"""Many times ``kill -9`` in a row: what was acknowledged stays, where it was, and everything else is explained.
+
+In every cycle each topic gets batches that are acknowledged by all replicas, and one also gets a row of batches that
+are sent without waiting: the broker is killed while it appends them. What of these lies in the log afterwards must be
+their beginning, in order, and reach at least as far as it was acknowledged; the reference then appends the same.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.kafka.releases import version_key
+from conformance.operations import Operation
+from conformance.operations.broker import PRODUCERS
+
+if TYPE_CHECKING:
+    from conformance.lockstep.levels.broker import BrokerLockstep
+
+_HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
+IN_FLIGHT: Final = 40
+"""Batches on their way when the broker is killed."""
+
+
+def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
+    """Topics of different settings, and so many kills.
+
+    Raises:
+        DivergenceError: something acknowledged is lost or moved, or differs in another way.
+        BrokerError: the broker does not come up.
+    """
+    random_ = random.Random(seed)  # noqa: S311 -- repeatable on purpose
+    for settings in _topics(lockstep.release):
+        lockstep.perform(Operation("create_topic", (settings,)))
+    clock = EPOCH_MS
+    for cycle in range(cycles):
+        clock += _HOUR_MS if cycle % 2 else 0
+        for topic in lockstep.topics:
+            for _ in range(random_.randint(1, 4)):
+                clock += random_.randrange(100)
+                lockstep.perform_on(topic, Operation("append_batch", (_rows(random_, clock), "none", None)))
+        transactional = lockstep.topics[0]
+        producer = random_.choice(PRODUCERS)
+        lockstep.perform_on(transactional, Operation("append_batch", (_rows(random_, clock), "none", producer)))
+        if random_.random() < 0.6:
+            ending = Operation("end_transaction", (random_.choice(PRODUCERS), random_.random() < 0.5))
+            lockstep.perform_on(transactional, ending)
+        busy = random_.choice(lockstep.topics)
+        rows = [_rows(random_, clock + number) for number in range(IN_FLIGHT)]
+        lockstep.kill_while_appending(busy, rows, acknowledged=random_.randrange(IN_FLIGHT))
+
+
+def _topics(release: str) -> list[dict[str, Any]]:
+    common: dict[str, Any] = {
+        "segment.bytes": 4000 if version_key(release) < (4,) else 1 << 20,
+        # Room for more than a segment gets: one that its indexes fill, over a restart, is beyond recovery (LG-19).
+        "segment.index.bytes": 4800,
+        "segment.ms": _HOUR_MS,
+        "index.interval.bytes": 150,
+        "retention.ms": -1,
+        # kept in the page cache otherwise, which a killed process does not take with it
+        "flush.messages": 1,
+    }
+    stamped = {**common, "message.timestamp.type": "LogAppendTime", "segment.ms": _MINUTE_MS}
+    return [common, stamped, {**common, "compression.type": "gzip"}]
+
+
+def _rows(random_: random.Random, clock: int) -> list[list[Any]]:
+    return [
+        [clock + random_.randrange(-300, 50), None, random_.randrange(10, 80)] for _ in range(random_.randint(1, 4))
+    ]

@@ -1,0 +1,62 @@
+"""A trace of the broker machine once more, on a broker that is started for it and always stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+from conformance.implementations.broker.topic import RunningBroker
+from conformance.kafka.broker import LocalBroker
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.operations import OK, Observation, Operation
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence
+
+_DONE = Observation(OK, None)
+
+
+def replay_on_broker(
+    operations: Sequence[Operation],
+    release: str,
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    progress: Progress | None = None,
+) -> tuple[Divergence | None, int]:
+    """Performs the steps in one topic, stops the broker cleanly, and compares what it leaves.
+
+    Returns:
+        The difference, if there is one, and the number of steps until then.
+
+    Raises:
+        BrokerError: the broker did not start, died, or did not do what it was asked.
+        ToolError: no Java, no jars, no kafka-python; or the broker's life is over before the last step, as kidx says.
+    """
+    with LocalBroker(release, progress=progress) as broker, scratch_directory() as scratch:
+        party = RunningBroker(broker)
+        lockstep = BrokerLockstep(party, scratch)
+        done = 0
+        try:
+            for operation in operations:
+                lockstep.perform(operation)
+                tell(done, operation, _DONE, None)
+                done += 1
+            lockstep.stop(clean=True)
+        except DivergenceError as error:
+            step = min(done, len(operations) - 1)
+            tell(step, operations[step], None, error.divergence)
+            return error.divergence, step + 1
+        except PredictedDeathError as error:
+            if done + 1 < len(operations):
+                raise ToolError(
+                    f"{party.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"
+                    f" of the {len(operations) - done - 1} steps after it nothing can be said"
+                ) from None
+            return None, len(operations)
+        finally:
+            party.hang_up()
+    return None, len(operations)

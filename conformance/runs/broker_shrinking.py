@@ -1,0 +1,66 @@
+"""Shrinks what a broker has shown. A candidate is a topic on a real broker, with restarts at times: few are tried."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+from conformance.kafka.broker.errors import BrokerError
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.shrunk_failure import marked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.operations import Operation
+
+
+def shrunk_on_broker(
+    lockstep: BrokerLockstep,
+    failure: DivergenceError,
+    *,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> DivergenceError:
+    """The same difference with fewer operations, as far as time allows; the broker of ``lockstep`` is used up.
+
+    The arguments are those of :func:`conformance.runs.shrunk_failure.shrunk`.
+    """
+    attempts = itertools.count(1)
+
+    def still(operations: Sequence[Operation]) -> DivergenceError | None:
+        error = _performed(lockstep, operations, f"attempt-{next(attempts)}", failure)
+        return error if error is not None and _signature(error) == _signature(failure) else None
+
+    return marked(failure, shrink(failure.operations, still, seconds=seconds, clock=clock), seconds)
+
+
+def _performed(
+    lockstep: BrokerLockstep, operations: Sequence[Operation], prefix: str, failure: DivergenceError
+) -> DivergenceError | None:
+    """The difference that operations come to, on a topic of their own."""
+    fresh = BrokerLockstep(
+        lockstep.broker,
+        lockstep.scratch / prefix,
+        reference=lockstep.reference,
+        excuse=lockstep.excuse,
+        prefix=prefix,
+    )
+    try:
+        lockstep.broker.ensure_started()
+        for operation in operations:
+            fresh.perform(operation)
+        if failure.divergence.operation.name not in ("restart_broker", "kill_broker"):
+            fresh.stop(clean=True)
+    except DivergenceError as error:
+        return error
+    except (BrokerError, PredictedDeathError):
+        return None
+    return None
+
+
+def _signature(failure: DivergenceError) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return failure.divergence.aspects, failure.divergence.clauses

@@ -1,0 +1,140 @@
+"""The numbers of a trace, and smaller ones in their place: toward zero and toward each other."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.operations import Operation, every_signature
+
+Operations = tuple[Operation, ...]
+Change = Callable[[str, int], int]
+"""Given the name of a number and its value, the new value."""
+
+_KEPT: Final = frozenset({"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "magic"})
+"""Sizes and intervals that are chosen from a few on purpose."""
+_BASE_OF_FILE: Final = re.compile(r"^\d{20}(?!\d)")
+_FEW: Final = 3
+
+
+def cost_of_number(value: int) -> int:
+    """Smaller for a simpler number."""
+    return 2 * abs(value) + (value < 0)
+
+
+def numbers(operation: Operation) -> list[tuple[str, int]]:
+    """Name and value of every number that may change, in order."""
+    found: list[tuple[str, int]] = []
+
+    def note(name: str, value: int) -> int:
+        found.append((name, value))
+        return value
+
+    with_numbers(operation, note)
+    return found
+
+
+def with_numbers(operation: Operation, change: Change) -> Operation:
+    """The operation with every number changed.
+
+    Numbers are called as their argument or key is. A file's name that begins with a base offset is one, ``"file"``.
+    """
+    names = every_signature()[operation.name]
+    changed = tuple(_changed(n, v, change) for n, v in zip(names, operation.args, strict=True))
+    return Operation(operation.name, changed)
+
+
+def _changed(name: str, value: Any, change: Change) -> Any:
+    match value:
+        case _ if name in _KEPT:
+            changed = value
+        case bool():
+            changed = value
+        case int():
+            changed = change(name, value)
+        case str() if _BASE_OF_FILE.match(value):
+            changed = f"{max(0, change('file', int(value[:20]))):020d}{value[20:]}"
+        case dict():
+            changed = {key: _changed(key, item, change) for key, item in value.items()}
+        case list() | tuple():
+            changed = type(value)([_changed(name, item, change) for item in value])
+        case _:
+            changed = value
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A number of a trace that may become smaller.
+
+    Attributes:
+        value: the number.
+        targets: likely smaller ones.
+        with_value: the trace with another number in its place.
+    """
+
+    value: int
+    targets: Sequence[int]
+    with_value: Callable[[int], Operations]
+
+
+def shifted(operations: Operations, place: int) -> Choice | None:
+    """The number at a place among the positive ones, from the largest on; what is not smaller moves along with it."""
+    values = [value for value in _different(operations) if value > 0]
+    if place >= len(values):
+        return None
+    value = values[place]
+
+    def with_value(target: int) -> Operations:
+        distance = value - target
+        return _with_all(operations, lambda _, old: old - distance if old >= value else old)
+
+    return Choice(value, _targets(value, values), with_value)
+
+
+def replaced(operations: Operations, place: int) -> Choice | None:
+    """As :func:`shifted`, but it is replaced wherever it stands, and the others stay."""
+    values = _different(operations)
+    if place >= len(values):
+        return None
+    value = values[place]
+
+    def with_value(target: int) -> Operations:
+        return _with_all(operations, lambda _, old: target if old == value else old)
+
+    return Choice(value, _targets(value, values), with_value)
+
+
+def single(operations: Operations, place: int) -> Choice | None:
+    """The number at a place among all, from the last operation's on."""
+    places = [(at, inner) for at in reversed(range(len(operations))) for inner in range(len(numbers(operations[at])))]
+    if place >= len(places):
+        return None
+    at, inner = places[place]
+    operation = operations[at]
+
+    def with_value(target: int) -> Operations:
+        count = itertools.count()
+        changed = with_numbers(operation, lambda _, old: target if next(count) == inner else old)
+        return (*operations[:at], changed, *operations[at + 1 :])
+
+    value = numbers(operation)[inner][1]
+    return Choice(value, _targets(value, _different(operations)), with_value)
+
+
+def _different(operations: Operations) -> list[int]:
+    return sorted({value for operation in operations for _, value in numbers(operation)}, reverse=True)
+
+
+def _with_all(operations: Operations, change: Change) -> Operations:
+    return tuple(with_numbers(operation, change) for operation in operations)
+
+
+def _targets(value: int, others: Sequence[int]) -> list[int]:
+    """Zero, one, its opposite, and the numbers that are next to others, the nearest ones and the smallest ones."""
+    below = [other for other in others if cost_of_number(other) < cost_of_number(value)]
+    close = [near for other in (*below[:_FEW], *below[-_FEW:]) for near in (other, other + 1)]
+    return [near for near in dict.fromkeys((0, 1, -value, *close)) if cost_of_number(near) < cost_of_number(value)]

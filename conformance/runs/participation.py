@@ -1,0 +1,110 @@
+"""Which steps an implementation took part in, so that nobody is said to conform in what they did not do.
+
+A lockstep counts the clauses that its *reference* exercised. A subject may have been absent: it leaves an example with
+the first operation that it does not have, or has no memory for, or with a divergence that is excused, and the run with
+one that is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.replies import OUT_OF_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.implementations.protocol import Implementation
+    from conformance.lockstep import Lockstep
+    from conformance.operations import Operation
+
+
+class Attendance:
+    """An implementation behind its own interface, and a count of the clauses that were exercised without it.
+
+    The count errs on the side of absence: of an example that the subject leaves for want of an operation or of memory,
+    and of one that ends with anybody's divergence, nothing is credited to it, because nobody knows who performed the
+    last step.
+
+    Args:
+        implementation: the subject; what this class does not have is asked of it.
+    """
+
+    def __init__(self, implementation: Implementation) -> None:
+        self._implementation = implementation
+        self._perform = implementation.perform
+        self._lockstep: Lockstep | None = None
+        self._at_begin: Counter[str] = Counter()
+        self._failure: object = None
+        self._absent_since: Counter[str] | None = None
+        self._missed: Counter[str] = Counter()
+        self._at_retirement: Counter[str] | None = None
+        self.lacking: set[str] = set()
+        """Operations it has been asked for and does not have."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._implementation, name)
+
+    def watch(self, lockstep: Lockstep) -> None:
+        """Takes attendance in this lockstep from now on."""
+        self._lockstep = lockstep
+
+    # -- as an implementation ----------------------------------------------------------------------------------
+
+    def begin(self, directory: Path) -> None:
+        """See the protocol."""
+        if self._lockstep is not None:
+            self._at_begin = self._counted()
+            self._failure = self._lockstep.failure
+        self._absent_since = None
+        self._implementation.begin(directory)
+
+    def perform(self, operation: Operation) -> Any:
+        """See the protocol."""
+        return self._noted(operation, self._perform(operation))
+
+    def observation(self, operation: Operation) -> Any:
+        """What came of an operation that the implementation has been told to perform together with others."""
+        return self._noted(operation, self._implementation.observation(operation))  # type: ignore[attr-defined]
+
+    def _noted(self, operation: Operation, observation: Any) -> Any:
+        """The observation, once it is known whether the operation was performed at all."""
+        error = observation.outcome.error
+        if error in ("unsupported", OUT_OF_MEMORY):
+            self._absent_since = self._at_begin
+            if error == "unsupported":
+                self.lacking.add(operation.name)
+        return observation
+
+    def end(self) -> None:
+        """See the protocol."""
+        if self._lockstep is not None:
+            if self._lockstep.failure is not self._failure:
+                self._absent_since = self._at_begin
+            if self._absent_since is not None:
+                self._missed += self._counted() - self._absent_since
+            self._absent_since = None
+            self._failure = self._lockstep.failure
+        self._implementation.end()
+
+    # -- attendance --------------------------------------------------------------------------------------------
+
+    def excuse(self, clauses: Iterable[str]) -> None:
+        """An excused divergence lets it leave the example, in a step that is no evidence for its ``clauses``."""
+        self._absent_since = self._counted()
+        self._absent_since.subtract(clauses)
+
+    def retire(self) -> None:
+        """It has left the run; to be told once the example has ended."""
+        self._at_retirement = self._counted()
+
+    def exercised(self) -> Counter[str]:
+        """How many steps exercised each clause while it took part."""
+        return (self._counted() if self._at_retirement is None else self._at_retirement) - self._missed
+
+    def _counted(self) -> Counter[str]:
+        """What the lockstep has counted so far for its release."""
+        lockstep = self._lockstep
+        return Counter() if lockstep is None else Counter(lockstep.tally.exercised(self._implementation.release))

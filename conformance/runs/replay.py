@@ -1,0 +1,167 @@
+"""Performs a recorded trace again, step by step."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from conformance.errors import ToolError
+from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
+from conformance.operations import Effect
+from conformance.operations.trace import Trace, TraceError
+from conformance.quoting import quoted
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Divergence, Lockstep
+    from conformance.operations import Observation, Operation
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay came to: ``FIXED`` if nobody diverges (any more), ``FAILED`` with the divergence otherwise."""
+
+    verdict: Literal["FIXED", "FAILED"]
+    divergence: Divergence | None
+    steps: int
+
+
+def find_trace(name: str, directories: Iterable[Path]) -> Trace:
+    """A trace by path, or by id among the traces of some directories.
+
+    Raises:
+        TraceError: there is none, or it cannot be read.
+    """
+    path = Path(name)
+    if os.path.lexists(path) or path.suffix == ".json":
+        if path.is_dir():
+            raise TraceError(f"{path} is a directory, not a trace")
+        return Trace.load(path)
+    for directory in directories:
+        for file in sorted(directory.rglob("*.json")):
+            if name in (file.stem, file.stem.rpartition("-")[2]):
+                return Trace.load(file)
+    raise TraceError(f"no trace {name!r}: neither a file nor the id of one that was recorded here")
+
+
+def replay(
+    trace: Trace,
+    releases: Sequence[str],
+    implementations: Sequence[str],
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None] = lambda *_: None,
+    progress: Progress | None = None,
+) -> Replayed:
+    """Performs every step of a trace in lockstep.
+
+    Args:
+        trace: what to perform.
+        releases: whose dialects and classes.
+        implementations: specifications such as ``"jvm"``; none for the reference and the model alone.
+        tell: told of every step: its number from 0, the operation, the reference's observation, the divergence if any.
+        progress: told while jars are being fetched.
+
+    Raises:
+        TraceError: its machine is unknown, or a step makes no sense there.
+        ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
+            operation, or ran out of memory.
+    """
+    if trace.machine == "broker":
+        return _replay_on_brokers(trace, releases, tell, progress)
+    if trace.machine not in MACHINES:
+        raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
+    machine = MACHINES[trace.machine]
+    subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
+    with scratch_directory() as scratch:
+        lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
+        done = 0
+
+        def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
+            nonlocal done
+            lockstep.settle()
+            _refuse_unsupported(lockstep, number)
+            tell(number, operation, seen, None)
+            done = number + 1
+
+        try:
+            perform_all(lockstep, trace.operations, tell_and_count)
+        except DivergenceError as error:
+            tell(done, trace.operations[done], None, error.divergence)
+            return Replayed("FAILED", error.divergence, done + 1)
+        except (TypeError, ValueError, LookupError, OSError) as error:
+            # Only a trace that no machine has recorded gets here: check_steps knows the steps of an index best.
+            raise TraceError(
+                f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be performed:"
+                f" {quoted(repr(error))}"
+            ) from error
+        _refuse_unperformed(lockstep)
+    return Replayed("FIXED", None, len(trace.operations))
+
+
+def _replay_on_brokers(
+    trace: Trace,
+    releases: Sequence[str],
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    progress: Progress | None,
+) -> Replayed:
+    from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
+
+    steps = 0
+    for release in releases:
+        difference, steps = replay_on_broker(trace.operations, release, tell, progress)
+        if difference is not None:
+            return Replayed("FAILED", difference, steps)
+    return Replayed("FIXED", None, steps)
+
+
+def perform_all(
+    lockstep: Lockstep,
+    operations: Iterable[Operation],
+    tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
+) -> None:
+    """One example, made of these operations; directories are compared where the machines do.
+
+    Raises:
+        DivergenceError: somebody differs.
+    """
+    closed = True
+    lockstep.begin()
+    try:
+        for number, operation in enumerate(operations):
+            seen = lockstep.perform(operation)
+            closed = operation.effect is not Effect.OPENS and (closed or operation.effect is not None)
+            if closed or operation.name in _MOVING:
+                lockstep.compare_directories()
+            tell(number, operation, seen)
+    finally:
+        lockstep.end()
+
+
+# The machines compare directories when an index or a segment has been let go of or moved: an open one may keep files of
+# its own. Of a log every file is compared after every step.
+_MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
+
+
+def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
+    """Who does not have an operation has left, and is not FIXED.
+
+    Raises:
+        ToolError: somebody does not have the operation of this step.
+    """
+    for party, operation in lockstep.tally.unsupported:
+        raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
+
+
+def _refuse_unperformed(lockstep: Lockstep) -> None:
+    """Who ran out of memory has left, and is not FIXED.
+
+    Raises:
+        ToolError: somebody had no memory for a step.
+    """
+    for party, operation in lockstep.tally.out_of_memory:
+        raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")

@@ -1,0 +1,268 @@
+"""A trace about one index file as a JUnit 5 test of Kafka's own class, fit for a ticket.
+
+It is in the package of the class it tests, as Kafka's own tests are, and needs nothing of this project. Releases differ
+in where the classes are and in how results are read: Scala's in ``kafka.log`` up to 3.4, Java's from 3.5 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.implementations.jvm.exceptions import KIND_OF
+from conformance.operations import FILE_OPERATIONS, KINDS
+from conformance.runs.script.expected import expected_steps, without_zeros
+from conformance.runs.script.java_text import RESERVED, java_comment, java_long_string, java_string
+from kidx.dialect import version_of
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation, State
+    from conformance.operations.trace import Trace
+    from conformance.runs.script.expected import Step
+
+_SCALA_UNTIL: Final = (3, 5)
+_ACCESSORS_FROM: Final = (4, 2)
+_MESSAGE_FROM: Final = (4, 4)
+_CLASSES: Final = {"offset": "OffsetIndex", "time": "TimeIndex", "transaction": "TransactionIndex"}
+_OTHERS: Final = (
+    "AbortedTxn Arrays Exception File Files HexFormat Integer List Long OffsetIndex OffsetPosition Optional Path String"
+    " TempDir Test TimeIndex TimestampOffset TransactionIndex"
+)
+_TAKEN: Final = frozenset(_OTHERS.split())
+"""What the test calls other classes."""
+_TEST: Final = """\
+package {package};
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Optional;
+{imports}import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {title}: Kafka {release}, {count} steps. */
+public class {name} {{
+    @TempDir
+    File dir;
+
+    private {index} index;
+
+    private Path path(String name) {{
+        return new File(dir, name).toPath();
+    }}
+
+    private static byte[] bytes(String used, int zeros) {{
+        byte[] bytes = HexFormat.of().parseHex(used);
+        return Arrays.copyOf(bytes, bytes.length + zeros);
+    }}
+
+    @Test
+    public void trace() throws Exception {{
+{body}
+    }}
+}}
+"""
+
+
+def java_script(trace: Trace, release: str, implementation: str, name: str) -> str:
+    """The test class; every outcome is asserted, and the file where it has changed.
+
+    Raises:
+        ToolError: the trace is about more than one index file, or ``name`` is no name of a class.
+    """
+    if trace.machine not in KINDS:
+        raise ToolError(f"a Java test can be written of a trace about an index file, not about a {trace.machine}")
+    if implementation != "jvm":
+        raise ToolError(f"a Java test is one of Kafka's own classes, not of {implementation}; write a .py instead")
+    if not name.isidentifier() or not name.isascii() or name in {*RESERVED, *_TAKEN}:
+        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+    writer = _Writer(trace.machine, release)
+    return _TEST.format(
+        package=writer.package,
+        imports=writer.imports,
+        title=java_comment(trace.title or f"Trace {trace.id}"),
+        release=release,
+        count=len(trace.operations),
+        name=name,
+        index=_CLASSES[trace.machine],
+        body="\n".join(f"        {line}" for line in writer.body(expected_steps(trace, release))),
+    )
+
+
+class _Writer:
+    """Java for one kind of index in one release."""
+
+    def __init__(self, kind: str, release: str) -> None:
+        self.kind = kind
+        self.version = version_of(release)
+        self.scala = self.version < _SCALA_UNTIL
+        self.package = "kafka.log" if self.scala else "org.apache.kafka.storage.internals.log"
+        self.imports = ""
+        if kind == "transaction" and self.version >= _MESSAGE_FROM:
+            self.imports = "import org.apache.kafka.common.message.AbortedTxn;\n"
+        self.entry = {"offset": "OffsetPosition", "time": "TimestampOffset"}.get(kind, "AbortedTxn")
+
+    def body(self, steps: list[Step]) -> list[str]:
+        """The statements."""
+        lines: list[str] = []
+        content: bytes | None = None
+        for number, step in enumerate(steps, start=1):
+            lines.append(f"// {number}. {java_comment(str(step.operation))}")
+            if step.operation.name in FILE_OPERATIONS:
+                lines.append(self._overwrite(step))
+            else:
+                lines += self._call(step)
+                if step.content != content or step is steps[-1]:
+                    lines.append(self._file(step))
+            content = step.content
+        last = steps[-1].observation if steps else None
+        if last is not None and last.state is not None and last.outcome.error is None:
+            lines += self._state(last.state)
+        return lines
+
+    def _call(self, step: Step) -> list[str]:
+        operation, (error, value, _) = step.operation, step.observation.outcome
+        if operation.name in _BULK:
+            call = _BULK[operation.name](operation.args)
+            return [call if error is None else f"assertThrows({self._exception(error)}.class, () -> {{ {call} }});"]
+        call = self._expression(operation)
+        if error is not None:
+            return [f"assertThrows({self._exception(error)}.class, () -> {call});"]
+        if operation.name == "collect_aborted":
+            complete = f"{call}.isComplete{self._accessor}"
+            found = self._java_list(f"{call}.abortedTransactions{self._accessor}")
+            told = str(value[1]).lower()
+            return [f"assertEquals({self._list(value[0])}, {found});", f"assertEquals({told}, {complete});"]
+        if operation.name == "all_aborted":
+            return [f"assertEquals({self._list(value)}, {self._java_list(call)});"]
+        result = self._result(operation, value)
+        return [f"{call};"] if result is None else [f"assertEquals({result}, {call});"]
+
+    def _expression(self, operation: Operation) -> str:
+        name, arguments = operation
+        if name == "open":
+            _, path, base, size, writable = arguments
+            file = f"new File(dir, {java_string(path)})"
+            inside = f"{_long(base)}, {file}"
+            if self.kind != "transaction":
+                inside = f"{file}, {_long(base)}, {_int(size)}, {str(writable).lower()}"
+            return f"index = new {_CLASSES[self.kind]}({inside})"
+        if name == "crash" and self.version >= _MESSAGE_FROM:  # close() does not trim any more, and is all there is
+            name = "close"
+        return "index." + _CALLS[name](self, arguments)
+
+    def new_entry(self, values: tuple[int, ...]) -> str:
+        """An entry as Kafka has it."""
+        if self.kind == "transaction" and self.version >= _MESSAGE_FROM:
+            names = ("ProducerId", "FirstOffset", "LastOffset", "LastStableOffset")
+            return "new AbortedTxn()" + "".join(f".set{n}({_long(v)})" for n, v in zip(names, values, strict=True))
+        return f"new {self.entry}({', '.join(map(self._number, range(len(values)), values))})"
+
+    def _number(self, place: int, value: int) -> str:
+        return _int(value) if self.kind == "offset" and place == 1 else _long(value)
+
+    def _result(self, operation: Operation, value: Any) -> str | None:
+        name = operation.name
+        if name in ("lookup", "entry"):
+            return self.new_entry(value)
+        if name == "fetch_upper_bound":
+            if self.scala:
+                return f"scala.Option.apply({'null' if value is None else self.new_entry(value)})"
+            return "Optional.empty()" if value is None else f"Optional.of({self.new_entry(value)})"
+        return str(value).lower() if isinstance(value, bool) else None
+
+    def _list(self, values: tuple[tuple[int, ...], ...]) -> str:
+        return f"List.of({', '.join(map(self.new_entry, values))})"
+
+    def _java_list(self, expression: str) -> str:
+        """A list of Scala's as one of Java's."""
+        return f"scala.jdk.javaapi.CollectionConverters.asJava({expression})" if self.scala else expression
+
+    @property
+    def _accessor(self) -> str:
+        """What follows the name of a part of a result: Java's classes had public fields for a while."""
+        return "()" if self.scala or self.version >= _ACCESSORS_FROM else ""
+
+    def _exception(self, kind: str) -> str:
+        names = [name for name, known in KIND_OF.items() if known == kind]
+        ours = [name for name in names if name.startswith(("kafka.", "org.apache.kafka.storage"))]
+        if len(ours) == 2:  # it moved with the indexes
+            names = [name for name in ours if name.startswith("kafka.") == self.scala]
+        return names[0]
+
+    def _overwrite(self, step: Step) -> str:
+        if step.content is None:
+            return f"Files.deleteIfExists(path({java_string(step.path)}));"
+        return f"Files.write(path({java_string(step.path)}), {_bytes(step.content)});"
+
+    def _file(self, step: Step) -> str:
+        if step.content is None:
+            return f"assertEquals(false, Files.exists(path({java_string(step.path)})));"
+        return f"assertArrayEquals({_bytes(step.content)}, Files.readAllBytes(path({java_string(step.path)})));"
+
+    def _state(self, state: State) -> list[str]:
+        if self.kind == "transaction":
+            return []
+        return [
+            f"assertEquals({state.entries}, index.entries());",
+            f"assertEquals({state.max_entries}, index.maxEntries());",
+            f"assertEquals({str(state.full).lower()}, index.isFull());",
+            f"assertEquals({_long(state.length or 0)}, index.length());",
+            f"assertEquals({_long(state.last[0])}, index.lastOffset());"
+            if self.kind == "offset"
+            else f"assertEquals({self.new_entry(state.last)}, index.lastEntry());",
+        ]
+
+
+def _long(value: int) -> str:
+    return "Long.MIN_VALUE" if value == -(1 << 63) else f"{value}L"
+
+
+def _int(value: int) -> str:
+    return "Integer.MIN_VALUE" if value == -(1 << 31) else str(value)
+
+
+def _bytes(content: bytes) -> str:
+    used, zeros = without_zeros(content)
+    return f"bytes({java_long_string(used)}, {zeros})"
+
+
+def _loop(count: int, call: str) -> str:
+    return f"for (int i = 0; i < {count}; i++) index.{call};"
+
+
+_BULK: Final[dict[str, Callable[[tuple[Any, ...]], str]]] = {
+    "bulk_append": lambda a: _loop(a[4], f"append({_long(a[0])} + i * {_long(a[2])}, {_int(a[1])} + i * {_int(a[3])})"),
+    "bulk_maybe_append": lambda a: _loop(
+        a[4], f"maybeAppend({_long(a[0])} + i * {_long(a[2])}, {_long(a[1])} + i * {_long(a[3])}, false)"
+    ),
+}
+_CALLS: Final[dict[str, Callable[[_Writer, tuple[Any, ...]], str]]] = {
+    "append": lambda _, a: f"append({_long(a[0])}, {_int(a[1])})",
+    "maybe_append": lambda _, a: f"maybeAppend({_long(a[0])}, {_long(a[1])}, {str(a[2]).lower()})",
+    "append_aborted": lambda writer, a: f"append({writer.new_entry(a)})",
+    "lookup": lambda _, a: f"lookup({_long(a[0])})",
+    "entry": lambda _, a: f"entry({_int(a[0])})",
+    "resize": lambda _, a: f"resize({_int(a[0])})",
+    "truncate_to": lambda _, a: f"truncateTo({_long(a[0])})",
+    "truncate": lambda *_: "truncate()",
+    "trim": lambda *_: "trimToValidSize()",
+    "reset": lambda *_: "reset()",
+    "flush": lambda *_: "flush()",
+    "sanity_check": lambda *_: "sanityCheck()",
+    "close": lambda *_: "close()",
+    "crash": lambda *_: "closeHandler()",
+    "delete": lambda *_: "deleteIfExists()",
+    "rename": lambda _, a: f"renameTo(new File(dir, {java_string(a[0])}))",
+    "all_aborted": lambda *_: "allAbortedTxns()",
+    "collect_aborted": lambda _, a: f"collectAbortedTxns({_long(a[0])}, {_long(a[1])})",
+    "fetch_upper_bound": lambda writer, a: f"fetchUpperBoundOffset({writer.new_entry(a[:2])}, {_int(a[2])})",
+}

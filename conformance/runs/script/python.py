@@ -1,0 +1,161 @@
+"""A trace as a Python program that needs nothing but ``kidx[jvm]``."""
+
+from __future__ import annotations
+
+import ast
+import pprint
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.operations import FILE_OPERATIONS, KINDS
+from conformance.runs.script.expected import expected_steps, without_zeros
+from kidx.printable import printable
+
+if TYPE_CHECKING:
+    from conformance.operations.trace import Trace
+    from conformance.runs.script.expected import Step
+
+_HEAD: Final = '''\
+"""{title}
+
+Kafka {release}, {machine} machine, {count} steps; what is expected is what the reference, kidx {version}, does.
+Needs: pip install 'kidx[jvm]'. Run: python {name}.py [IMPLEMENTATION]
+"""
+'''
+_INDEX: Final = """
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.implementations.spec import implementation_factory
+from conformance.operations import Operation
+
+IMPLEMENTATION = sys.argv[1] if len(sys.argv) > 1 else {implementation!r}
+RELEASE = {release!r}
+NO_FILE = None  # there is none after this step
+SAME = object()  # whatever it says of itself
+STEPS = [
+    # operation, arguments, (refusal, value), state, path and content of the file afterwards
+{steps}
+]
+
+
+def show(value):
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def main():
+    subject = implementation_factory(IMPLEMENTATION)(RELEASE, None)
+    with tempfile.TemporaryDirectory() as directory:
+        subject.begin(Path(directory))
+        for number, (name, arguments, outcome, state, path, content) in enumerate(STEPS, start=1):
+            file = Path(directory, path)
+            print(f"{{number:3}}  {{name}}{{arguments}}")
+            if outcome is None:  # damage, done to the closed file
+                file.write_bytes(content) if content is not None else file.unlink(missing_ok=True)
+                continue
+            seen = subject.perform(Operation(name, arguments))
+            actual = file.read_bytes() if file.is_file() else None
+            pairs = [("outcome", outcome, tuple(seen.outcome[:2])), ("file", content, actual)]
+            if state is not SAME and seen.state is not None:
+                pairs.append(("state", state, tuple(seen.state)))
+            for what, expected, got in pairs:
+                assert got == expected, f"step {{number}}, {{what}}: expected {{show(expected)}}, actual {{show(got)}}"
+        subject.end()
+    print("FIXED")
+
+
+if __name__ == "__main__":
+    main()
+"""
+_WHOLE: Final = """
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.runs.replay import replay
+from conformance.operations.trace import Trace
+
+IMPLEMENTATION = sys.argv[1] if len(sys.argv) > 1 else {implementation!r}
+RELEASE = {release!r}
+TRACE = {trace}
+
+
+def tell(number, step, seen, difference):
+    print(f"{{number + 1:3}}  {{step}}  ->  {{seen.outcome if seen else ''}}")
+    assert difference is None, f"expected {{difference.expected}}, actual {{difference.actual}} ({{difference.party}})"
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "trace.json")
+        file.write_text(json.dumps(TRACE), "utf-8")
+        trace = Trace.load(file)
+    print(replay(trace, [RELEASE], [IMPLEMENTATION], tell).verdict)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def python_script(trace: Trace, release: str, implementation: str, name: str) -> str:
+    """The program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
+
+    Raises:
+        ToolError: the trace holds a number that is none, such as an infinite one, or cannot be performed.
+    """
+    head = _HEAD.format(
+        title=_in_docstring(trace.title or f"Trace {trace.id}"),
+        release=release,
+        machine=_in_docstring(trace.machine),
+        count=len(trace.operations),
+        version=version("kidx"),
+        name=_in_docstring(name),
+    )
+    if trace.machine not in KINDS:
+        literal = pprint.pformat({**trace.to_json(), "failure": None}, width=110, sort_dicts=False)
+        _check_data(literal)
+        return head + _WHOLE.format(implementation=implementation, release=release, trace=literal)
+    steps = "\n".join(map(_step, expected_steps(trace, release)))
+    return head + _INDEX.format(implementation=implementation, release=release, steps=steps)
+
+
+def _in_docstring(text: str) -> str:
+    """The text on one line that neither ends a docstring nor means anything but itself there."""
+    return printable(text).replace("\\", "\\\\").replace('"', "'")
+
+
+def _check_data(literal: str) -> None:
+    """Refuses what Python would not read as the same data.
+
+    Raises:
+        ToolError: it holds more than texts, integers, finite numbers, true, false and null.
+    """
+    try:
+        ast.literal_eval(literal)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ToolError(f"a Python program cannot be written of a trace with such steps: {error}") from error
+
+
+def _step(step: Step) -> str:
+    operation, observation, path, content = step
+    state = "SAME" if observation.state is None else repr(tuple(observation.state))
+    error, value, _ = observation.outcome
+    outcome = None if operation.name in FILE_OPERATIONS else (error, _plain(value))
+    return f"    ({operation.name!r}, {operation.args!r}, {outcome!r}, {state}, {path!r}, {_content(content)}),"
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as tuples, which is what they are equal to."""
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def _content(content: bytes | None) -> str:
+    if content is None:
+        return "NO_FILE"
+    used, zeros = without_zeros(content)
+    parts = [f'bytes.fromhex("{used}")'] if used or not zeros else []
+    return " + ".join([*parts, *([f"bytes({zeros})"] if zeros else [])])

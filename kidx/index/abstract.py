@@ -1,0 +1,398 @@
+"""What `.index` and `.timeindex` have in common: the mapped file of fixed-size entries (KAFKA_BEHAVIOUR.md section 1).
+
+Follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step where the order of steps shows: an operation that
+fails half way leaves behind exactly what Kafka leaves behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.errors import ClosedError, IndexOffsetOverflowError, InvalidArgumentError, OutOfBoundsError
+from kidx.index.mapped_buffer import MappedBuffer
+from kidx.index.search import Keys, ProbeCallback, Search, warm_search
+from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, round_down, to_int, to_long
+
+if TYPE_CHECKING:
+    from kidx.layout import Layout
+
+Entry = TypeVar("Entry")
+
+
+class AbstractIndex(ABC, Generic[Entry]):
+    """A file of fixed-size entries that grows by appending into a preallocated mapping.
+
+    Args:
+        path: the file; created and preallocated if it does not exist (AI-3), opened as full if it does (AI-5).
+        base_offset: offset of the segment's first record; entries store offsets relative to it (AI-8).
+        max_index_size: bytes to preallocate for a new file, rounded down to whole entries.
+        writable: map read-write; False needs no permission to write an existing file.
+        dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Raises:
+        InvalidArgumentError: a new file cannot hold one entry; the empty file stays behind, as in Kafka.
+        OSError: the file cannot be created, opened or mapped.
+    """
+
+    layout: ClassVar[Layout]
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        base_offset: int,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        dialect: str | Dialect | None = None,
+    ) -> None:
+        self._file = os.fspath(path)
+        self._absolute: str | None = None
+        self.base_offset = base_offset
+        self.max_index_size = max_index_size
+        self.writable = writable
+        self.dialect = dialect_of(dialect)
+        self.entry_size = self.layout.size
+        self._offset_codec = self.layout.codec("relative_offset")
+        self._offset_shift = self.layout.field("relative_offset").offset
+        # base + relative wraps around only for a base within 2**31 of the ends of a long.
+        self._wraps = not LONG_MIN - INT_MIN <= base_offset <= LONG_MAX - INT_MAX
+        self._mmap: MappedBuffer | None = self._create_and_map()
+        self.max_entries = self._mmap.limit // self.entry_size
+        self.entries = self._mmap.position // self.entry_size
+
+    def _create_and_map(self) -> MappedBuffer:
+        try:
+            descriptor = os.open(self._file, os.O_RDWR if self.writable else os.O_RDONLY)
+            newly_created = False
+        except FileNotFoundError:
+            descriptor = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            newly_created = True
+        try:
+            if newly_created:
+                os.ftruncate(descriptor, self._preallocated_size())
+            self.length = os.fstat(descriptor).st_size
+            buffer = MappedBuffer(descriptor, self.length, writable=self.writable, name=self._file)
+        finally:
+            os.close(descriptor)
+        buffer.seek(0 if newly_created else round_down(buffer.limit, self.entry_size))
+        return buffer
+
+    def _preallocated_size(self) -> int:
+        """Bytes that a new file gets.
+
+        Raises:
+            InvalidArgumentError: not one entry fits (AI-3).
+            OSError: the file cannot be resized because it is opened read-only (AI-4).
+        """
+        if self.max_index_size < self.entry_size:
+            raise InvalidArgumentError(
+                f"{self._file}: a new index of {self.max_index_size} bytes cannot hold one entry of {self.entry_size}",
+                f"Invalid max index size: {self.max_index_size}",
+            )
+        if not self.writable:
+            raise OSError(errno.EINVAL, "a new index cannot be preallocated read-only", self._file)
+        return round_down(self.max_index_size, self.entry_size)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is, as far as the index knows (AI-21)."""
+        return Path(self._file)
+
+    @property
+    def _absolute_path(self) -> str:
+        """The file as Kafka's texts name it."""
+        if self._absolute is None:
+            self._absolute = str(self.path.absolute())
+        return self._absolute
+
+    # -- what an index of one kind adds ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _parse(self, buffer: MappedBuffer, slot: int) -> Entry:
+        """The entry in a slot, its offset absolute."""
+
+    @abstractmethod
+    def _refresh_last(self) -> None:
+        """Reads the last entry, which every index remembers, from the file again."""
+
+    @abstractmethod
+    def sanity_check(self) -> None:
+        """Refuses a file that cannot be right.
+
+        Raises:
+            CorruptIndexError: see OI-11, TI-11 for what is and what is not checked.
+        """
+
+    @abstractmethod
+    def truncate_to(self, offset: int) -> None:
+        """Removes every entry whose offset is ≥ ``offset`` (OI-10, TI-9). The file keeps its length (AI-14)."""
+
+    # -- size ------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """No entry can be appended any more (AI-6)."""
+        return self.entries >= self.max_entries
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes that the entries take, without the preallocated tail."""
+        return self.entries * self.entry_size
+
+    def __len__(self) -> int:
+        return self.entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        for slot in range(self.entries):
+            yield self._parse(self._mapped(), slot)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        # What was closed or deleted inside the block needs no close, and X1–X3 would refuse it (AI-16).
+        if self._mmap is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({str(self.path)!r}, base_offset={self.base_offset}, entries={self.entries},"
+            f" max_entries={self.max_entries}, dialect={self.dialect.release!r})"
+        )
+
+    # -- offsets ---------------------------------------------------------------------------------------------------
+
+    def can_append_offset(self, offset: int) -> bool:
+        """Whether ``offset`` lies in ``base .. base + 2**31 - 1`` (AI-8)."""
+        return 0 <= to_long(offset - self.base_offset) <= INT_MAX
+
+    def relative_offset(self, offset: int) -> int:
+        """``offset`` as the index stores it.
+
+        Raises:
+            IndexOffsetOverflowError: it does not fit (AI-8).
+        """
+        relative = offset - self.base_offset
+        if not 0 <= relative <= INT_MAX:
+            relative = to_long(relative)
+        if 0 <= relative <= INT_MAX:
+            return relative
+        raise IndexOffsetOverflowError(
+            f"{self._file}: offset {offset} is not within {self.base_offset}..{self.base_offset + INT_MAX}",
+            f"Integer overflow for offset: {offset} ({self._absolute_path})",
+        )
+
+    def _absolute_offset(self, relative: int) -> int:
+        return to_long(self.base_offset + relative) if self._wraps else self.base_offset + relative
+
+    # -- entries ---------------------------------------------------------------------------------------------------
+
+    def _mapped(self) -> MappedBuffer:
+        if self._mmap is None:
+            raise ClosedError(f"{self._file} is closed", None)
+        return self._mmap
+
+    @abstractmethod
+    def _no_entry_text(self, n: int) -> str:
+        """Kafka's text for a slot past the end, without Scala's full stop (OI-8, TI-8)."""
+
+    def entry(self, n: int) -> Entry:
+        """The entry in slot ``n``.
+
+        Raises:
+            InvalidArgumentError: ``n`` ≥ the number of entries.
+            OutOfBoundsError: ``n`` is negative (OI-8, TI-8).
+            ClosedError: the index is closed.
+        """
+        if n >= self.entries:
+            raise InvalidArgumentError(
+                f"{self._file} has {self.entries} entries; there is no entry {n}",
+                self._no_entry_text(n) + ("." if self.dialect.scala_texts else ""),
+            )
+        # Kafka does not refuse a negative n: n * entry_size wraps around, and may come out inside the file (OI-8).
+        return self._parse(self._mapped(), n)
+
+    def _byte_position(self, slot: int) -> int:
+        return to_int(slot * self.entry_size)
+
+    def _truncate_to_entries(self, entries: int) -> None:
+        self.entries = entries
+        self._mapped().seek(entries * self.entry_size)
+        self._refresh_last()
+
+    def _entries_below(self, buffer: MappedBuffer, slot: int, offset: int) -> int:
+        """How many entries lie below ``offset``, if ``slot`` is the last one at or below it (OI-10, TI-9)."""
+        if slot < 0:
+            return 0
+        stored = buffer.get(self._offset_codec, self._byte_position(slot) + self._offset_shift)
+        return slot if stored == to_long(offset - self.base_offset) else slot + 1
+
+    def truncate(self) -> None:
+        """Removes all entries. The file keeps its length and its bytes (AI-14)."""
+        self._truncate_to_entries(0)
+
+    def reset(self) -> None:
+        """Removes all entries and makes the file ``max_index_size`` long again (AI-15)."""
+        self.truncate()
+        self.resize(self.max_index_size)
+
+    # -- search ----------------------------------------------------------------------------------------------------
+
+    def _keys(self, codec: struct.Struct, shift: int, *, offsets: bool) -> Keys:
+        read = codec.unpack_from
+        if offsets and self._wraps:
+            base = self.base_offset
+
+            def read_wrapped(data: object, position: int) -> tuple[int]:
+                return (to_long(base + codec.unpack_from(data, position)[0]),)  # type: ignore[arg-type]
+
+            return Keys(read_wrapped, self._mapped().data, self.entry_size, shift)
+        return Keys(read, self._mapped().data, self.entry_size, shift)
+
+    def _bounds(
+        self,
+        codec: struct.Struct,
+        shift: int,
+        target: int,
+        *,
+        offsets: bool,
+        probe: ProbeCallback | None = None,
+        search: Search = warm_search,
+    ) -> tuple[int, int]:
+        """Both bounds of ``target`` among one column of the file; ``offsets`` says that it holds relative offsets."""
+        keys = self._keys(codec, shift, offsets=offsets)
+        if probe is not None:
+            keys = keys.watched(self.entries, probe)
+        # Comparing relative offsets spares an addition for every comparison.
+        wanted = target - self.base_offset if offsets and not self._wraps else target
+        try:
+            return search(keys, self.entries, wanted)
+        except struct.error:
+            raise OutOfBoundsError(
+                f"{self._file} has {self.entries} entries in memory but {self.length} bytes", None
+            ) from None
+
+    # -- the file --------------------------------------------------------------------------------------------------
+
+    def resize(self, new_size: int) -> bool:
+        """Makes the file ``new_size`` bytes long, rounded down to whole entries, and maps it anew (AI-10).
+
+        Returns:
+            False if it has that length already.
+
+        Raises:
+            InvalidArgumentError: the entries do not fit any more; the file has been cut all the same (AI-11).
+            ClosedError: the index is closed; a missing file has been created empty.
+            OSError: the file cannot be opened or resized; the index is closed then if the dialect unmaps first.
+        """
+        size = round_down(new_size, self.entry_size)
+        if size == self.length:
+            return False
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            position = self._mapped().position
+            if self.dialect.resize_unmaps_first:
+                self.close_handler()
+            os.ftruncate(descriptor, size)
+            buffer = MappedBuffer(descriptor, size, writable=True, name=self._file)
+        finally:
+            os.close(descriptor)
+        self.close_handler()
+        self._mmap = buffer
+        self.length = size
+        self.max_entries = size // self.entry_size
+        try:
+            buffer.seek(position)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{self._file}: {self.entries} entries take {position} bytes and do not fit in {size}",
+                error.kafka_message,
+            ) from None
+        return True
+
+    def trim_to_valid_size(self) -> None:
+        """Cuts the preallocated tail: the file holds its entries and nothing else (AI-16).
+
+        Raises:
+            ClosedError: unmapped, in the dialects X1–X3; nothing happens in later ones.
+        """
+        if self._mmap is None and self.dialect.unmapped_trim_is_noop:
+            return
+        self.resize(self.entries * self.entry_size)
+
+    def flush(self) -> None:
+        """Writes changed pages to the file; X6 also syncs the file, and with it a changed length (AI-23).
+
+        Raises:
+            ClosedError: unmapped, in the dialects X1–X5.
+            OSError: the file cannot be written.
+        """
+        if self._mmap is None and self.dialect.unmapped_flush_is_noop:
+            return
+        self._mapped().flush()
+        if self.dialect.flush_syncs_file:
+            self._sync_file()
+
+    def _sync_file(self) -> None:
+        try:
+            descriptor = os.open(self._file, os.O_RDONLY)
+        except FileNotFoundError:  # it has the wrong name after a failed move (AI-21)
+            return
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def close_handler(self) -> None:
+        """Unmaps the file without trimming it; once more does nothing (AI-18)."""
+        if self._mmap is not None:
+            self._mmap.close()
+            self._mmap = None
+
+    def close(self) -> None:
+        """Trims the file (X1–X5; X6 leaves the tail) and unmaps it; once more does nothing (AI-20)."""
+        if self.dialect.close_trims:
+            self.trim_to_valid_size()
+        self.close_handler()
+
+    def delete_if_exists(self) -> bool:
+        """Unmaps and deletes the file.
+
+        Returns:
+            Whether there was one.
+        """
+        self.close_handler()
+        try:
+            os.unlink(self._file)  # noqa: PTH108 -- a Path for every call shows in a run of a million steps
+        except FileNotFoundError:
+            return False
+        return True
+
+    def rename_to(self, path: str | os.PathLike[str]) -> None:
+        """Moves the file. ``path`` is the index's own from here on, even if the move fails (AI-21).
+
+        Raises:
+            OSError: the move failed.
+        """
+        target = os.fspath(path)
+        try:
+            os.replace(self._file, target)  # noqa: PTH105 -- as above
+        finally:
+            self._moved(target)
+
+    def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
+        """Says that the file's directory is elsewhere now; touches no file (AI-22)."""
+        self._moved(os.fspath(Path(directory) / self.path.name))
+
+    def _moved(self, file: str) -> None:
+        self._file = file
+        self._absolute = None
+        if self._mmap is not None:
+            self._mmap.name = file

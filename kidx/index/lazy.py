@@ -1,0 +1,128 @@
+"""An index that is opened when it is first asked for (KAFKA_BEHAVIOUR.md section 5, ``LazyIndex.java``).
+
+A broker has tens of thousands of segments and touches few of them; until ``get`` an index costs one file name.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.index.abstract import AbstractIndex
+from kidx.index.offset import OffsetIndex
+from kidx.index.time import TimeIndex
+
+Index = TypeVar("Index", bound=AbstractIndex[Any])
+
+
+class LazyIndex(Generic[Index]):
+    """A file name that becomes an index. Make one with :meth:`for_offset` or :meth:`for_time` (LZ-2)."""
+
+    def __init__(self, path: str | os.PathLike[str], load: Callable[[Path], Index]) -> None:
+        self._path = Path(path)
+        self._load = load
+        self._index: Index | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def for_offset(
+        cls,
+        path: str | os.PathLike[str],
+        base_offset: int,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        dialect: str | Dialect | None = None,
+    ) -> LazyIndex[OffsetIndex]:
+        """A lazy :class:`OffsetIndex`; arguments are its own."""
+        rules = dialect_of(dialect)
+        return LazyIndex(path, lambda p: OffsetIndex(p, base_offset, max_index_size, writable, dialect=rules))
+
+    @classmethod
+    def for_time(
+        cls,
+        path: str | os.PathLike[str],
+        base_offset: int,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        dialect: str | Dialect | None = None,
+    ) -> LazyIndex[TimeIndex]:
+        """A lazy :class:`TimeIndex`; arguments are its own."""
+        rules = dialect_of(dialect)
+        return LazyIndex(path, lambda p: TimeIndex(p, base_offset, max_index_size, writable, dialect=rules))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """Where the file is, opened or not."""
+        return self._path if self._index is None else self._index.path
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether ``get`` has opened the index."""
+        return self._index is not None
+
+    def get(self) -> Index:
+        """The index, opened by the first call; safe from several threads (LZ-1).
+
+        Raises:
+            InvalidArgumentError, OSError: as opening the index does.
+        """
+        if self._index is None:
+            with self._lock:
+                if self._index is None:
+                    self._index = self._load(self._path)
+        return self._index
+
+    def close(self) -> None:
+        """Closes the index if it is open (LZ-3)."""
+        if self._index is not None:
+            self._index.close()
+
+    def close_handler(self) -> None:
+        """Unmaps the index if it is open, without trimming it."""
+        if self._index is not None:
+            self._index.close_handler()
+
+    def delete_if_exists(self) -> bool:
+        """Deletes the file without opening it first; tells whether there was one."""
+        if self._index is not None:
+            return self._index.delete_if_exists()
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def rename_to(self, path: str | os.PathLike[str]) -> None:
+        """Moves the file; one that was never opened may be missing (LZ-3).
+
+        Raises:
+            OSError: the move failed.
+        """
+        if self._index is not None:
+            self._index.rename_to(path)
+            return
+        source, self._path = self._path, Path(path)
+        try:
+            source.replace(self._path)
+        except FileNotFoundError:
+            if source.exists():
+                raise
+
+    def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
+        """Says that the file's directory is elsewhere now; touches no file."""
+        if self._index is not None:
+            self._index.update_parent_dir(directory)
+        else:
+            self._path = Path(directory) / self._path.name

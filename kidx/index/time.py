@@ -1,0 +1,199 @@
+"""The ``.timeindex`` file: from timestamp to offset (KAFKA_BEHAVIOUR.md section 3, ``TimeIndex.java``)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, ClassVar
+
+from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
+from kidx.index.abstract import AbstractIndex
+from kidx.index.entries import TimestampOffset
+from kidx.index.search import warm_search
+from kidx.layout import TIME_INDEX
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.index.mapped_buffer import MappedBuffer
+    from kidx.index.search import ProbeCallback, Search
+    from kidx.layout import Layout
+
+_TIMESTAMP = TIME_INDEX.codec("timestamp")
+_TIMESTAMP_AT = TIME_INDEX.field("timestamp").offset
+_OFFSET = TIME_INDEX.codec("relative_offset")
+_OFFSET_AT = TIME_INDEX.field("relative_offset").offset
+_ENTRY = TIME_INDEX.struct
+_NO_TIMESTAMP = -1
+
+
+class TimeIndex(AbstractIndex[TimestampOffset]):
+    """Maps a timestamp to an offset before which no record is later. Arguments as in the base class."""
+
+    layout: ClassVar[Layout] = TIME_INDEX
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        base_offset: int,
+        max_index_size: int = -1,
+        writable: bool = True,
+        *,
+        dialect: str | Dialect | None = None,
+    ) -> None:
+        super().__init__(path, base_offset, max_index_size, writable, dialect=dialect)
+        self._refresh_last()
+
+    @property
+    def last_entry(self) -> TimestampOffset:
+        """The last entry, ``(-1, base_offset)`` if there is none (TI-2). Known even when closed."""
+        return self._last_entry
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept free for the entry that a roll or a clean close appends (AI-6)."""
+        return self.entries >= self.max_entries - 1
+
+    def _refresh_last(self) -> None:
+        none = TimestampOffset(_NO_TIMESTAMP, self.base_offset)
+        self._last_entry = self._parse(self._mapped(), self.entries - 1) if self.entries else none
+
+    def _parse(self, buffer: MappedBuffer, slot: int) -> TimestampOffset:
+        timestamp, relative = buffer.get_entry(_ENTRY, self._byte_position(slot))
+        return TimestampOffset(timestamp, self._absolute_offset(relative))
+
+    def _no_entry_text(self, n: int) -> str:
+        gap = " " if self.dialect.scala_texts else ""
+        return (
+            f"Attempt to fetch the {n}th entry from {gap}time index {self._absolute_path} which has size {self.entries}"
+        )
+
+    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
+        """Appends an entry if its timestamp is larger than the last one; the checks come in Kafka's order (TI-3).
+
+        Args:
+            timestamp: milliseconds; one that does not exceed the last entry's is ignored, -1 is "none".
+            offset: may be equal to the last entry's.
+            skip_full_check: use the slot that is kept free.
+
+        Raises:
+            InvalidArgumentError: the index is full.
+            InvalidOffsetError: ``offset`` is smaller than the last one.
+            IllegalStateError: ``timestamp`` is smaller than the last one, or an earlier append stopped half way.
+            IndexOffsetOverflowError: ``offset`` does not fit; the timestamp has been written, as in Kafka (TI-20).
+            BufferOverflowError: no slot at all is free (TI-5).
+            ReadOnlyError: the file is mapped read-only.
+            ClosedError: the index is closed.
+        """
+        if not skip_full_check and self.is_full:
+            raise InvalidArgumentError(
+                f"{self._file} is full: {self.entries} of {self.max_entries} entries, one kept free;"
+                f" ({timestamp}, {offset}) cannot be appended",
+                f"{'requirement failed: ' if self.dialect.scala_texts else ''}"
+                f"Attempt to append to a full time index (size = {self.entries}).",
+            )
+        last = self._last_entry
+        if self.entries and offset < last.offset:
+            raise InvalidOffsetError(
+                f"{self._file}: offset {offset} must not be smaller than the last offset {last.offset}",
+                self._out_of_order_text(f"an offset ({offset})", f"offset appended ({last.offset})"),
+            )
+        if self.entries and timestamp < last.timestamp:
+            raise IllegalStateError(
+                f"{self._file}: timestamp {timestamp} must not be smaller than the last timestamp {last.timestamp}",
+                self._out_of_order_text(f"a timestamp ({timestamp})", f"timestamp appended ({last.timestamp})"),
+            )
+        if timestamp > last.timestamp:
+            self._append(timestamp, offset)
+
+    def _append(self, timestamp: int, offset: int) -> None:
+        buffer = self._mapped()
+        # Kafka writes the timestamp before it looks at the offset: a refused offset leaves 8 stray bytes (TI-20).
+        buffer.put(_TIMESTAMP, timestamp)
+        buffer.put(_OFFSET, self.relative_offset(offset))
+        self.entries += 1
+        self._last_entry = TimestampOffset(timestamp, offset)
+        if self.entries * self.entry_size != buffer.position:
+            message = f"{self._file}: {self.entries} entries, but the file position is {buffer.position}"
+            text = f"{self.entries} entries but file position in index is {buffer.position}"
+            if self.dialect.position_mismatch_is_state:
+                raise IllegalStateError(message, text)
+            raise InvalidArgumentError(message, f"requirement failed: {text}.")
+
+    def _out_of_order_text(self, subject: str, last: str) -> str:
+        end = "." if self.dialect.scala_texts else ""
+        return (
+            f"Attempt to append {subject} to slot {self.entries} no larger than the last {last}"
+            f" to {self._absolute_path}{end}"
+        )
+
+    def lookup(
+        self, timestamp: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
+    ) -> TimestampOffset:
+        """The entry with the largest timestamp ≤ ``timestamp``; ``(-1, base_offset)`` if there is none (TI-7).
+
+        Args:
+            timestamp: milliseconds.
+            probe: told of every comparison, see :class:`kidx.index.search.Probe`.
+            search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
+
+        Raises:
+            ClosedError: the index is closed.
+            OutOfBoundsError: the file has been cut below its entries (AI-11).
+        """
+        buffer = self._mapped()
+        slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe, search=search)
+        return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)
+
+    def ceiling(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset | None:
+        """The entry with the smallest timestamp ≥ ``timestamp``, None if none. kidx's own; errors as ``lookup``."""
+        buffer = self._mapped()
+        lower, upper = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe)
+        if lower >= 0 and (entry := self._parse(buffer, lower)).timestamp == timestamp:
+            return entry
+        return None if upper == -1 else self._parse(buffer, upper)
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes every entry whose offset is ≥ ``offset`` (TI-9). The file keeps its length.
+
+        Raises:
+            ClosedError: the index is closed.
+            OutOfBoundsError: the file has been cut below its entries (AI-11).
+        """
+        buffer = self._mapped()
+        slot, _ = self._bounds(_OFFSET, _OFFSET_AT, offset, offsets=True)
+        self._truncate_to_entries(self._entries_below(buffer, slot, offset))
+
+    def resize(self, new_size: int) -> bool:
+        """As in the base class; the last entry is read anew if the length changed (TI-10)."""
+        resized = super().resize(new_size)
+        if resized:
+            self._refresh_last()
+        return resized
+
+    def sanity_check(self) -> None:
+        """Refuses a last timestamp before the first, a last offset below the base, a partial entry (TI-11).
+
+        Raises:
+            CorruptIndexError: any of these, in this order; nothing else is checked.
+            ClosedError: the index is closed and not empty.
+        """
+        last, base = self._last_entry, self.base_offset
+        if self.entries and last.timestamp < (first := self._parse(self._mapped(), 0).timestamp):
+            raise CorruptIndexError(
+                f"{self._file} is corrupt: its last timestamp is {last.timestamp}, before its first, {first}",
+                self._corrupt_text(f"timestamp is {last.timestamp} which is less than the first timestamp {first}"),
+            )
+        if self.entries and last.offset < base:
+            raise CorruptIndexError(
+                f"{self._file} is corrupt: its last offset is {last.offset}, below the base offset {base}",
+                self._corrupt_text(f"offset is {last.offset} which is less than the first offset {base}"),
+            )
+        if self.length % self.entry_size:
+            raise CorruptIndexError(
+                f"{self._file} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
+                f"Time index file {self._absolute_path} is corrupt, found {self.length} bytes which is neither positive"
+                f" nor a multiple of {self.entry_size}{'.' if self.dialect.scala_texts else ''}",
+            )
+
+    def _corrupt_text(self, last: str) -> str:
+        file = self._absolute_path
+        return f"Corrupt time index found, time index file ({file}) has non-zero size but the last {last}"

@@ -1,0 +1,59 @@
+"""Text from files, names and other programs, made fit to be shown.
+
+A name or a message may hold control characters, escape sequences, line breaks, marks that turn the direction of
+writing, or bytes that are no UTF-8. Shown as they are they command the terminal, forge lines, or cannot be encoded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def printable(text: str) -> str:
+    r"""The text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
+
+    What ``str.isprintable`` calls printable stays; the rest becomes ``\n``, ``\x1b``, ``\u202e`` and so on. A byte of a
+    file name that is no UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes stay as they are.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def printable_lines(text: str) -> str:
+    r"""As :func:`printable`, line by line: ``\n`` stays, every other line break is escaped."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def encodable(text: str) -> str:
+    r"""The text with everything that UTF-8 cannot encode as ``\xff``; nothing else changes."""
+    return text if text.isascii() else _SURROGATE.sub(lambda match: _escaped(match[0]), text)
+
+
+def json_text(value: Any) -> str:
+    r"""The value as JSON on one line that a terminal may show: valid UTF-8, and the very value when it is read again.
+
+    What :func:`printable` would escape is written as ``\u202e``. Text that UTF-8 cannot encode is changed as
+    :func:`encodable` does, because parsers disagree about lone surrogates.
+
+    Raises:
+        TypeError, ValueError: JSON has no such value.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _json_escaped(c) for c in text)
+
+
+def _json_escaped(char: str) -> str:
+    return json.dumps(encodable(char))[1:-1]
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
+    if char in _SHORT:
+        return _SHORT[char]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,49 @@
+"""What a log remembers of its producers: epochs, sequence numbers, transactions, and the snapshots of all that.
+
+::
+
+    state = ProducerState("orders-0", dialect_of("3.9.2"))
+    for batch in file_batches("/data/orders-0/00000000000000000000.log"):
+        completed = state.update(batch)
+        if completed is not None:
+            state.complete(completed)
+    state.first_undecided_offset
+"""
+
+from __future__ import annotations
+
+from kidx.producers.append_info import CompletedTxn, Origin, ProducerAppendInfo, Transaction
+from kidx.producers.entry import BatchMetadata, ProducerEntry
+from kidx.producers.errors import (
+    CoordinatorFencedError,
+    CorruptSnapshotError,
+    InvalidTxnStateError,
+    MissingBytesError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    ShortMarkerError,
+    UnknownProducerError,
+)
+from kidx.producers.manager import EXPIRATION_MS, ProducerStateManager, snapshot_name
+from kidx.producers.state import ProducerState
+
+__all__ = [
+    "EXPIRATION_MS",
+    "BatchMetadata",
+    "CompletedTxn",
+    "CoordinatorFencedError",
+    "CorruptSnapshotError",
+    "InvalidTxnStateError",
+    "MissingBytesError",
+    "Origin",
+    "OutOfOrderSequenceError",
+    "ProducerAppendInfo",
+    "ProducerEntry",
+    "ProducerFencedError",
+    "ProducerState",
+    "ProducerStateManager",
+    "ShortMarkerError",
+    "Transaction",
+    "UnknownProducerError",
+    "snapshot_name",
+]

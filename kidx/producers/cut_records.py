@@ -1,0 +1,50 @@
+"""Damaged records as each release refuses them (``DefaultRecord.readFrom``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kidx.errors import InvalidArgumentError, OutOfBoundsError
+from kidx.producers.errors import MissingBytesError
+from kidx.records import (
+    HeaderCutError,
+    InvalidRecordError,
+    Record,
+    RecordCutError,
+    RecordSizeError,
+    StreamCutError,
+)
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+
+
+def records_of(records: Iterable[Record], dialect: Dialect) -> Iterator[Record]:
+    """The records of a batch, which somebody is going to look at.
+
+    Raises:
+        InvalidArgumentError: the size of a compressed one is negative or has no end, before 3.6 (SEG-48).
+        InvalidRecordError: a compressed stream ends inside one, before 3.6 (SEG-49).
+        OutOfBoundsError: the key of a header ends behind the batch, before 2.7 (SEG-47).
+        MissingBytesError: one claims more bytes than there are, and was null before 3.0 (SEG-46).
+        KidxError: as reading records.
+    """
+    try:
+        yield from records
+    except HeaderCutError as error:
+        if dialect.cut_headers_are_out_of_bounds:
+            raise OutOfBoundsError("a header whose key is longer than the rest of its batch", None) from error
+        raise
+    except RecordCutError as error:
+        if dialect.cut_records_are_null and error.was_null:
+            raise MissingBytesError("a record that is longer than the rest of its batch", None) from error
+        raise
+    except RecordSizeError as error:
+        if dialect.compressed_sizes_escape:
+            raise InvalidArgumentError(error.escaped) from error
+        raise
+    except StreamCutError as error:
+        if dialect.cut_streams_are_invalid and error.in_record:
+            raise InvalidRecordError("Incorrect declared batch size, premature EOF reached") from error
+        raise

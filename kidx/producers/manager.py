@@ -1,0 +1,206 @@
+"""The producers of a log, and their snapshots on disk (``ProducerStateManager``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.errors import InvalidArgumentError
+from kidx.producers.append_info import ProducerAppendInfo, Transaction
+from kidx.producers.errors import CorruptSnapshotError
+from kidx.producers.hash_order import HashOrder
+from kidx.producers.snapshot import decode, encode
+from kidx.producers.state import ProducerState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kidx.dialect import Dialect
+
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+EXPIRATION_MS: Final = 24 * 3_600_000
+"""``producer.id.expiration.ms``: after how much silence a producer is forgotten."""
+
+
+def snapshot_name(offset: int) -> str:
+    """``00000000000000000007.snapshot``: what was known of producers before offset 7."""
+    return f"{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
+def list_snapshots(directory: Path) -> set[int]:
+    """The offsets of the snapshots of a log.
+
+    Raises:
+        InvalidArgumentError: a snapshot's name does not begin with an offset.
+        OSError: the directory cannot be read.
+    """
+    offsets = set()
+    for path in directory.iterdir():
+        if path.name.endswith(SNAPSHOT_SUFFIX) and path.is_file():
+            try:
+                offsets.add(int(path.name.partition(".")[0]))
+            except ValueError as error:
+                raise InvalidArgumentError(f"{path} is a snapshot of no offset") from error
+    return offsets
+
+
+class ProducerStateManager(ProducerState):
+    """The producers of one log.
+
+    Up to 2.7 the directory is listed whenever snapshots matter; later, what was there at first is remembered.
+
+    Args:
+        directory: of the log; its name is topic and partition.
+        dialect: the rules of a release.
+        expiration_ms: after so much silence a producer is forgotten when snapshots are loaded.
+
+    Attributes:
+        last_snapshot_offset: where the last snapshot was taken, or would not be worth one.
+
+    Raises:
+        InvalidArgumentError, OSError: as :func:`list_snapshots`.
+    """
+
+    __slots__ = ("_known", "_order", "directory", "expiration_ms", "last_snapshot_offset")
+
+    def __init__(self, directory: Path, dialect: Dialect, *, expiration_ms: int = EXPIRATION_MS) -> None:
+        super().__init__(directory.name, dialect)
+        self.directory = directory
+        self.expiration_ms = expiration_ms
+        self.last_snapshot_offset = 0
+        self._order = HashOrder(scala=dialect.producers_are_in_scala)
+        self._known = list_snapshots(directory) if dialect.snapshots_are_remembered else set()
+
+    # -- snapshots ---------------------------------------------------------------------------------------------
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The offsets of the snapshots, in order."""
+        return sorted(self._known if self.dialect.snapshots_are_remembered else list_snapshots(self.directory))
+
+    @property
+    def latest_snapshot(self) -> int | None:
+        """The offset of the latest snapshot; None without one."""
+        return max(self.snapshots, default=None)
+
+    def delete_snapshot(self, offset: int) -> None:
+        """Deletes a snapshot that is known of.
+
+        Raises:
+            OSError: the file cannot be deleted.
+        """
+        if self.dialect.snapshots_are_remembered:
+            if offset not in self._known:
+                return
+            self._known.discard(offset)
+        (self.directory / snapshot_name(offset)).unlink(missing_ok=True)
+
+    def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
+        """Deletes what no segment begins with, but for the last one, if it is behind all segments (from 2.8).
+
+        Raises:
+            OSError: a file cannot be deleted.
+        """
+        bases = set(base_offsets)
+        self._known = list_snapshots(self.directory)
+        strays = sorted(self._known - bases)
+        keeps_last = bool(strays) and not (bases and strays[-1] < max(bases))
+        for offset in strays[:-1] if keeps_last else strays:
+            self.delete_snapshot(offset)
+
+    def take_snapshot(self) -> None:
+        """Writes down what is known, unless that has been done at this offset.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self.map_end_offset <= self.last_snapshot_offset:
+            return
+        producers = {producer: self.producers[producer] for producer in self._order.sort(self.producers)}
+        timestamps = {producer: self.last_timestamp(entry) for producer, entry in producers.items()}
+        path = self.directory / snapshot_name(self.map_end_offset)
+        with path.open("r+b" if path.exists() else "wb") as file:  # a longer one keeps its end
+            file.write(encode(producers, timestamps))
+        self._known.add(self.map_end_offset)
+        self.last_snapshot_offset = self.map_end_offset
+
+    def _load_snapshot(self, start_offset: int, now: int) -> None:
+        """Reads the latest snapshot that can be believed; the others are deleted."""
+        while (offset := self.latest_snapshot) is not None:
+            try:
+                found = decode((self.directory / snapshot_name(offset)).read_bytes(), self.dialect)
+            except CorruptSnapshotError:
+                self.delete_snapshot(offset)
+                continue
+            for producer, entry in found.items():
+                if self.is_expired(entry, now, self.expiration_ms):
+                    continue
+                self.producers[producer] = entry
+                self._order.grow(len(self.producers))
+                if (began := entry.current_txn_first_offset) is not None:
+                    self.ongoing[began] = Transaction(producer, began)
+            self.map_end_offset = self.last_snapshot_offset = offset
+            return
+        self.map_end_offset = self.last_snapshot_offset = start_offset
+
+    # -- what happens to the log -------------------------------------------------------------------------------
+
+    def apply(self, info: ProducerAppendInfo) -> None:
+        """See the base class."""
+        super().apply(info)
+        self._order.grow(len(self.producers))
+
+    def truncate_and_reload(self, start_offset: int, end_offset: int, now: int) -> None:
+        """The log has another end: snapshots out of its range go, and the last one left is read.
+
+        Raises:
+            OSError: a snapshot cannot be read or deleted.
+        """
+        for offset in self.snapshots:
+            if offset > end_offset or offset <= start_offset:
+                self.delete_snapshot(offset)
+        if end_offset == self.map_end_offset:
+            self.on_log_start(start_offset)
+            return
+        self._forget()
+        self._load_snapshot(start_offset, now)
+
+    def _forget(self) -> None:
+        self.producers.clear()
+        self.ongoing.clear()
+        self.unreplicated.clear()
+
+    def on_log_start(self, start_offset: int) -> None:
+        """Everything below is deleted; up to 2.7, the snapshots as well.
+
+        Raises:
+            OSError: a snapshot cannot be deleted.
+        """
+        self.on_high_watermark(start_offset)
+        self.map_end_offset = max(self.map_end_offset, start_offset)
+        if not self.dialect.snapshots_are_remembered:
+            self.delete_snapshots_before(start_offset)
+        latest = self.latest_snapshot
+        self.last_snapshot_offset = start_offset if latest is None else latest
+
+    def delete_snapshots_before(self, offset: int) -> None:
+        """Deletes the snapshots of smaller offsets.
+
+        Raises:
+            OSError: a file cannot be deleted.
+        """
+        for snapshot in self.snapshots:
+            if snapshot < offset:
+                self.delete_snapshot(snapshot)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """The log is empty.
+
+        Raises:
+            OSError: a snapshot cannot be deleted.
+        """
+        self._forget()
+        for snapshot in self.snapshots:
+            self.delete_snapshot(snapshot)
+        self.last_snapshot_offset = 0
+        self.map_end_offset = offset

@@ -1,0 +1,204 @@
+"""What a verification finds, as one flat table: the same rows whether one machine or a cluster looked.
+
+A finding says which file, which clause, how bad, where, what should be there and what is. The table is the contract
+between ``kidx verify``, its writers and the fleet pipeline on Spark; rows are ordered by :func:`in_order`, so that two
+ways of getting them can be compared as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kidx.errors import ToolError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Verdict = Literal["exact", "sound", "unreadable", "missing", "broken"]
+"""What a file is. *exact*: the very bytes that a release writes for this log; *sound*: others that still give every
+look-up a right answer; *unreadable*: it could not be looked at; *missing*: it should be there; *broken*: it can give a
+wrong answer."""
+
+SEVERITY: Final[dict[str, int]] = {"exact": 0, "sound": 1, "unreadable": 2, "missing": 3, "broken": 4}
+"""The verdicts from best to worst."""
+
+HARMLESS: Final = frozenset({"exact", "sound"})
+"""Verdicts that nobody has to act on."""
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of some verdicts; *exact* if there are none."""
+    return max(verdicts, key=SEVERITY.__getitem__, default="exact")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row: something about a file that is worth a line.
+
+    Attributes:
+        path: of the file.
+        topic: that it belongs to; None outside a partition.
+        partition: number of the partition; None outside one.
+        base_offset: of the segment; None outside one.
+        file: name of the file, the last part of ``path``.
+        clause: id of the clause that is not kept, or that explains what was found.
+        verdict: how bad it is: *sound* is a remark.
+        slot: number of the index entry, from 0.
+        position: byte position in the ``.log``.
+        offset: of a record.
+        timestamp: milliseconds since the epoch.
+        expected: what the clause asks for.
+        actual: what is there.
+        message: the whole of it in words, with what a consumer would get wrong.
+        release: the release whose rules were asked for; None if any would do.
+    """
+
+    path: str
+    topic: str | None
+    partition: int | None
+    base_offset: int | None
+    file: str
+    clause: str
+    verdict: Verdict
+    slot: int | None = None
+    position: int | None = None
+    offset: int | None = None
+    timestamp: int | None = None
+    expected: str = ""
+    actual: str = ""
+    message: str = ""
+    release: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of ``kidx verify --json``."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        where = "".join(
+            f" {name} {value}"
+            for name, value in (("slot", self.slot), ("position", self.position), ("offset", self.offset))
+            if value is not None
+        )
+        return f"{self.path}:{where and where + ':'} {self.message} [{self.clause}, {self.verdict}]"
+
+
+COLUMNS: Final = tuple(field.name for field in dataclasses.fields(Finding))
+"""Names of the columns, in order."""
+
+_NUMBERS: Final = ("partition", "base_offset", "slot", "position", "offset", "timestamp")
+
+
+def _order(finding: Finding) -> tuple[Any, ...]:
+    """By file, then by place in it; None before any number."""
+    numbers = (finding.slot, finding.position, finding.offset, finding.timestamp)
+    places = tuple((number is not None, number or 0) for number in numbers)
+    return finding.path, places, finding.clause, finding.verdict, finding.message, finding.expected, finding.actual
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order of the table: by path, slot, position, offset, timestamp, clause."""
+    return sorted(findings, key=_order)
+
+
+def arrow_schema() -> pa.Schema:
+    """The Arrow schema of the table.
+
+    Raises:
+        ToolError: pyarrow is not installed.
+    """
+    arrow = _pyarrow()
+    types = {
+        **dict.fromkeys(COLUMNS, arrow.string()),
+        **dict.fromkeys(_NUMBERS, arrow.int64()),
+        "partition": arrow.int32(),
+    }
+    required = {"path", "file", "clause", "verdict", "expected", "actual", "message"}
+    return arrow.schema([arrow.field(name, types[name], nullable=name not in required) for name in COLUMNS])
+
+
+def to_arrow(findings: Iterable[Finding]) -> pa.Table:
+    """The findings as an Arrow table, in the order given.
+
+    Raises:
+        ToolError: pyarrow is not installed.
+    """
+    return _pyarrow().Table.from_pylist([finding.to_json() for finding in findings], schema=arrow_schema())
+
+
+def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
+    """The findings that :func:`write_findings` wrote.
+
+    Raises:
+        ToolError: the suffix is neither ``.parquet`` nor ``.ndjson``, or pyarrow is not installed.
+        OSError: the file cannot be read.
+    """
+    source = Path(path)
+    _check_suffix(source)
+    if source.suffix == ".ndjson":
+        rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    else:
+        _pyarrow()
+        from pyarrow import parquet  # noqa: PLC0415 -- an extra
+
+        rows = parquet.read_table(source).to_pylist()
+    return [Finding(**row) for row in rows]
+
+
+def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) -> None:
+    """Writes a table of findings: ``.parquet`` or ``.ndjson``, by the suffix. Replaces the file in one step.
+
+    Raises:
+        ToolError: another suffix, the file cannot be written, or pyarrow is not installed.
+    """
+    target = Path(path)
+    _check_suffix(target)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        if target.suffix == ".ndjson":
+            with partial.open("w", encoding="utf-8") as file:
+                file.writelines(ndjson_lines(findings))
+        else:
+            table = to_arrow(findings)
+            from pyarrow import parquet  # noqa: PLC0415 -- an extra
+
+            parquet.write_table(table, partial)
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Whether :func:`write_findings` knows the suffix, and has what it needs for it.
+
+    Raises:
+        ToolError: it does not.
+    """
+    _check_suffix(Path(path))
+    if Path(path).suffix == ".parquet":
+        _pyarrow()
+
+
+def ndjson_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Each finding as one line of JSON."""
+    for finding in findings:
+        yield json.dumps(finding.to_json(), ensure_ascii=False) + "\n"
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix not in {".parquet", ".ndjson"}:
+        raise ToolError(f"{path}: findings are written as .parquet or .ndjson")
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow  # noqa: PLC0415, ICN001 -- an extra
+    except ImportError as error:
+        raise ToolError("findings as Parquet need pyarrow: pip install 'kidx[scan]'") from error
+    return pyarrow

@@ -1,0 +1,133 @@
+"""SIGTERM and SIGHUP end a run as an error would: no scratch directory is left in memory, and no adapter runs on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
+MAIN = """
+import sys
+from pathlib import Path
+
+from conformance import cli, scratch
+
+scratch.MEMORY = Path(sys.argv.pop(1))
+scratch.ENOUGH = 0
+cli.main()
+"""
+
+
+def start(tmp_path, *arguments):
+    """A command line whose scratch directories are below ``memory``, and whose temporary files are below ``tmp``."""
+    for name in ("memory", "tmp", "state"):
+        (tmp_path / name).mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-c", MAIN, tmp_path / "memory", *arguments],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp"), "XDG_STATE_HOME": str(tmp_path / "state")},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def await_files(process, tmp_path):
+    """Returns when there is a file in memory: the run is in the middle of an example."""
+    while process.poll() is None:
+        if any(path.is_file() for path in (tmp_path / "memory").rglob("*")):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"it ended by itself: {process.communicate()}")
+
+
+def children(pid):
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def is_there(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def left(tmp_path):
+    return [path for name in ("memory", "tmp") for path in (tmp_path / name).iterdir()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_run_of_an_adapter_leaves_nothing_behind(tmp_path, number):
+    adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
+    with start(tmp_path, "run", "-i", adapter, "--machine", "offset", "--max-examples", "100000") as process:
+        await_files(process, tmp_path)
+        adapters = children(process.pid)
+        assert adapters
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert process.returncode == 128 + number
+    assert "Traceback" not in out + err
+    assert left(tmp_path) == []
+    assert not any(map(is_there, adapters))
+
+
+def test_a_second_signal_does_not_interrupt_the_tidying_up(tmp_path):
+    adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
+    with start(tmp_path, "run", "-i", adapter, "--machine", "time", "--max-examples", "100000") as process:
+        await_files(process, tmp_path)
+        for _ in range(50):
+            process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert left(tmp_path) == []
+
+
+@pytest.mark.jvm
+def test_a_run_of_kafka_leaves_nothing_behind(tmp_path):
+    with start(tmp_path, "run", "--machine", "log", "--kafka", "4.4.0", "--max-examples", "100000") as process:
+        await_files(process, tmp_path)
+        process.terminate()
+        out, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in out + err
+    assert left(tmp_path) == []
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As under nohup; and one that something else handles goes there."""
+    code = (
+        "import os, signal; from kidx.signals import raised_signals\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('handled'))\n"
+        "with raised_signals():\n"
+        "    for number in (signal.SIGHUP, signal.SIGTERM): os.kill(os.getpid(), number)\n"
+        "    print('still here')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "handled\nstill here\n")
+
+
+@pytest.mark.parametrize(
+    ("block", "code", "out"), [("pass", -signal.SIGHUP, ""), ("os.kill(os.getpid(), 15)", 0, "ended by SIGTERM 143\n")]
+)
+def test_after_the_block_a_signal_is_what_it_was_unless_there_was_one(block, code, out):
+    """Once the process is to end, nothing interrupts what it does on its way out."""
+    program = (
+        "import os, signal; from kidx.signals import SignalledError, raised_signals\n"
+        "try:\n"
+        f"    with raised_signals(): {block}\n"
+        "except SignalledError as error: print(error, error.exit_code, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, out)

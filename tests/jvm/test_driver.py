@@ -1,0 +1,49 @@
+"""The class loaders of the one JVM, and the classes of ours in the cache."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from conformance.implementations.jvm import driver
+from conformance.implementations.jvm.virtual_machine import release_loader
+from conformance.kafka.cache import cache_directory
+
+
+@pytest.mark.jvm
+def test_a_release_has_one_class_loader_whatever_is_told_of_its_jars():
+    """A second one would hold all of Kafka's classes again, for as long as the process lives."""
+    first = release_loader("4.4.0", "index", lambda _: None)
+    assert release_loader("4.4.0", "index", lambda _: None) is first
+    assert release_loader("4.4.0", progress=None) is first
+    assert release_loader("4.4.0", "log") is not first
+
+
+def test_whatever_the_classes_are_made_of_is_in_the_name():
+    made_of = [
+        ([("A.java", b"class A {}")], "00", "17", 17),
+        ([("A.java", b"class A { }")], "00", "17", 17),
+        ([("B.java", b"class A {}")], "00", "17", 17),
+        ([("A.java", b"class A {}")], "01", "17", 17),
+        ([("A.java", b"class A {}")], "00", "21", 17),
+        ([("A.java", b"class A {}")], "00", "17", 21),
+    ]
+    names = [driver._digest(*each) for each in made_of]
+    assert driver._digest(*made_of[0]) == names[0]
+    assert all(one != other for one, other in combinations(names, 2))
+
+
+@pytest.mark.jvm
+def test_another_java_level_compiles_anew(monkeypatch):
+    usual = driver._compiled()
+    assert usual.parent == cache_directory() / "drivers"
+    compiled = []
+    monkeypatch.setattr(driver, "_compile", lambda sources, target: compiled.append((len(sources), target)))
+    assert driver._compiled() == usual
+    assert not compiled
+    monkeypatch.setattr(driver, "JAVA_LEVEL", "18")
+    other = driver._compiled()
+    assert other != usual
+    assert len(compiled) == 1
+    other.rmdir()

@@ -1,0 +1,77 @@
+"""Text of files, names and other programs, as it is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kidx.printable import encodable, json_text, printable, printable_lines
+
+ANY_TEXT = st.text(st.characters(codec=None)) | st.binary().map(os.fsdecode)  # lone surrogates, too
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders-0", "orders-0"),
+        ("a\nEXACT: 7 files", r"a\nEXACT: 7 files"),
+        ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
+        ("\x9b31m", r"\x9b31m"),  # the C1 form of ESC [
+        ("a\rb\tc", r"a\rb\tc"),
+        ("\u202egol.0\u2066", r"\u202egol.0\u2066"),
+        ("a\u2028b", r"a\u2028b"),
+        ("\U000e0041", r"\U000e0041"),
+        (os.fsdecode(b"top\xff-0"), r"top\xff-0"),
+        ("Größe 大きさ 2.4.0 – 4.4.0 × 🙂", "Größe 大きさ 2.4.0 – 4.4.0 × 🙂"),
+    ],
+)
+def test_what_commands_a_terminal_is_escaped(text, shown):
+    """The rest stays as it is."""
+    assert printable(text) == shown
+
+
+@given(ANY_TEXT)
+def test_any_text_becomes_one_printable_line(text):
+    """Which UTF-8 can encode, and which stays the same when it is shown again."""
+    shown = printable(text)
+    assert shown.isprintable()
+    shown.encode()
+    assert printable(shown) == shown
+
+
+def test_lines_stay_lines():
+    """Only line feeds end them."""
+    assert printable_lines("a\n\x1bb\r\n\x0bc") == "a\n\\x1bb\\r\n\\x0bc"
+
+
+@given(ANY_TEXT)
+def test_only_what_has_no_utf8_is_changed_to_be_encoded(text):
+    """Everything else, control characters included, stays."""
+    encodable(text).encode()
+    assert [encodable(char) == char for char in text] == [not "\ud800" <= char <= "\udfff" for char in text]
+    assert encodable(text) == "".join(map(encodable, text))
+
+
+@given(
+    st.recursive(st.integers() | st.none() | ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner))
+)
+def test_json_is_one_printable_line_with_the_same_value(value):
+    """Only lone surrogates, which not every parser takes, are other text."""
+    text = json_text(value)
+    assert text.isprintable()
+    text.encode()
+    assert json.loads(text) == _encodable(value)
+
+
+def _encodable(value):
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(each) for each in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(each) for key, each in value.items()}
+    return value
