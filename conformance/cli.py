@@ -9,8 +9,8 @@ import typer
 from conformance.commands import (
     clustering,
     differing,
+    file_damage,
     fuzzing,
-    hands,
     kafka,
     listing,
     power,
@@ -40,7 +40,8 @@ app.command("record")(recording.record_command)
 app.command("fuzz")(fuzzing.fuzz_command)
 app.command("diff")(differing.diff_command)
 app.command("cluster")(clustering.cluster_command)
-app.command("hands")(hands.hands_command)
+app.command("hands")(file_damage.file_damage_command)
+app.command("file-damage", hidden=True)(file_damage.file_damage_command)
 app.command("power")(power.power_command)
 app.command("historical")(power_historical.historical_command)
 app.command("small-world")(power_small_world.small_world_command)

@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kidx.files import read_text
+from kidx.java_numbers import INT_MAX
+from kidx.printable import shortened
+
 LOG: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
@@ -153,10 +157,10 @@ def parse_partition(name: str) -> tuple[str, int, str] | None:
     match = _PARTITION.fullmatch(name)
     if match is None:
         return None
-    if match["state"] is None:  # without a mark the topic is everything before the last dash
-        topic, _, partition = name.rpartition("-")
-        return topic, int(partition), ""
-    return match["topic"], int(match["partition"]), match["state"]
+    topic, number, state = match["topic"], match["partition"], match["state"] or ""
+    if not state:  # without a mark the topic is everything before the last dash
+        topic, _, number = name.rpartition("-")
+    return (topic, int(number), state) if int(number) <= INT_MAX else None
 
 
 def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
@@ -166,18 +170,33 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
         FileNotFoundError: there is none.
         OSError: it cannot be read, or is no such file.
     """
-    lines = Path(path).read_text("utf-8").splitlines()
+    lines = read_text(path).splitlines()
     if not lines:
         return {}  # as a broker makes it, a minute before it writes the first offsets
     try:
         version, count = int(lines[0]), int(lines[1])
-        rows = [line.rsplit(None, 2) for line in lines[2:]]
-        entries = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
-    except (IndexError, ValueError) as error:
-        raise OSError(f"{path} is no checkpoint of offsets: {error}") from error
-    if version != 0 or count != len(rows):
-        raise OSError(f"{path}: version {version} with {len(rows)} of {count} entries; 0 is known")
-    return entries
+    except (IndexError, ValueError):
+        version, count = -1, -1
+    if version != 0 or count != len(lines) - 2:
+        raise OSError(
+            f"{path} is no checkpoint of offsets of version 0: it begins with {shortened(lines[0])} and has "
+            f"{len(lines) - 2} entries"
+        )
+    return dict(_offset(line, number, path) for number, line in enumerate(lines[2:], 3))
+
+
+def _offset(line: str, number: int, path: str | os.PathLike[str]) -> tuple[tuple[str, int], int]:
+    try:
+        topic, partition, offset = line.rsplit(None, 2)
+        entry = (topic, int(partition)), int(offset)
+    except ValueError:
+        entry = ("", -1), 0
+    if not (0 <= entry[0][1] <= INT_MAX and abs(entry[1]) <= _OFFSET_MAX):
+        raise OSError(
+            f"{os.fspath(path)} is no checkpoint of offsets: line {number} is no topic, partition and offset: "
+            f"{shortened(line)}"
+        )
+    return entry
 
 
 def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
@@ -249,7 +268,11 @@ def _look_into(directory: Path, found: Found, seen: set[Path], depth: int) -> No
     about = _log_directory(directory, found) if depth else _LogDirectory()
     for name in names if depth else ():
         below = directory / name
-        if not below.is_dir() or below.resolve() in seen:
+        try:
+            if not below.is_dir() or below.resolve() in seen:
+                continue
+        except OSError as error:
+            found.problems.append(Problem(below, error.strerror or str(error)))
             continue
         inner = _names(below, found)
         if inner is None:
@@ -270,7 +293,7 @@ def _log_directory(directory: Path, found: Found) -> _LogDirectory:
             offsets.append(read_offset_checkpoint(path))
         except FileNotFoundError:
             offsets.append({})
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             offsets.append({})
             problem = Problem(path, getattr(error, "strerror", None) or str(error), clause)
             if problem not in found.problems:

@@ -28,6 +28,11 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def shortened(text: str, length: int = 80) -> str:
+    """The text in quotes and escaped, for a message that says what was found: its beginning, if it is longer."""
+    return repr(text if len(text) <= length else f"{text[:length]}…")
+
+
 def encodable(text: str) -> str:
     r"""The text with everything that UTF-8 cannot encode as ``\xff``; nothing else changes."""
     return text if text.isascii() else _SURROGATE.sub(lambda match: _escaped(match[0]), text)

@@ -8,7 +8,7 @@ from conformance.clauses import load_clauses
 from kidx.log.lookup import knows
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Answer
+    from conformance.kafka.client import Answer
     from kidx.dialect import Dialect
 
 _SPECIAL: Final = {-1: "LO-2b", -2: "LO-1", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}

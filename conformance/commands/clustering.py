@@ -14,6 +14,7 @@ from conformance.commands.options import (
     ReleaseOption,
     VerboseOption,
     chosen_releases,
+    echo,
     plain_console,
 )
 from conformance.kafka.broker.settings import Mode, modes_of
@@ -51,12 +52,12 @@ def cluster_command(
                     seed=seed,
                     mode=mode,
                     progress=progress,
-                    say=lambda line: None if as_json or quiet else typer.echo(line),
+                    say=lambda line: None if as_json or quiet else echo(line),
                 )
             results.append(result)
             if not as_json:
                 for mismatch in result.mismatches:
-                    typer.echo(str(mismatch))
+                    echo(str(mismatch))
     if as_json:
         verdict = "conforms" if all(result.ok for result in results) else "diverges"
         typer.echo(json.dumps({"verdict": verdict, "clusters": [result.to_json() for result in results]}))
@@ -94,4 +95,4 @@ def _print_reasons(results: list[ClusterResult]) -> None:
     for result in results:
         for file in result.files:
             if file.why:
-                typer.echo(f"{result.release} broker {file.replica} {file.name}: {file.verdict}, {file.why}")
+                echo(f"{result.release} broker {file.replica} {file.name}: {file.verdict}, {file.why}")

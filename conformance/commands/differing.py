@@ -19,6 +19,7 @@ from conformance.commands.options import (
 from conformance.experiments.release_diff import Comparison, Plan, compare, describe, describe_texts, to_json
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
+from conformance.report.console import shielded
 from conformance.report.terminal import TerminalWriter
 
 
@@ -50,7 +51,7 @@ def diff_command(
         max_examples,
         max_time,
     )
-    console = Console()
+    console = shielded(Console())
     with ExitStack() as stack:
         writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
         progress = stack.enter_context(show_progress("Kafka's jars"))

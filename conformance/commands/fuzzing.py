@@ -21,6 +21,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.errors import ToolError
+from conformance.implementations.forms import is_server
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 
@@ -64,7 +65,8 @@ def fuzz_command(
 
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
     for text in implementations:
-        if parse_spec(text).form == "broker":
+        parse_spec(text)
+        if is_server(text):
             raise ToolError("a broker opens no file it is handed: write jvm, exec:COMMAND or python:MODULE:FACTORY")
     if guided and not has_atheris():
         raise ToolError("--guided needs atheris: pip install atheris")

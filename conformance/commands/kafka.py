@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from conformance.commands.options import JsonOption, chosen_releases
+from conformance.commands.options import JsonOption, chosen_releases, echo
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.broker.image import BASE, assemble, build, image_name
 from conformance.kafka.commands import fetch_release, list_releases, show_java
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import GROUPS
+from conformance.report.console import shielded
 
 app = typer.Typer(help="Kafka's jars and the Java to run them: what is locked, cached and found.", no_args_is_help=True)
 
@@ -36,7 +37,7 @@ def list_command(as_json: JsonOption = False) -> None:
     for row in rows:
         cached = "all" if row.cached else f"{row.cached_jars}"
         table.add_row(row.release, str(row.jars), cached, decimal(row.size))
-    Console().print(table)
+    shielded(Console()).print(table)
 
 
 @app.command("fetch")
@@ -99,8 +100,8 @@ def java_command(as_json: JsonOption = False) -> None:
         typer.echo(json.dumps({"found": found, "passed_over": passed_over}, default=str))
     else:
         for entry in search.passed_over:
-            typer.echo(f"passed over  {entry.path} ({entry.source}): {entry.reason}")
+            echo(f"passed over  {entry.path} ({entry.source}): {entry.reason}")
         if search.found is not None:
-            typer.echo(f"uses         {search.found.home} ({search.found.source}): Java {search.found.version}")
+            echo(f"uses         {search.found.home} ({search.found.source}): Java {search.found.version}")
     if search.found is None:
         raise JavaNotFoundError("no usable Java was found; pip install 'kidx[jvm]' brings one")

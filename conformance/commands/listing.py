@@ -13,6 +13,7 @@ from conformance.clauses import load_clauses
 from conformance.commands.options import JsonOption, VerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
+from conformance.report.console import shielded
 
 
 def list_command(
@@ -36,7 +37,7 @@ def list_command(
     if as_json:
         typer.echo(json.dumps([_document(entry.id) for entry in chosen]))
         return
-    console = Console()
+    console = shielded(Console())
     for entry in chosen:
         console.print(
             f"[bold]{entry.id}[/] {entry.level} [dim]{entry.releases}[/]  {escape(entry.title)}", soft_wrap=True

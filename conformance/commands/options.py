@@ -14,7 +14,9 @@ from rich.console import Console
 from conformance.errors import ToolError
 from conformance.kafka.releases import RELEASES, load_release, newest
 from conformance.machines import MACHINES
+from conformance.report.console import shielded
 from conformance.runs.seeds import Wish, read_seed
+from kidx.printable import printable_lines
 
 ReleaseOption = Annotated[
     list[str] | None, typer.Option("--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times.")
@@ -110,7 +112,12 @@ def chosen_machines(names: list[str] | None, implementations: Collection[str] = 
 def plain_console() -> Console:
     """Standard output; as wide as a table needs where it is not a terminal."""
     console = Console()
-    return console if console.is_terminal else Console(width=_WIDE)
+    return shielded(console if console.is_terminal else Console(width=_WIDE))
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """Prints lines of text; what is not printable in them is shown as an escape."""
+    typer.echo(printable_lines(text), nl=nl)
 
 
 def state_directory() -> Path:

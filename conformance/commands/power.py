@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from conformance import events
-from conformance.commands.options import FiguresOption, JsonOption, QuietOption, chosen_machines, plain_console
+from conformance.commands.options import FiguresOption, JsonOption, QuietOption, chosen_machines, echo, plain_console
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.hunting import LIMIT
 from conformance.experiments.mutation.measuring import Measured, chosen_mutants, measure
@@ -98,7 +98,7 @@ def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:
         typer.echo(json.dumps(rows))
         return
     for mutant in mutants:
-        typer.echo(f"{mutant.machine:<12} {mutant.clause:<7} {mutant.name}\n    {mutant.title}")
+        echo(f"{mutant.machine:<12} {mutant.clause:<7} {mutant.name}\n    {mutant.title}")
 
 
 def _table(measured: Sequence[Measured]) -> Table:

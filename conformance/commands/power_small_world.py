@@ -13,6 +13,7 @@ from conformance.commands.options import (
     JsonOption,
     ReleaseOption,
     chosen_releases,
+    echo,
 )
 from conformance.errors import ToolError
 from conformance.events import Measured
@@ -62,9 +63,9 @@ def small_world_command(
         typer.echo(json.dumps([_row(row) for row in rows]))
     else:
         for row in rows:
-            typer.echo(_line(row))
+            echo(_line(row))
             if row.failure is not None:
-                typer.echo(_told(row.failure))
+                echo(_told(row.failure))
     return 1 if any(row.failure is not None for row in rows) else 0
 
 

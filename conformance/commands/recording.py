@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.filesize import decimal
 
-from conformance.commands.options import BrokerChoice, BrokerOption, JsonOption, QuietOption
+from conformance.commands.options import BrokerChoice, BrokerOption, JsonOption, QuietOption, echo
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
 
@@ -39,7 +39,7 @@ def record_command(
 
     def tell(line: str) -> None:
         if not (as_json or quiet):
-            typer.echo(line)
+            echo(line)
 
     with show_progress(f"Kafka {release}") as progress:
         corpus = record(release, out, seed=seed, broker=broker.value, progress=progress, tell=tell)
@@ -63,11 +63,11 @@ def record_command(
         typer.echo(json.dumps(document))
         return 1 if findings else 0
     for finding in findings:
-        typer.echo(str(finding))
+        echo(str(finding))
     counts = Counter(each.verdict for each in verdicts)
     indexes = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     size, files, answers = decimal(_size(corpus)), len(_files(corpus)), _answers(corpus)
-    typer.echo(f"{release}: {files} files, {size}, {answers} answers in {out}; indexes: {indexes}")
+    echo(f"{release}: {files} files, {size}, {answers} answers in {out}; indexes: {indexes}")
     return 1 if findings else 0
 
 

@@ -15,12 +15,14 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     chosen_releases,
+    echo,
     state_directory,
 )
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json
-from conformance.report.divergence import in_words, show
+from conformance.report.divergence import in_words, on_lines_of_their_own, show
 from conformance.runs.replay import find_trace, replay
+from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
@@ -59,7 +61,7 @@ def replay_command(
         if as_json:
             steps.append(_step(step, seen, difference))
         elif not quiet:
-            typer.echo(_line(number, step, seen, difference))
+            echo(_line(number, step, seen, difference))
 
     with show_progress("Kafka's jars") as progress:
         result = replay(recorded, releases, implementations, tell, progress)
@@ -69,8 +71,8 @@ def replay_command(
         document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
         typer.echo(json.dumps(document | {"steps": steps}))
     else:
-        title = f" · {recorded.title}" if recorded.title else ""
-        typer.echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
+        title = f" · {printable(recorded.title)}" if recorded.title else ""
+        echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
     return 0 if result.verdict == "FIXED" else 1
 
 
@@ -86,16 +88,15 @@ def _step(step: Operation, seen: Observation | None, difference: Divergence | No
 
 def _line(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> str:
     if difference is None:
-        return f"  {number + 1:3}  {step}  →  {seen.outcome if seen is not None else ''}"
+        return printable(f"  {number + 1:3}  {step}  →  {seen.outcome if seen is not None else ''}")
     failure = failure_json(difference)
     expected, actual = failure["expected"], failure["actual"]
     if failure["aspects"][0] == "outcome":
         expected, actual = in_words(expected), in_words(actual)
     against = "the model" if difference.against == "model" else "expected"
-    return "\n".join(
-        (
-            f"> {number + 1:3}  {step}",
-            f"       {against:9} {show(expected)}",
-            f"       {'actual':9} {show(actual)}   ({difference.party}, {', '.join(difference.aspects)})",
-        )
+    lines = (
+        f"> {number + 1:3}  {step}",
+        f"       {against:9} {show(expected)}",
+        f"       {'actual':9} {show(actual)}   ({difference.party}, {', '.join(difference.aspects)})",
     )
+    return "\n".join(on_lines_of_their_own(lines, indent=" " * 17))

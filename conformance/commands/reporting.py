@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conformance.commands.options import JsonOption, QuietOption, plain_console
+from conformance.commands.options import JsonOption, QuietOption, echo, plain_console
 from conformance.errors import ToolError
 from conformance.report.combined import Combined
 from conformance.report.stream import read_streams
@@ -43,7 +43,7 @@ def report_command(
         plain_console().print(summary(report), markup=False, highlight=False, soft_wrap=True, end="")
     elif not quiet:
         said = ", ".join(str(path) for path in texts)
-        typer.echo(f"{report.verdict} · {len(report.divergences)} differences · {report.steps} steps · {said}")
+        echo(f"{report.verdict} · {len(report.divergences)} differences · {report.steps} steps · {said}")
     if report.verdict == "incomplete":
         raise ToolError("; ".join(report.cut_off))
     return 0 if report.verdict == "conforms" else 1

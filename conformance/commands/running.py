@@ -21,6 +21,7 @@ from conformance.commands.options import (
     VerboseOption,
     chosen_machines,
     chosen_releases,
+    echo,
     plain_console,
     state_directory,
 )
@@ -151,7 +152,7 @@ def _run_here(plan: Plan, report: Path | None, shown: Shown | None, *, with_prop
         document = _document(events)
         typer.echo(json.dumps(document if proposed is None else document | {"proposed_expectations": proposed}))
     elif proposed is not None:
-        typer.echo(proposed or "no expectation would have to change", nl=not proposed)
+        echo(proposed or "no expectation would have to change", nl=not proposed)
     if stale is not None:
         raise stale
     (finished,) = (event for event in events if isinstance(event, RunFinished))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases
+from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases, echo
 from conformance.errors import ToolError
 from conformance.experiments.smoke.checks import smoke
 
@@ -34,5 +34,5 @@ def smoke_command(
         typer.echo(json.dumps(report.to_json()))
     else:
         for line in report.lines():
-            typer.echo(line)
+            echo(line)
     return report.exit_code

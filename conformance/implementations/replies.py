@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Json, Outcome, State
+from conformance.quoting import quoted
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 
 FAILURE: Final = "failure"
@@ -57,14 +58,22 @@ def outcome_from(operation: str, reply: Any) -> Outcome:
     raise MalformedReplyError('a reply is {"ok": VALUE}, {"error": KIND, "message": TEXT} or {"unsupported": true}')
 
 
-def state_from(kind: str, reply: Any) -> State | Outcome:
+def state_from(kind: str, reply: Any, *, is_open: bool = False) -> State | Outcome:
     """The state that a reply to ``state`` tells, of an index of this kind; or the refusal to tell it.
 
+    Args:
+        kind: of the index.
+        reply: to ``state``.
+        is_open: whether the index is open: then only an implementation without ``state`` does not tell it.
+
     Raises:
-        MalformedReplyError: not all of the fields, others, or not numbers.
+        MalformedReplyError: not all of the fields, others, or not numbers; or an open index refuses to tell.
     """
     if not isinstance(reply, dict) or "ok" not in reply or len(reply) != 1:
-        return outcome_from("state", reply)
+        refusal = outcome_from("state", reply)
+        if is_open and refusal != UNSUPPORTED:
+            raise MalformedReplyError("an index that is open tells its state, or declares state as unsupported")
+        return refusal
     value = reply["ok"]
     names = _STATE_OF_TRANSACTIONS if kind == "transaction" else _STATE
     if not isinstance(value, dict) or value.keys() != names:
@@ -144,7 +153,7 @@ def _refusal(reply: Json) -> Outcome:
     if reply.keys() - {"error", "message"} or not isinstance(message, str):
         raise MalformedReplyError('a refusal is {"error": KIND, "message": TEXT}')
     if kind not in ERROR_KINDS:
-        raise MalformedReplyError(f"there is no error kind {kind!r}; there are {', '.join(ERROR_KINDS)}")
+        raise MalformedReplyError(f"there is no error kind {quoted(repr(kind))}; there are {', '.join(ERROR_KINDS)}")
     return Outcome(kind, None, message or None)
 
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.errors import NotDrivenError, ToolError
+from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
 from conformance.operations import KINDS
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
 """Called with a release and with somebody to tell about jars being fetched."""
-
-FORMS: Final = "jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME"
 
 
 class Spec(NamedTuple):
@@ -49,22 +48,22 @@ def parse_spec(text: str) -> Spec:
     Raises:
         ToolError: it has none of the forms.
     """
-    form, colon, rest = text.partition(":")
-    if form in ("jvm", "broker") and not colon:
-        return Spec(form)
-    if form == "mutant" and colon:
-        return Spec(form, (rest,))
-    if form == "exec" and colon:
-        return Spec(form, _command(text, rest))
-    if form == "python" and colon:
+    form = form_of(text)
+    if form is None:
+        *others, last = map(str, FORMS.values())
+        raise ToolError(f"{text!r} is no implementation: write {', '.join(others)} or {last}")
+    rest = text.partition(":")[2]
+    if form.name == "exec":
+        return Spec(form.name, _command(text, rest))
+    if form.name == "python":
         module, _, factory = rest.partition(":")
         names = (*module.split("."), *factory.split("."))
         if not all(name.isidentifier() for name in names):
             raise ToolError(
                 f"{text!r} does not name a factory: write python:MODULE:FACTORY, as python:my.index:open_index"
             )
-        return Spec(form, (module, factory))
-    raise ToolError(f"{text!r} is no implementation: write {FORMS}")
+        return Spec(form.name, (module, factory))
+    return Spec(form.name, (rest,) if form.argument else ())
 
 
 def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:

@@ -19,6 +19,7 @@ import pytest
 from conformance.clauses import clauses_for, load_chapters, load_clauses
 from conformance.commands.options import BROKER, chosen_machines, chosen_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
+from conformance.implementations.forms import is_server
 from conformance.implementations.spec import parse_spec
 from conformance.report.divergence import describe
 from conformance.report.ndjson import NAME, NdjsonWriter
@@ -58,7 +59,7 @@ class Campaigns:
         for specification in self.implementations:
             parse_spec(specification)
         self.machines = chosen_machines(option("--conformance-machine"), self.implementations)
-        self.driven = tuple(name for name in self.implementations if name != "broker")
+        self.driven = tuple(name for name in self.implementations if not is_server(name))
         if option("--conformance-profile") not in PROFILES:
             raise ToolError(f"there is no profile {option('--conformance-profile')!r}; there are {', '.join(PROFILES)}")
         if option("--conformance-level") not in ("must", "observed"):

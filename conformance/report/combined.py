@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.clauses import load_clauses
+from conformance.implementations.forms import is_server
 from conformance.kafka.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -149,12 +150,12 @@ class Combined:
         return "not-run" if clause.applies_to(release) else None
 
     def rows(self, implementation: str) -> list[Clause]:
-        """The clauses of an implementation's matrix: the whole catalogue, or what a broker alone can show."""
+        """The clauses of an implementation's matrix: the whole catalogue, or what a server alone can show."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
-        if implementation != "broker":
+        if not is_server(implementation):
             return clauses
-        told = {place.clause for place in self.verdicts if place.implementation == "broker"}
+        told = {place.clause for place in self.verdicts if place.implementation == implementation}
         return [clause for clause in clauses if "broker" in clause.exercised_by or clause.id in told]
 
     def tested(self, implementation: str) -> list[str]:
@@ -177,7 +178,7 @@ class Combined:
         for stream in self.streams:
             of_machine: dict[tuple[str, str], list[Result]] = {}
             for result in stream.results:
-                alone = result.release if result.implementation == "broker" else ""
+                alone = result.release if is_server(result.implementation) else ""
                 of_machine.setdefault((result.machine, alone), []).append(result)
             for (machine, _), results in of_machine.items():
                 first, known = results[0], found.get(machine, Pace(machine, 0, 0, 0, 0.0))

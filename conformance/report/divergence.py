@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.decoded import first_differing_entry, stands_for, state_table
+from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from conformance.events import Diverged
 
-_SHOWN_BYTES = 48
+_SHOWN_BYTES: Final = 48
+_HEXADECIMAL: Final = re.compile("[0-9a-f]*")
 
 
 def describe(event: Diverged) -> str:
@@ -38,7 +43,19 @@ def describe(event: Diverged) -> str:
             lines.append(f"         = {words}")
     if event.shrinking and event.shrinking != "minimal":
         lines += ["", f"  shrinking    {event.shrinking}"]
-    return "\n".join([*lines, "", f"  trace        {event.trace}", f"  replay       {event.replay}"])
+    lines += ["", f"  trace        {event.trace}", f"  replay       {event.replay}"]
+    return "\n".join(on_lines_of_their_own(lines, indent=" " * 15))
+
+
+def on_lines_of_their_own(lines: Iterable[str], *, indent: str) -> Iterator[str]:
+    """The lines, fit to be shown; what one of them brings along after a line break is set in.
+
+    A program's last words may be anything, a line that looks like a verdict or like the next step too.
+    """
+    for line in lines:
+        first, *more = printable_lines(line).split("\n")
+        yield first
+        yield from (f"{indent}{each}" for each in more)
 
 
 def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:
@@ -65,10 +82,10 @@ def in_words(outcome: Any) -> Any:
 
 
 def show(value: Any) -> str:
-    """A value of an observation, short: long files are cut in the middle."""
+    """A value of an observation, short: long files are cut in the middle, and words are not."""
     if value is None:
         return "nothing"
-    if isinstance(value, str) and len(value) > 2 * _SHOWN_BYTES:
+    if isinstance(value, str) and len(value) > 2 * _SHOWN_BYTES and _HEXADECIMAL.fullmatch(value):
         return f"{value[:_SHOWN_BYTES]}…{value[-_SHOWN_BYTES:]} ({len(value) // 2} bytes)"
     return str(value)
 

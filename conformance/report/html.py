@@ -20,6 +20,7 @@ from conformance.clauses import load_chapters, load_clauses
 from conformance.report.combined import STRONGEST_FIRST, Combined, Place
 from conformance.report.divergence import describe
 from conformance.report.markdown import SIGNS
+from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -186,6 +187,11 @@ def _trace_text(directory: Path, path: str) -> str:
     return ""
 
 
+def _shown(value: Any) -> Any:
+    """What comes from a run, with what a page should not obey as escapes; before it is escaped for HTML."""
+    return printable_lines(value) if type(value) is str else value
+
+
 def html(report: Combined) -> str:
     """The page."""
     environment = Environment(
@@ -194,6 +200,7 @@ def html(report: Combined) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=_shown,
     )
     templates = files("conformance.report") / "templates"
     context: dict[str, Any] = {

@@ -6,12 +6,12 @@ error, so that no pipeline mistakes half a run for a green one.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from conformance.clauses import load_clauses
 from conformance.report.divergence import describe
+from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from conformance.events import Diverged, Measured, Result
@@ -23,7 +23,6 @@ _SKIPPED: Final = {
     "unsupported": "the implementation does not have the operations",
     "not-run": "not run: nothing exercised this clause",
 }
-_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(report: Combined) -> str:
@@ -49,7 +48,7 @@ def junit(report: Combined) -> str:
 
 def _suite(stream: Stream, result: Result) -> ET.Element:
     name = f"{result.implementation} {result.release} {result.machine}"
-    suite = ET.Element("testsuite", name=_text(name))
+    suite = ET.Element("testsuite", name=printable(name))
     catalogue = load_clauses()
     class_name = ".".join(part.replace(".", "_") for part in (result.implementation, result.release, result.machine))
     for id_, verdict in result.verdicts.items():
@@ -86,7 +85,7 @@ def _strays(stream: Stream, divergences: list[Diverged]) -> ET.Element:
 def _cut_off(stream: Stream) -> ET.Element:
     suite = ET.Element("testsuite", name="conformance run")
     case = _case(suite, "conformance", _text(f"{stream.path} is a whole run"))
-    ET.SubElement(case, "error", message=_text(stream.cut_off), type="cut-off")
+    ET.SubElement(case, "error", message=printable(stream.cut_off), type="cut-off")
     return _counted(suite, stream, 0.0)
 
 
@@ -97,23 +96,23 @@ def _failed_suite(stream: Stream, name: str, case: str, why: str) -> ET.Element:
 
 
 def _measured(stream: Stream, table: str, rows: list[Measured]) -> ET.Element:
-    suite = ET.Element("testsuite", name=_text(table))
+    suite = ET.Element("testsuite", name=printable(table))
     for row in rows:
         case = _case(suite, _text(table), _text(row.name))
         if row.holds is False:
             said = ", ".join(f"{name}: {value}" for name, value in row.figures.items())
-            ET.SubElement(case, "failure", message=_text(said), type=_text(table))
+            ET.SubElement(case, "failure", message=printable(said), type=printable(table))
     return _counted(suite, stream, 0.0)
 
 
 def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
-    return ET.SubElement(suite, "testcase", classname=_text(class_name), name=_text(name))
+    return ET.SubElement(suite, "testcase", classname=printable(class_name), name=printable(name))
 
 
 def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
     """One failure, for JUnit knows no more of a case; its text has all of the differences."""
     party = divergences[0].failure["party"] if divergences else "the implementation"
-    failure = ET.SubElement(case, "failure", message=_text(f"{party} diverges"), type="diverges")
+    failure = ET.SubElement(case, "failure", message=printable(f"{party} diverges"), type="diverges")
     failure.text = _text("\n\n".join(map(describe, divergences)))
 
 
@@ -122,10 +121,10 @@ def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
     for counter, child in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(counter, str(len(suite.findall(f"testcase/{child}"))))
     suite.set("time", f"{seconds:.3f}")
-    suite.set("timestamp", stream.header.started[:19])
+    suite.set("timestamp", printable(stream.header.started[:19]))
     return suite
 
 
 def _text(value: str) -> str:
-    """What XML can hold of a text: a program's last words may be anything."""
-    return _NOT_XML.sub("�", value)
+    """What XML can hold of a text, and what a terminal may show: a program's last words may be anything."""
+    return printable_lines(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import ToolError
 from conformance.events import FORMAT, VERSION, Diverged, Measured, Replayed, Result, RunFinished, RunStarted
 from conformance.events import event_from_json as event_of
+from conformance.implementations.forms import is_server
 from conformance.report.ndjson import NAME
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Stream:
             return ""
         wanted = {(machine, name) for machine in self.header.machines for name in self.header.implementations}
         done = {(result.machine, result.implementation) for result in self.results}
-        missing = ", ".join(sorted({machine for machine, name in wanted - done if name != "broker"}))
+        missing = ", ".join(sorted({machine for machine, name in wanted - done if not is_server(name)}))
         return f"{self.path} was cut off: it has no RunFinished" + (f", and no result of {missing}" if missing else "")
 
     def add(self, event: Event) -> None:

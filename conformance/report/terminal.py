@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
+from conformance.report.console import for_console, shielded
 from conformance.report.divergence import describe
 from conformance.runs import broker_table
 from conformance.runs.seeds import seed_in_words
@@ -28,7 +29,7 @@ class TerminalWriter:
     """
 
     def __init__(self, console: Console, *, quiet: bool = False, verbose: bool = False) -> None:
-        self.console = console
+        self.console = shielded(console)
         self.quiet = quiet
         self.verbose = verbose
         self._results: list[Result] = []
@@ -74,7 +75,7 @@ class TerminalWriter:
     def _start(self, event: RunStarted) -> None:
         releases = ", ".join(event.releases)
         self.console.print(
-            f"{', '.join(event.implementations)} against kidx · releases {releases} · "
+            f"{for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
             f"profile {event.profile} · level {event.level} · seed {seed_in_words(event.seed, event.seed_source)}",
             highlight=False,
             soft_wrap=True,
@@ -117,14 +118,15 @@ class TerminalWriter:
         for result in self._results:
             if result.unsupported:
                 said = ("–",) * 4 + ("unsupported", "–")
-                table.add_row(result.release, result.implementation, result.machine, *said, style="dim")
+                name = for_console(result.implementation)
+                table.add_row(result.release, name, result.machine, *said, style="dim")
                 continue
             rate = result.steps / result.seconds if result.seconds else 0.0
             exercised = len(result.verdicts) - result.count("not-run") - result.count("unsupported")
             backend = result.details.get("backend")
             table.add_row(
                 result.release,
-                f"{result.implementation} ({backend})" if backend else result.implementation,
+                for_console(f"{result.implementation} ({backend})" if backend else result.implementation),
                 result.machine,
                 str(result.examples),
                 str(result.steps),

@@ -14,7 +14,7 @@ from conformance.kafka.broker.attached_check import check_attached
 
 if TYPE_CHECKING:
     from conformance.events import Sink, Verdict
-    from conformance.kafka.broker.inspection import Mismatch
+    from conformance.kafka.broker.mismatch import Mismatch
     from conformance.kafka.fetch import Progress
 
 MACHINE: Final = "attached"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, chosen_dialect
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.decoders import Decoder, decoder, decoder_names
@@ -16,6 +16,7 @@ from kidx.dump.indexes import IndexOptions
 from kidx.dump.logs import LogOptions
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
+from kidx.records import FileCutError
 
 
 def dump_command(
@@ -87,10 +88,13 @@ def _run(dump: Dump, names: list[str], show: Any) -> int:
             for entry in dump.file(name):
                 complaints += entry.kind == "corrupt"
                 show(name, entry)
+        except FileCutError as error:
+            sys.stdout.flush()
+            raise ToolError(_naming(name, error)) from error
         except KidxError as error:
             # Kafka ends here as well, with a stack trace.
             sys.stdout.flush()
-            print(f"kidx: {_naming(name, error)}", file=sys.stderr)  # noqa: T201
+            complain(f"kidx: {_naming(name, error)}")
             return 1
         except OSError as error:
             sys.stdout.flush()
@@ -99,10 +103,10 @@ def _run(dump: Dump, names: list[str], show: Any) -> int:
     if show is _show_json:
         for mismatch in dump.mismatches.found:
             fields = {"found": mismatch.found, "expected": mismatch.expected, "false_alarm": mismatch.is_false_alarm}
-            _print_json({"file": mismatch.path, "kind": mismatch.kind} | fields)
+            say_json({"file": mismatch.path, "kind": mismatch.kind} | fields)
     else:
         for line in dump.mismatch_lines():
-            print(line, file=sys.stderr)  # noqa: T201
+            complain(line)
     return int(bool(dump.mismatches) or complaints > 0)
 
 
@@ -119,18 +123,20 @@ def _decoder(name: str | None) -> Decoder:
 
 
 def _show_text(_name: str, entry: Entry) -> None:
-    print(entry.line(), file=sys.stderr if entry.is_complaint else sys.stdout)
+    line = entry.line()
+    if entry.is_complaint:
+        complain(line)
+    elif entry.kind != "record" or sys.stdout.isatty():
+        say(line)
+    else:
+        print(line)  # noqa: T201 -- keys and values letter for letter, as kafka-dump-log has them, for a program
 
 
 def _show_json(name: str, entry: Entry) -> None:
     if entry.kind != "file":
-        _print_json({"file": name, "kind": entry.kind} | entry.fields)
+        say_json({"file": name, "kind": entry.kind} | entry.fields)
 
 
 def _show_nothing(_name: str, entry: Entry) -> None:
     if entry.is_complaint:
-        print(entry.line(), file=sys.stderr)  # noqa: T201
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, ensure_ascii=False))  # noqa: T201
+        complain(entry.line())

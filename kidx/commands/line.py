@@ -5,16 +5,17 @@ Exit code 0: all conforms or is sound, 1: a divergence or a broken file was foun
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from kidx.errors import ToolError
-from kidx.printable import printable
+from kidx.printable import json_text, printable, printable_lines
 from kidx.signals import SignalledError, raised_signals
 
 # typer carries a copy of click in some versions and depends on it in others; this is the class in either.
@@ -41,6 +42,10 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
         app: a command returns its exit code, None for 0, or raises ToolError.
         name: what the line on stderr begins with.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # What the terminal's encoding does not have is shown escaped, and never ends the work.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with raised_signals():
             code = app(standalone_mode=False)
@@ -58,9 +63,26 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     except Exception:  # noqa: BLE001 -- exit code 1, which Python itself would give, says that something diverges
-        traceback.print_exc()
+        print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)  # noqa: T201
         code = _complain(name, "this is a bug, please report the lines above")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def say(*lines: str) -> None:
+    """Prints lines on stdout, each with everything escaped that could command a terminal or forge another line."""
+    for line in lines:
+        print(printable(line))  # noqa: T201
+
+
+def complain(*lines: str) -> None:
+    """The same on stderr."""
+    for line in lines:
+        print(printable(line), file=sys.stderr)  # noqa: T201
+
+
+def say_json(value: Any) -> None:
+    """Prints a value as one line of JSON, by :func:`kidx.printable.json_text`."""
+    print(json_text(value))  # noqa: T201
 
 
 def _complain(name: str, message: str) -> int:

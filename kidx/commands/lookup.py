@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, chosen_dialect
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
@@ -69,7 +69,7 @@ def lookup_command(
                 answer, steps = _answer(log, target, explain=explain)
                 _show(target, answer, steps, as_json=as_json)
     except KidxError as error:
-        print(f"kidx: {directory}: {error}", file=sys.stderr)  # noqa: T201
+        complain(f"kidx: {directory}: {error}")
         return 1
     except OSError as error:
         raise ToolError(f"{directory}: {error}") from error
@@ -138,11 +138,11 @@ def _show(target: int, answer: TimestampAndOffset | None, told: Explanation | No
         }
         if told is not None:
             document |= {"explanation": as_data(told)}  # type: ignore[dict-item]
-        print(json.dumps(document))  # noqa: T201
+        say_json(document)
     elif told is not None:
-        print("\n".join(draw(told)))  # noqa: T201
+        say(*draw(told))
     elif answer is None or answer.offset < 0:
-        print(f"{target}: none")  # noqa: T201
+        say(f"{target}: none")
     else:
         epoch = "none" if answer.leader_epoch is None else answer.leader_epoch
-        print(f"{target}: offset {answer.offset}, timestamp {answer.timestamp}, leader epoch {epoch}")  # noqa: T201
+        say(f"{target}: offset {answer.offset}, timestamp {answer.timestamp}, leader epoch {epoch}")

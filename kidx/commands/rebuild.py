@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
 
@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 
 def rebuild_command(
-    logs: Annotated[list[Path], typer.Argument(metavar="SEGMENT.log ...", help="Logs of one partition or several.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH ...", help=".log files, partition directories or log directories.")
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where the index files go; made if it is missing.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The index files go to DIR/TOPIC-PARTITION; made if it is missing."),
     ] = None,
     *,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Beside the log, keeping the old files as .old. The broker must be down.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --out: overwrite index files that are there.")] = False,
     release: ReleaseOption = None,
     index_interval_bytes: Annotated[
         int, typer.Option(min=0, max=INT_MAX, metavar="N", help="The topic's index.interval.bytes.")
@@ -40,29 +44,73 @@ def rebuild_command(
     earlier segments are taken from the logs beside it. With --in-place each new file takes its place at once and is
     synced, and nothing is done while a broker holds the log directory's lock.
 
-    Example: kidx rebuild /data/orders-0/00000000000000000000.log --out /tmp/rebuilt --kafka 3.9.2
+    Example: kidx rebuild /data/orders-0 --out /tmp/rebuilt --kafka 3.9.2
     """
     if (out is None) == (not in_place):
         raise ToolError("either --out DIR or --in-place is needed, not both and not none")
     dialect = chosen_dialect(release)
-    for log in logs:
-        if not log.is_file():
-            raise ToolError(f"{log} is {'not a file' if log.exists() else 'missing'}")
-        if log.suffix != ".log":
-            raise ToolError(f"{log} is not the .log file of a segment")
-        if out is not None and out.resolve() == log.resolve().parent:
-            raise ToolError(f"{out} holds the log itself; --in-place replaces its indexes and keeps the old ones")
+    if force and in_place:
+        raise ToolError("--force goes with --out; --in-place keeps the old files")
+    logs = _logs(paths)
+    targets = {} if out is None else _targets(logs, out, force=force)
     for log in logs:
         try:
-            rebuilt, kept = _rebuild(log, out, dialect, index_interval_bytes)
+            rebuilt, kept = _rebuild(log, targets.get(log), dialect, index_interval_bytes)
         except KidxError as error:
-            print(f"kidx: {log}: {error}", file=sys.stderr)  # noqa: T201
+            complain(f"kidx: {log}: {error}")
             return 1 if log.name.partition(".")[0].isdecimal() else 2  # a name is the user's, what is in it the log's
         except OSError as error:
             raise ToolError(f"{log}: {error}") from error
         if not quiet:
             _show(log, rebuilt, kept, as_json=as_json)
     return 0
+
+
+def _logs(paths: list[Path]) -> list[Path]:
+    """The logs that are meant.
+
+    Raises:
+        ToolError: a path is no log and no directory that holds some.
+    """
+    logs: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = discover([path])
+            if found.problems:
+                raise ToolError(f"{found.problems[0].path}: {found.problems[0].message}")
+            logs += [segment.log for segment in found.segments]
+        elif path.suffix != ".log" and path.is_file():
+            raise ToolError(f"{path} is not the .log file of a segment")
+        else:
+            logs.append(path)
+    for log in logs:
+        if not log.is_file():
+            raise ToolError(f"{log} is {'not a file' if log.exists() else 'missing'}")
+    if not logs:
+        raise ToolError(f"{', '.join(map(str, paths))} holds no .log file")
+    return list(dict.fromkeys(logs))
+
+
+def _targets(logs: list[Path], out: Path, *, force: bool) -> dict[Path, Path]:
+    """The directory for the index files of each log: named as its own.
+
+    Raises:
+        ToolError: it is the log's own, two logs would have the same files, or some are there and are to stay.
+    """
+    targets: dict[Path, Path] = {}
+    owners: dict[Path, Path] = {}
+    for log in logs:
+        own = log.resolve().parent
+        target = targets[log] = out / own.name
+        if own in (out.resolve(), target.resolve()):
+            raise ToolError(f"{own} holds the log itself; --in-place replaces its indexes and keeps the old ones")
+        other = owners.setdefault(target / log.name, own)
+        if other != own:
+            raise ToolError(f"{other} and {own} have the same name: rebuild them into different directories")
+        there = [path for path in (target / log.with_suffix(suffix).name for suffix in INDEX_SUFFIXES) if path.exists()]
+        if there and not force:
+            raise ToolError(f"{there[0]} is there already; --force overwrites it")
+    return targets
 
 
 def _rebuild(log: Path, out: Path | None, dialect: Dialect, interval: int) -> tuple[Rebuilt, list[Path]]:
@@ -80,20 +128,16 @@ def _rebuild(log: Path, out: Path | None, dialect: Dialect, interval: int) -> tu
 def _show(log: Path, rebuilt: Rebuilt, kept: list[Path], *, as_json: bool) -> None:
     written = [path for path in (rebuilt.offset_index, rebuilt.time_index, rebuilt.txn_index) if path is not None]
     if as_json:
-        document = {
-            "log": str(log),
-            "written": [str(path) for path in written],
-            "kept": [str(path) for path in kept],
-            "valid_bytes": rebuilt.valid_bytes,
-            "invalid_bytes": rebuilt.invalid_bytes,
-        }
-        print(json.dumps(document))  # noqa: T201
-        return
-    for path in written:
-        print(f"{path}: {path.stat().st_size:,} bytes")  # noqa: T201
-    for path in kept:
-        print(f"{path}: the old file")  # noqa: T201
-    if rebuilt.invalid_bytes:
-        print(  # noqa: T201
-            f"{log}: a recovery would cut {rebuilt.invalid_bytes:,} bytes behind byte {rebuilt.valid_bytes:,}"
+        say_json(
+            {
+                "log": str(log),
+                "written": [str(path) for path in written],
+                "kept": [str(path) for path in kept],
+                "valid_bytes": rebuilt.valid_bytes,
+                "invalid_bytes": rebuilt.invalid_bytes,
+            }
         )
+        return
+    say(*(f"{path}: {path.stat().st_size:,} bytes" for path in written), *(f"{path}: the old file" for path in kept))
+    if rebuilt.invalid_bytes:
+        say(f"{log}: a recovery would cut {rebuilt.invalid_bytes:,} bytes behind byte {rebuilt.valid_bytes:,}")

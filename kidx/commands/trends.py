@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kidx.commands.line import say, say_json
 from kidx.errors import ToolError
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def trends_command(
     with session_for("kidx trends") as spark:
         trend = compare(*read_tables(spark, earlier, later))
     if as_json:
-        typer.echo(json.dumps(trend.to_json(), ensure_ascii=False))
+        say_json(trend.to_json())
     else:
         lines = [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
-        typer.echo("\n".join([*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.stayed} as before"]))
+        say(*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.stayed} as before")
     return 1 if trend.is_worse else 0
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kidx.commands.line import say, say_json
 from kidx.commands.options import chosen_dialect
 from kidx.errors import ToolError
 from kidx.verify.findings import HARMLESS
@@ -84,7 +84,7 @@ def verify_command(
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in result.problems))
     _write(result, findings, html)
     if as_json:
-        print(json.dumps(result.to_json(), ensure_ascii=False))  # noqa: T201
+        say_json(result.to_json())
     else:
         _print(result, quiet=quiet, verbose=verbose)
     sys.stdout.flush()
@@ -128,20 +128,16 @@ def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
     counts = result.finding_counts()
     remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
     faults = result.faults(None if verbose else _SHOWN)
-    for finding in faults:
-        print(_line(finding))  # noqa: T201
+    say(*map(_line, faults))
     if (more := counts.total() - remarks - len(faults)) > 0:
-        print(f"... {more} more findings: see --verbose, --json, --findings or --html")  # noqa: T201
+        say(f"... {more} more findings: see --verbose, --json, --findings or --html")
     if verbose:
-        for finding in result.findings:
-            if finding.verdict in HARMLESS:
-                print(_line(finding))  # noqa: T201
-        for file in result.files:
-            print(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}")  # noqa: T201
+        say(*(_line(finding) for finding in result.findings if finding.verdict in HARMLESS))
+        say(*(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files))
     lines = [] if quiet else _tables(result)
     if remarks and not verbose and not quiet:
         lines.append(f"{remarks} remarks; --verbose shows them")
-    print("\n".join([*lines, _last_line(result)]))  # noqa: T201
+    say(*lines, _last_line(result))
 
 
 def _line(finding: Finding) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import google_crc32c
 
 from kidx.dump.entry import Entry, java_optional, named
+from kidx.files import CHUNK, FileChangedError, regular
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
@@ -41,25 +44,33 @@ def dump_producer_snapshot(path: Path, words: Wording) -> Iterator[Entry]:
     Raises:
         OSError: the file cannot be read.
     """
-    data = path.read_bytes()
-    problem = _problem(path, data)
-    if problem:
-        yield Entry("corrupt", {"message": problem}, problem)
-        return
-    for slot in range(_HEAD.unpack_from(data)[2]):
-        yield _entry(_PRODUCER.unpack_from(data, _HEAD.size + slot * _PRODUCER.size), words)
+    with regular(path) as descriptor:
+        problem = _problem(path, descriptor)
+        if problem:
+            yield Entry("corrupt", {"message": problem}, problem)
+            return
+        count = _HEAD.unpack(os.pread(descriptor, _HEAD.size, 0))[2]
+        for slot in range(count):
+            entry = os.pread(descriptor, _PRODUCER.size, _HEAD.size + slot * _PRODUCER.size)
+            if len(entry) < _PRODUCER.size:
+                raise FileChangedError(errno.EIO, "Became shorter while it was read", str(path))
+            yield _entry(_PRODUCER.unpack(entry), words)
 
 
-def _problem(path: Path, data: bytes) -> str:
-    if len(data) < _HEAD.size:
-        return f"Snapshot file {path} is corrupted: it has {len(data)} bytes"
-    version, crc, count = _HEAD.unpack_from(data)
+def _problem(path: Path, descriptor: int) -> str:
+    head, size = os.pread(descriptor, _HEAD.size, 0), os.fstat(descriptor).st_size
+    if len(head) < _HEAD.size:
+        return f"Snapshot file {path} is corrupted: it has {len(head)} bytes"
+    version, crc, count = _HEAD.unpack(head)
     if version != 1:
         return f"Snapshot contained an unknown file version {version}"
-    computed = google_crc32c.value(data[_CHECKSUMMED_FROM:])
+    computed, position = 0, _CHECKSUMMED_FROM
+    while data := os.pread(descriptor, CHUNK, position):
+        computed = google_crc32c.extend(computed, data)
+        position += len(data)
     if computed != crc:
         return f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
-    if len(data) < _HEAD.size + count * _PRODUCER.size:
+    if size < _HEAD.size + count * _PRODUCER.size:
         return f"Snapshot file {path} is corrupted: it ends before its {count} producers"
     return ""
 

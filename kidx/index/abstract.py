@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ClosedError, IndexOffsetOverflowError, InvalidArgumentError, OutOfBoundsError
+from kidx.files import open_regular
 from kidx.index.mapped_buffer import MappedBuffer
 from kidx.index.search import Keys, ProbeCallback, Search, warm_search
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, round_down, to_int, to_long
@@ -69,7 +70,7 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     def _create_and_map(self) -> MappedBuffer:
         try:
-            descriptor = os.open(self._file, os.O_RDWR if self.writable else os.O_RDONLY)
+            descriptor = os.open(self._file, os.O_RDWR) if self.writable else open_regular(self._file)
             newly_created = False
         except FileNotFoundError:
             descriptor = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)

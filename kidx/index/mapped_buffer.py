@@ -8,24 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import mmap
+import os
 import struct
 from typing import Final
 
 from kidx.errors import BufferOverflowError, InvalidArgumentError, OutOfBoundsError, ReadOnlyError
+from kidx.files import FileChangedError, pieces_with_data
 from kidx.java_numbers import INT_MAX
 
 _INT: Final = ctypes.c_int32.__ctype_be__
 _INTS: Final = ctypes.POINTER(_INT)
 
 
+def _copy(descriptor: int, length: int, name: str) -> mmap.mmap:
+    """The bytes of a file that another process may cut, which ends who has it mapped; zeros take no memory.
+
+    Raises:
+        FileChangedError: it became shorter.
+    """
+    data = mmap.mmap(-1, length)
+    for position, piece in pieces_with_data(descriptor, length):
+        data[position : position + len(piece)] = piece
+    if os.fstat(descriptor).st_size < length:
+        raise FileChangedError(errno.EIO, "Became shorter while it was read", name)
+    return data
+
+
 class MappedBuffer:
-    """The first ``length`` bytes of an open file, mapped.
+    """The first ``length`` bytes of an open file, mapped; or, to be read only, as they are now.
 
     Args:
         descriptor: an open file; it may be closed once this returns.
         length: bytes to map; 0 is fine.
-        writable: map read-write and shared, else read-only.
+        writable: map read-write and shared, else read a copy.
         name: what errors call the file; may be changed when the file moves.
 
     Raises:
@@ -46,10 +63,10 @@ class MappedBuffer:
                 f"{name}: {length} bytes are more than the {INT_MAX} that can be mapped",
                 "Size exceeds Integer.MAX_VALUE",
             )
-        # A private mapping reads what the file holds and never writes to it; ctypes wants one that could be written.
-        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_COPY
         # An empty mapping does not exist on POSIX; Java has one, and nothing can be read from it.
-        self.data: mmap.mmap | bytearray = mmap.mmap(descriptor, length, access=access) if length else bytearray()
+        self.data: mmap.mmap | bytearray = bytearray()
+        if length:
+            self.data = mmap.mmap(descriptor, length) if writable else _copy(descriptor, length, name)
         self.ints = ctypes.pointer(_INT.from_buffer(self.data)) if length >= ctypes.sizeof(_INT) else _INTS()
         self.limit = length
         self.position = 0

@@ -16,12 +16,15 @@ from typing import Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import CorruptIndexError, InvalidArgumentError, ReadOnlyError, UnsupportedVersionError
+from kidx.files import open_regular
 from kidx.index.entries import AbortedTxn, TxnIndexSearchResult
 from kidx.layout import ABORTED_TXN
 
 _CURRENT_VERSION = 0
 _RECORD = ABORTED_TXN.struct
 _SIZE = ABORTED_TXN.size
+_PORTION = 1024 * _SIZE
+"""Bytes read at once."""
 
 
 class TransactionIndex:
@@ -85,8 +88,7 @@ class TransactionIndex:
         return len(self) == 0
 
     def _open(self) -> int:
-        flags = (os.O_RDWR | os.O_CREAT) if self.writable else os.O_RDONLY
-        descriptor = os.open(self._file, flags, 0o666)
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o666) if self.writable else open_regular(self._file)
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             os.close(descriptor)
@@ -127,15 +129,23 @@ class TransactionIndex:
         """Byte position, version and content of every whole record, in file order."""
         if self._descriptor is None:
             return
-        data = os.pread(self._descriptor, self._position, 0)
-        for position in range(0, len(data) - _SIZE + 1, _SIZE):
-            version, *fields = _RECORD.unpack_from(data, position)
+        for position, (version, *fields) in self._raw_records(self._descriptor):
             if not self.dialect.strict_txn_version:
                 # Up to X5 Kafka reads the 16-bit version as one byte, the high one: 0x0001 passes, 0x0100 is "1".
-                version >>= 8
+                version >>= 8  # noqa: PLW2901
             if version > _CURRENT_VERSION or (version < 0 and self.dialect.strict_txn_version):
                 raise self._unsupported(version)
             yield position, version, AbortedTxn(*fields)
+
+    def _raw_records(self, descriptor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Byte position and fields of every whole record."""
+        position, end = 0, self._position
+        while data := os.pread(descriptor, min(_PORTION, end - position), position):
+            whole = len(data) - len(data) % _SIZE
+            yield from zip(range(position, position + whole, _SIZE), _RECORD.iter_unpack(data[:whole]), strict=True)
+            position += whole
+            if not whole:
+                return
 
     def _unsupported(self, version: int) -> UnsupportedVersionError:
         supported = (

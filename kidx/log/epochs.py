@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kidx.errors import InvalidArgumentError
+from kidx.files import read_text
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.printable import shortened
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = "0"
@@ -31,19 +34,33 @@ def read_epochs(path: Path) -> list[EpochEntry]:
         OSError: it cannot be read, is of another version, or its lines are not what its second one says.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except FileNotFoundError:
         return []
     if not lines:
         return []
     try:
         count = int(lines[1])
-        entries = [EpochEntry(*map(int, line.split())) for line in lines[2:]]
-    except (IndexError, ValueError, TypeError) as error:
-        raise OSError(f"{path} is no checkpoint of leader epochs: {error}") from error
-    if lines[0] != _VERSION or count != len(entries):
-        raise OSError(f"{path}: version {lines[0]} with {len(entries)} of {count} entries; {_VERSION} is known")
-    return entries
+    except (IndexError, ValueError):
+        count = -1
+    if lines[0] != _VERSION or count != len(lines) - 2:
+        raise OSError(
+            f"{path} is no checkpoint of leader epochs of version {_VERSION}: it begins with "
+            f"{shortened(lines[0])} and has {len(lines) - 2} entries"
+        )
+    return [_entry(line, number, path) for number, line in enumerate(lines[2:], 3)]
+
+
+def _entry(line: str, number: int, path: Path) -> EpochEntry:
+    try:
+        entry = EpochEntry(*map(int, line.split()))
+    except (ValueError, TypeError):
+        entry = EpochEntry(-1, -1)
+    if not (0 <= entry.epoch <= INT_MAX and 0 <= entry.start_offset <= LONG_MAX):
+        raise OSError(
+            f"{path} is no checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
+        )
+    return entry
 
 
 class LeaderEpochs:

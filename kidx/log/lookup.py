@@ -139,7 +139,7 @@ def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
     position = latest.offset_index.lookup(offset).position
     for batch in latest.batches(position):
         if batch.max_timestamp == timestamp:
-            found = next((record.offset for record in batch if record.timestamp == timestamp), None)
+            found = next((record.offset for record in batch.stamps() if record.timestamp == timestamp), None)
             if found is None or batch.magic == 0:
                 return None
             epoch = batch.partition_leader_epoch

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from kidx.segment import LogSegment
 
 if TYPE_CHECKING:
-    from kidx.log.unified_log import UnifiedLog
+    from kidx.dialect import Dialect
+    from kidx.log.config import LogConfig
+
+
+class Retained(Protocol):
+    """What retention needs of a log."""
+
+    dialect: Dialect
+    config: LogConfig
+    clock: Callable[[], int]
+    start_offset: int
+    high_watermark: int
+
+    @property
+    def segments(self) -> Iterable[LogSegment]:
+        """In the order of their base offsets."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
+    def remove_oldest(self, segments: list[LogSegment]) -> None:
+        """Removes the first segments, and makes an empty one if that were all."""
+
 
 Predicate = Callable[[LogSegment, LogSegment | None], bool]
 """Whether a segment may go, given the one behind it."""
 
 
-def delete_old_segments(log: UnifiedLog) -> int:
+def delete_old_segments(log: Retained) -> int:
     """Deletes what retention by start offset, size and time allows; returns how many segments. From 4.0 in this order.
 
     Raises:
-        KidxError, OSError: as :meth:`UnifiedLog.remove_oldest`.
+        KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
     rules = [_before_start, _by_size, _by_time]
     if not log.dialect.retention_starts_with_start_offset:
@@ -26,11 +53,11 @@ def delete_old_segments(log: UnifiedLog) -> int:
     return sum(rule(log) for rule in rules)
 
 
-def _before_start(log: UnifiedLog) -> int:
+def _before_start(log: Retained) -> int:
     return _delete(log, lambda _, following: following is not None and following.base_offset <= log.start_offset)
 
 
-def _by_size(log: UnifiedLog) -> int:
+def _by_size(log: Retained) -> int:
     limit = log.config.retention_bytes
     if limit < 0 or log.size < limit:
         return 0
@@ -46,7 +73,7 @@ def _by_size(log: UnifiedLog) -> int:
     return _delete(log, exceeds)
 
 
-def _by_time(log: UnifiedLog) -> int:
+def _by_time(log: Retained) -> int:
     limit = log.config.retention_ms
     if limit < 0:
         return 0
@@ -54,7 +81,7 @@ def _by_time(log: UnifiedLog) -> int:
     return _delete(log, lambda segment, _: now - segment.largest_timestamp > limit)
 
 
-def _delete(log: UnifiedLog, predicate: Predicate) -> int:
+def _delete(log: Retained, predicate: Predicate) -> int:
     """Deletes the oldest segments while the predicate holds, none at or beyond the high watermark, no empty last."""
     segments = list(log.segments)
     chosen: list[LogSegment] = []

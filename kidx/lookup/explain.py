@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kidx.index.time import TimeIndex
     from kidx.lookup.file_segment import FileSegment
     from kidx.lookup.read_only_log import ReadOnlyLog
-    from kidx.records import Record, RecordBatch
+    from kidx.records import RecordBatch, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,14 @@ def _scan(
     segment: FileSegment,
     position: int,
     opens: Callable[[RecordBatch], bool],
-    wanted: Callable[[Record], bool],
+    wanted: Callable[[Stamp], bool],
 ) -> None:
     """Passes batches from a position on, opens those that may hold the answer, and ends at the first record wanted."""
     _begin(told, segment)
     for batch in segment.batches(position):
         opened = opens(batch)
         _pass(told, batch, opened=opened)
-        for record in batch if opened else ():
+        for record in batch.stamps() if opened else ():
             if wanted(record):
                 told.answer = TimestampAndOffset(record.timestamp, record.offset, _epoch(batch))
                 return

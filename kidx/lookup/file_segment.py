@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import CorruptIndexError, UnsupportedVersionError
+from kidx.files import pieces_with_data, regular
 from kidx.index.entries import TimestampOffset
 from kidx.index.lazy import LazyIndex
 from kidx.index.transaction import TransactionIndex
@@ -67,10 +68,9 @@ class FileSegment:
         if self.files.is_last or self._must_recover:
             return self.reader.max_timestamp_so_far
         try:
-            with self.files.path(TIME_INDEX_SUFFIX).open("rb") as file:
-                entries = os.fstat(file.fileno()).st_size // TIME_INDEX.size
-                file.seek(max(0, entries - 1) * TIME_INDEX.size)
-                last = file.read(TIME_INDEX.size)
+            with regular(self.files.path(TIME_INDEX_SUFFIX)) as descriptor:
+                entries = os.fstat(descriptor).st_size // TIME_INDEX.size
+                last = os.pread(descriptor, TIME_INDEX.size, max(0, entries - 1) * TIME_INDEX.size)
         except FileNotFoundError:  # loading leaves an empty one (SEG-35)
             last = b""
         if len(last) < TIME_INDEX.size:
@@ -144,13 +144,20 @@ class FileSegment:
             return copy
         if not self.files.is_last:
             return path
-        data = path.read_bytes()
-        used = -(-len(data.rstrip(b"\x00")) // _ENTRY_SIZES[suffix]) * _ENTRY_SIZES[suffix]
-        if len(data) < used + _ENTRY_SIZES[suffix]:
-            return path
-        self.remark = "its indexes have room behind their entries: the broker is running, or was killed"
-        copy = self._scratch / path.name
-        copy.write_bytes(data[:used])
+        width = _ENTRY_SIZES[suffix]
+        with regular(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            end = max((position + len(data) for position, data in pieces_with_data(descriptor, size)), default=0)
+            used = -(-end // width) * width
+            if size < used + width:
+                return path
+            self.remark = "its indexes have room behind their entries: the broker is running, or was killed"
+            copy = self._scratch / path.name
+            with copy.open("wb") as file:
+                for position, data in pieces_with_data(descriptor, end):
+                    file.seek(position)
+                    file.write(data)
+                file.truncate(used)
         return copy
 
     def _transactions(self) -> Path:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kidx.errors import InvalidArgumentError, OutOfBoundsError
 from kidx.producers.errors import MissingBytesError
 from kidx.records import (
     HeaderCutError,
     InvalidRecordError,
-    Record,
     RecordCutError,
     RecordSizeError,
     StreamCutError,
@@ -19,9 +18,11 @@ from kidx.records import (
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
+Item = TypeVar("Item")
 
-def records_of(records: Iterable[Record], dialect: Dialect) -> Iterator[Record]:
-    """The records of a batch, which somebody is going to look at.
+
+def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
+    """The records of a batch, or what is read of them.
 
     Raises:
         InvalidArgumentError: the size of a compressed one is negative or has no end, before 3.6 (SEG-48).

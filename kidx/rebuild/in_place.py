@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import filecmp
+import itertools
 import os
 import shutil
 import tempfile
@@ -34,7 +36,7 @@ class Replaced(NamedTuple):
 
     Attributes:
         rebuilt: the new files.
-        kept: the old ones under their new names.
+        kept: the old ones under their new names, of those that were replaced.
     """
 
     rebuilt: Rebuilt
@@ -99,26 +101,35 @@ def rebuild_in_place(
 
 
 def _replace(work: Path, path: Path) -> Path | None:
-    """Puts ``work``'s file of that name in the place of ``path``; returns where the old one is now."""
-    kept = None
-    if path.exists():
-        kept = _unused(path)
-        os.link(path, kept)  # both names for a moment: the segment is never without its index
+    """Puts ``work``'s file of that name in the place of ``path``, unless both are alike; where the old one is now."""
     new = work / path.name
+    if not path.exists():
+        if new.exists():
+            shutil.copymode(path.with_suffix(".log"), new)
+            new.replace(path)
+        return None
+    same = new.exists() and filecmp.cmp(path, new, shallow=False)
+    if same and os.path.lexists(path.with_name(f"{path.name}.old")):
+        return None  # what was kept before is what there was to keep
+    kept = _kept(path)
     if new.exists():
-        shutil.copymode(path if path.exists() else path.with_suffix(".log"), new)
+        shutil.copymode(path, new)
         new.replace(path)
-    elif kept is not None:
+    else:
         path.unlink()  # no transaction was aborted, and Kafka then has no such file
     return kept
 
 
-def _unused(path: Path) -> Path:
-    candidate, number = path.with_name(f"{path.name}.old"), 1
-    while candidate.exists():
-        number += 1
-        candidate = path.with_name(f"{path.name}.old{number}")
-    return candidate
+def _kept(path: Path) -> Path:
+    """Another name of a file: of a copy that has been kept before, or a new one."""
+    for number in itertools.count(1):
+        candidate = path.with_name(f"{path.name}.old{number if number > 1 else ''}")
+        if not os.path.lexists(candidate):
+            os.link(path, candidate)  # both names for a moment: the segment is never without its index
+            return candidate
+        if candidate.is_file() and filecmp.cmp(path, candidate, shallow=False):
+            return candidate
+    raise AssertionError("counting has no end")
 
 
 def _sync(path: Path) -> None:

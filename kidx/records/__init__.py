@@ -13,15 +13,17 @@ itself raises there. Where releases differ, the behaviour is that of 3.6 and lat
 
 from __future__ import annotations
 
-from kidx.records.base import Buffer, RecordBatch
+from kidx.records.base import RecordBatch
 from kidx.records.batch import DefaultRecordBatch
 from kidx.records.builder import build_batch, empty_batch, end_transaction_marker, write_batch, write_message
 from kidx.records.codecs import Codec
 from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
+    FileCutError,
     HeaderCutError,
     InvalidRecordError,
+    LargeBatchError,
     RecordCutError,
     RecordError,
     RecordSizeError,
@@ -29,6 +31,7 @@ from kidx.records.errors import (
     StreamCutError,
     UnsupportedCodecError,
 )
+from kidx.records.file_bytes import Buffer
 from kidx.records.legacy import LegacyRecord, LegacyRecordBatch
 from kidx.records.record import (
     NO_PARTITION_LEADER_EPOCH,
@@ -41,6 +44,7 @@ from kidx.records.record import (
     SimpleRecord,
     TimestampType,
 )
+from kidx.records.stamps import Stamp
 from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
 
 __all__ = [
@@ -55,9 +59,11 @@ __all__ = [
     "CorruptRecordError",
     "DefaultRecordBatch",
     "EndTransactionMarker",
+    "FileCutError",
     "Header",
     "HeaderCutError",
     "InvalidRecordError",
+    "LargeBatchError",
     "LegacyRecord",
     "LegacyRecordBatch",
     "Record",
@@ -67,6 +73,7 @@ __all__ = [
     "RecordSizeError",
     "RecordStreamError",
     "SimpleRecord",
+    "Stamp",
     "StreamCutError",
     "TimestampType",
     "UnsupportedCodecError",

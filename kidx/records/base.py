@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from mmap import mmap
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kidx.java_numbers import to_long
 from kidx.records.codecs import Codec
@@ -14,15 +13,20 @@ from kidx.records.record import MAX_RECORD_BODY_SIZE, Record, TimestampType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Buffer = bytes | bytearray | memoryview | mmap
-"""What batches are read from. Nothing is copied before it is asked for, so the buffer must outlive its batches."""
+    from kidx.records.file_bytes import Buffer
+    from kidx.records.stamps import Stamp
+
+
+_LARGE: Final = 1 << 24
+"""Bytes of a batch that are held at once where it is only read through."""
 
 
 class RecordBatch(Protocol):
     """One batch, decoded as far as it is asked for.
 
     Any access to a damaged batch can raise what Kafka raises there, always a :class:`kidx.errors.KidxError`.
-    Iterating gives the records in file order; compressed ones are all read before the first is given, as in Kafka.
+    Iterating gives the records in file order; compressed ones are all read before the first is given, as in Kafka; if
+    they are too many to be held, they are then read a second time.
     """
 
     @property
@@ -125,6 +129,14 @@ class RecordBatch(Protocol):
     def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
         """The records, decompressed only as far as they are taken."""
 
+    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
+        """Offset and timestamp of each record; of large ones keys and values are passed over and not held.
+
+        Args:
+            max_record_body_size: as of :meth:`streaming_iterator`; counts only if ``streaming``.
+            streaming: refuses what :meth:`streaming_iterator` refuses, and when it does; else as iteration.
+        """
+
 
 class StoredBatch(ABC):
     """Where a batch lies in its buffer."""
@@ -164,6 +176,18 @@ class StoredBatch(ABC):
         if len(data) < self.size_in_bytes - start:
             raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
         return data if isinstance(data, bytes) else bytes(data)
+
+    def _pieces(self, start: int) -> Iterator[bytes]:
+        """The same, a few at a time if the batch is large."""
+        if self.size_in_bytes <= _LARGE:
+            yield self._bytes(start)
+            return
+        end = self.position + self.size_in_bytes
+        for at in range(self.position + start, end, _LARGE):
+            piece = self._buffer[at : min(at + _LARGE, end)]
+            if len(piece) < min(_LARGE, end - at):
+                raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
+            yield piece if isinstance(piece, bytes) else bytes(piece)
 
     def to_bytes(self) -> bytes:
         """The batch as it is stored."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import google_crc32c
 
 from kidx.java_numbers import to_long
-from kidx.records.base import Buffer, StoredBatch
+from kidx.records.base import StoredBatch
 from kidx.records.codecs import Codec, Source, decompress
 from kidx.records.errors import (
     CorruptRecordError,
@@ -19,6 +19,7 @@ from kidx.records.errors import (
     RecordStreamError,
     StreamCutError,
 )
+from kidx.records.file_bytes import Buffer, unpack
 from kidx.records.layout import (
     ATTRIBUTE_CODEC,
     ATTRIBUTE_CONTROL,
@@ -38,10 +39,11 @@ from kidx.records.record import (
     increment_sequence,
     read_record,
 )
+from kidx.records.stamps import Item, Stamp, all_before_first, stamp_of
 from kidx.records.varint import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class RecordBatchHeader(NamedTuple):
@@ -64,7 +66,7 @@ class RecordBatchHeader(NamedTuple):
 
 assert RecordBatchHeader._fields == tuple(field.name for field in RECORD_BATCH.fields), "the layout table leads"
 
-_unpack_header: Final = RECORD_BATCH.struct.unpack_from
+_HEADER: Final = RECORD_BATCH.struct
 
 
 class _ShortHeader:
@@ -78,7 +80,7 @@ class _ShortHeader:
         start = self._position + field.offset
         if start + field.size > self._end:
             raise OutOfBoundsError(f"the batch at position {self._position} ends before its field {name}", None)
-        return RECORD_BATCH.codec(name).unpack_from(self._buffer, start)[0]
+        return unpack(RECORD_BATCH.codec(name), self._buffer, start)[0]
 
 
 class DefaultRecordBatch(StoredBatch):
@@ -119,7 +121,7 @@ class DefaultRecordBatch(StoredBatch):
                 end = self.position + self.size_in_bytes
                 header = cast("RecordBatchHeader", _ShortHeader(self._buffer, self.position, end))
             else:
-                header = RecordBatchHeader._make(_unpack_header(self._buffer, self.position))
+                header = RecordBatchHeader._make(unpack(_HEADER, self._buffer, self.position))
             self._header = header
         return header
 
@@ -215,7 +217,10 @@ class DefaultRecordBatch(StoredBatch):
     @property
     def computed_crc(self) -> int:
         """The CRC-32C that the batch should have, unsigned."""
-        return int(google_crc32c.value(self._bytes(CHECKSUMMED_FROM)))
+        crc = 0
+        for piece in self._pieces(CHECKSUMMED_FROM):
+            crc = google_crc32c.extend(crc, piece)
+        return int(crc)
 
     @property
     def is_valid(self) -> bool:
@@ -250,7 +255,9 @@ class DefaultRecordBatch(StoredBatch):
         if self.count == 0:
             return iter(())
         if self.is_compressed:
-            return iter(list(self._compressed(MAX_RECORD_BODY_SIZE)))
+            return all_before_first(
+                lambda: self._compressed(MAX_RECORD_BODY_SIZE, _record_of), lambda record: record.size_in_bytes
+            )
         return self._uncompressed()
 
     def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
@@ -268,7 +275,18 @@ class DefaultRecordBatch(StoredBatch):
             end = self.position + self.size_in_bytes
             Codec.for_id(_ShortHeader(self._buffer, self.position, end).attributes & ATTRIBUTE_CODEC)
             raise InvalidArgumentError(f"newPosition > limit: ({RECORD_BATCH_OVERHEAD} > {self.size_in_bytes})")
-        return self._compressed(max_record_body_size) if self.is_compressed else self._uncompressed()
+        return self._compressed(max_record_body_size, _record_of) if self.is_compressed else self._uncompressed()
+
+    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
+        """See :meth:`kidx.records.base.RecordBatch.stamps`."""
+        whole = self.size_in_bytes >= RECORD_BATCH_OVERHEAD
+        if not whole or (not streaming and self.count == 0) or not self.is_compressed:
+            records = self.streaming_iterator(max_record_body_size) if streaming else iter(self)
+            yield from (Stamp(record.offset, record.timestamp) for record in records)
+        elif streaming:
+            yield from self._compressed(max_record_body_size, stamp_of)
+        else:
+            yield from all_before_first(lambda: self._compressed(MAX_RECORD_BODY_SIZE, stamp_of), lambda _: 0)
 
     def _start_reading(self) -> tuple[int, BatchContext]:
         header = self._load()
@@ -298,13 +316,15 @@ class DefaultRecordBatch(StoredBatch):
                 raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
             yield record
 
-    def _compressed(self, max_record_body_size: int) -> Iterator[Record]:
+    def _compressed(
+        self, max_record_body_size: int, read: Callable[[Source, int, BatchContext], Item]
+    ) -> Iterator[Item]:
         # Kafka opens the stream before it looks at the count.
         source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:
-                record = _read_compressed(source, context, max_record_body_size)
+                record = read(source, _size_of_next(source, max_record_body_size), context)
             except RecordStreamError as error:
                 said = _in_words(error, "Failed to decompress record stream")
                 if isinstance(said, StreamCutError):
@@ -327,8 +347,8 @@ def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError
     return type(error)(f"{kafka_message}: {error}", kafka_message)
 
 
-def _read_compressed(source: Source, context: BatchContext, max_record_body_size: int) -> Record:
-    """``DefaultRecord.readFrom(InputStream, …)``."""
+def _size_of_next(source: Source, max_record_body_size: int) -> int:
+    """The size that stands before a record, of a ``DefaultRecord.readFrom(InputStream, …)``."""
     premature = "Incorrect declared batch size, premature EOF reached"
     try:
         size = source.read_varint()
@@ -342,6 +362,11 @@ def _read_compressed(source: Source, context: BatchContext, max_record_body_size
         raise InvalidRecordError(
             f"Invalid record size: {size} exceeds the configured maximum record size of {max_record_body_size}."
         )
+    return size
+
+
+def _record_of(source: Source, size: int, context: BatchContext) -> Record:
+    """The rest of it."""
     body = source.read(size)
     if len(body) < size:
         raise InvalidRecordError(

@@ -11,9 +11,11 @@ from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 
 __all__ = [
     "CorruptRecordError",
+    "FileCutError",
     "HeaderCutError",
     "InvalidArgumentError",
     "InvalidRecordError",
+    "LargeBatchError",
     "OutOfBoundsError",
     "RecordCutError",
     "RecordError",
@@ -78,6 +80,14 @@ class RecordStreamError(RecordError, OSError):
     """The bytes could not be read or decompressed (``KafkaException`` around an ``IOException``)."""
 
     kind = "io"
+
+
+class FileCutError(RecordStreamError):
+    """A file became shorter while it was read: its broker truncates it."""
+
+
+class LargeBatchError(RecordError):
+    """A batch whose records are too many bytes to be held at once; iterating over it gives one after another."""
 
 
 class StreamCutError(RecordStreamError):

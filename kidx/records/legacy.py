@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
-from kidx.records.base import Buffer, StoredBatch
+from kidx.records.base import StoredBatch
 from kidx.records.codecs import Codec, decompress
 from kidx.records.errors import CorruptRecordError, InvalidArgumentError, InvalidRecordError, OutOfBoundsError
 from kidx.records.layout import (
@@ -27,10 +27,14 @@ from kidx.records.layout import (
     SIZE_FIELD,
 )
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_SEQUENCE, NO_TIMESTAMP, Record, TimestampType
+from kidx.records.stamps import Stamp, all_before_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kidx.records.file_bytes import Buffer
+
+_MESSAGE_HEADER: Final = MESSAGE_V1.size - LOG_OVERHEAD
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
 _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
@@ -218,7 +222,7 @@ class LegacyRecordBatch(StoredBatch):
     @property
     def base_offset(self) -> int:
         """Offset of the first record, for which a compressed batch must be read."""
-        return next(iter(self)).offset
+        return next(self.stamps()).offset
 
     @property
     def crc(self) -> int:
@@ -296,15 +300,27 @@ class LegacyRecordBatch(StoredBatch):
             return iter((LegacyRecord(self.last_offset, self.message),))
         return self._deep(max_record_body_size)
 
-    def _deep(self, max_record_body_size: int) -> Iterator[Record]:
-        """``DeepRecordsIterator``."""
+    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
+        """See :meth:`kidx.records.base.RecordBatch.stamps`."""
+        limit = max_record_body_size if streaming else INT_MAX
+        records = iter(self) if self.message.codec is Codec.NONE else self._deep(limit, only_headers=True)
+        yield from (Stamp(record.offset, record.timestamp) for record in records)
+
+    def _deep(self, max_record_body_size: int, *, only_headers: bool = False) -> Iterator[Record]:
+        """``DeepRecordsIterator``; the records have no key and value if only the messages' headers are read."""
         magic = self._wrapper_magic()
-        inner = list(self._inner(max_record_body_size))
-        if not inner:
+        latest: list[int] = []
+
+        def read() -> Iterator[tuple[int, Message]]:
+            for offset, message in self._inner(max_record_body_size, only_headers=only_headers):
+                latest[:] = [offset]
+                yield offset, message
+
+        inner = all_before_first(read, lambda item: len(item[1].data))
+        if not latest:
             raise InvalidRecordError("Found invalid compressed record set with no inner records")
-        base = 0
+        base, last = 0, latest[0]
         if magic == 1 and self.last_offset != 0:  # some releases of librdkafka produced wrappers with offset 0
-            last = inner[-1][0]
             if self.last_offset < last:
                 raise InvalidRecordError(
                     f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{self.last_offset}' "
@@ -325,8 +341,8 @@ class LegacyRecordBatch(StoredBatch):
             )
         return 1 if self.magic else 0
 
-    def _inner(self, max_record_body_size: int) -> Iterator[tuple[int, Message]]:
-        """The messages inside, with their offsets as stored."""
+    def _inner(self, max_record_body_size: int, *, only_headers: bool) -> Iterator[tuple[int, Message]]:
+        """The messages inside, or the first bytes of each, with their offsets as stored."""
         wrapper = self.message
         value = wrapper.value
         if value is None:
@@ -345,8 +361,9 @@ class LegacyRecordBatch(StoredBatch):
                 raise InvalidRecordError(
                     f"Invalid record size: {size} exceeds the configured maximum record size of {max_record_body_size}."
                 )
-            data = source.read(size)
-            if len(data) < size:
+            held = min(size, _MESSAGE_HEADER) if only_headers else size
+            data = source.read(held)
+            if len(data) < held or source.skip(size - held) < size - held:
                 return  # a partial message at the end is left out
             message = Message(data)
             if message.magic == 1:

@@ -176,7 +176,7 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
     return tuple(headers), position
 
 
-def _is_header_cut(data: bytes, position: int, count: int) -> bool:
+def is_header_cut(data: bytes, position: int, count: int) -> bool:
     """Whether reading more headers than there is room for, as Kafka before 2.8 does, ends in one that is cut."""
     try:
         _read_headers(data, position, count)
@@ -216,7 +216,7 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         if count < 0:
             raise InvalidRecordError(f"Found invalid number of record headers {count}")
         if count > len(data) - position:
-            kind = HeaderCutError if _is_header_cut(data, position, count) else InvalidRecordError
+            kind = HeaderCutError if is_header_cut(data, position, count) else InvalidRecordError
             raise kind(
                 f"Found invalid number of record headers. {count} is larger than the remaining size of the buffer"
             )

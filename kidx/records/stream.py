@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import mmap
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.java_numbers import INT_MAX, to_int
 from kidx.records.batch import DefaultRecordBatch
 from kidx.records.errors import CorruptRecordError, InvalidArgumentError
+from kidx.records.file_bytes import FileBytes, unpack
 from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX
 from kidx.records.legacy import LegacyRecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from kidx.records.base import Buffer, RecordBatch
+    from kidx.records.base import RecordBatch
+    from kidx.records.file_bytes import Buffer
 
-_unpack: Final = PREFIX.struct.unpack_from
+_PREFIX: Final = PREFIX.struct
 _NEWEST_MAGIC: Final = 2
 
 
@@ -31,7 +32,7 @@ def iter_batches(
     negative values as v0 or v1.
 
     Args:
-        buffer: the whole file, for instance a memory map; it must outlive the batches.
+        buffer: the whole file; it must outlive the batches.
         start: byte position of the first batch.
         end: byte position not to read past; the end of the buffer by default.
         source: what to call the buffer in errors, normally the path.
@@ -48,7 +49,7 @@ def iter_batches(
             raise InvalidArgumentError(f"The file channel position cannot be negative, but it is {position}")
         if position + PREFIX.size > size_of_buffer:
             raise CorruptRecordError("Unexpected EOF while attempting to read the next batch")
-        offset, length, _, magic = _unpack(buffer, position)
+        offset, length, _, magic = unpack(_PREFIX, buffer, position)
         if length < MESSAGE_OVERHEAD_V0:
             raise CorruptRecordError(
                 f"Found record size {length} smaller than minimum record overhead ({MESSAGE_OVERHEAD_V0}) "
@@ -89,7 +90,7 @@ def iter_memory_batches(
     while end - position >= head_size:
         # Behind fewer than 17 bytes no magic can be read, but the length is checked all the same.
         head = bytes(buffer[position : min(position + PREFIX.size, end)]).ljust(PREFIX.size, b"\x00")
-        offset, length, _, magic = _unpack(head)
+        offset, length, _, magic = _PREFIX.unpack(head)
         if length < MESSAGE_OVERHEAD_V0:
             raise CorruptRecordError(
                 f"Record size {length} is less than the minimum record overhead ({MESSAGE_OVERHEAD_V0})"
@@ -113,7 +114,7 @@ def iter_memory_batches(
 
 
 def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
-    """The batches of the segment file at ``path``, which is mapped read-only for as long as one of them lives.
+    """The batches of the segment file at ``path``, which is read as they are asked for.
 
     Args:
         path: a ``.log`` file.
@@ -121,12 +122,8 @@ def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> It
         end: byte position not to read past; the end of the file by default.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or is no regular one.
+        FileCutError: it became shorter meanwhile.
         CorruptRecordError, InvalidArgumentError: as :func:`iter_batches`.
     """
-    with Path(path).open("rb") as file:
-        if file.seek(0, 2) == 0:  # an empty file cannot be mapped
-            yield from iter_batches(b"", start, end, source=str(path))
-            return
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    yield from iter_batches(mapped, start, end, source=str(path))
+    yield from iter_batches(FileBytes(path, str(path)), start, end, source=str(path))

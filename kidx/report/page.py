@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
+from markupsafe import Markup
 
 from kidx.errors import ToolError
+from kidx.files import replacing
+from kidx.printable import printable
 from kidx.report.pictures import SegmentPicture, strip
 from kidx.verify.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 
@@ -40,18 +43,21 @@ def write_page(result: Verification, path: str | os.PathLike[str]) -> None:
         ToolError: it cannot be written.
     """
     target = Path(path)
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(render(result), "utf-8")
-        partial.replace(target)
+        with replacing(target) as partial:
+            partial.write_text(render(result), "utf-8")
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def shown(value: Any) -> Any:
+    """What a page shows of a value: text of files and names without what could command it or has no UTF-8."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def render(result: Verification) -> str:
     """The page as HTML, with nothing fetched from elsewhere."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown)
     template = resources.files(__package__).joinpath("templates", "verify.html.j2").read_text("utf-8")
     return environment.from_string(template).render(**_content(result))
 

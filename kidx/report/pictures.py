@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from kidx.printable import printable
 from kidx.verify.findings import SEVERITY, Finding, Verdict
 
 if TYPE_CHECKING:
@@ -39,9 +40,8 @@ class SegmentPicture:
         """One bar a file, as long as the file is; marks where something was found, and lines from entry to batch."""
         rows = [suffix for suffix in _SUFFIXES if suffix in self.files]
         height = _ROW * len(rows) + 8
-        parts = [
-            f'<svg class="segment" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(self.name)}">',
-        ]
+        name = escape(printable(self.name))
+        parts = [f'<svg class="segment" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{name}">']
         for number, suffix in enumerate(rows):
             file, top = self.files[suffix], number * _ROW + 8
             parts += [
@@ -57,7 +57,7 @@ class SegmentPicture:
         suffix = finding.file[finding.file.rfind(".") :]
         if suffix not in rows:
             return []
-        title = f"<title>{escape(finding.message)}</title>"
+        title = f"<title>{escape(printable(finding.message))}</title>"
         top = rows.index(suffix) * _ROW + 8
         own = self._place(suffix, finding)
         marks = [] if own is None else [self._mark(own, top, finding.verdict, title)]
@@ -100,6 +100,6 @@ def strip(verdicts: Sequence[tuple[str, Verdict]]) -> str:
         name, verdict = max(group, key=lambda pair: SEVERITY[pair[1]])
         parts.append(
             f'<rect class="bar {verdict}" x="{cell * width:.2f}" y="1" width="{max(width - 1, 0.8):.2f}" height="14">'
-            f"<title>{escape(name)}: {verdict}</title></rect>"
+            f"<title>{escape(printable(name))}: {verdict}</title></rect>"
         )
     return "".join([*parts, "</svg>"])

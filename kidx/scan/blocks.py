@@ -8,50 +8,29 @@ looked at, which makes up for the copy.
 from __future__ import annotations
 
 import os
-import stat
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+import google_crc32c
 import numpy as np
 
 from kidx.errors import KidxError
+from kidx.files import open_regular
 from kidx.records.legacy import LegacyRecordBatch
 from kidx.scan.compiled import worth_compiling
 from kidx.scan.rows import BATCH, CORRUPT, FULL, MORE, ODD, Array
-from kidx.scan.walk import old_wrappers, walk
+from kidx.scan.walk import batch_size, fill_large, old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
 """Bytes read at once; a larger batch makes the buffer grow."""
 
+LARGE_BATCH: Final = 64 << 20
+"""Bytes from which on a batch is not held as a whole. Only few brokers take batches of more than a megabyte."""
+
 _ROWS: Final = 1 << 15
-
-
-def open_read_only(path: str | os.PathLike[str]) -> int:
-    """A descriptor of a regular file.
-
-    Raises:
-        OSError: it cannot be opened, or is no regular file.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would block
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{path} is no regular file")
-    return descriptor
-
-
-def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
-    """Up to ``size`` bytes of a file from byte ``position``.
-
-    Raises:
-        OSError: it cannot be read, or is no regular file.
-    """
-    descriptor = open_read_only(path)
-    try:
-        return os.pread(descriptor, size, position)
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(slots=True)
@@ -104,7 +83,7 @@ class LogBlocks:
     ) -> None:
         self.path = Path(path)
         self._checked = checked
-        self._descriptor = open_read_only(path)
+        self._descriptor = open_regular(path)
         size = os.fstat(self._descriptor).st_size
         self.compiled = worth_compiling(size) if compiled is None else compiled
         self.tail = LogTail(file_size=size if end is None else min(end, size))
@@ -157,7 +136,15 @@ class LogBlocks:
                 self._read_wrappers(rows[:count], position)
                 yield rows[:count]
             elif reason == MORE and start == 0 and filled == len(self._buffer):
-                self._grow()
+                size = batch_size(self._buffer)
+                if size <= LARGE_BATCH:
+                    self._grow(size)
+                    continue
+                filled = 0  # what follows is read anew
+                if self._read_large(rows[:1], position, size):
+                    position += size
+                    self.tail.valid_bytes = position
+                    yield rows[:1]
         self._end(reason)
 
     def _fill(self, position: int, start: int, filled: int) -> tuple[int, int]:
@@ -174,10 +161,32 @@ class LogBlocks:
             self.bytes_read += got
         return position, left
 
-    def _grow(self) -> None:
-        larger = np.empty(len(self._buffer) * 2, np.uint8)
+    def _grow(self, size: int) -> None:
+        larger = np.empty(max(len(self._buffer) * 2, size), np.uint8)
         larger[: len(self._buffer)] = self._buffer
         self._buffer = larger
+
+    def _read_large(self, rows: Array, position: int, size: int) -> bool:
+        """The row of a batch of which only the beginning is in the buffer: its checksum is taken piece by piece.
+
+        Returns:
+            Whether the batch is still there.
+        """
+        start = fill_large(self._buffer, size, position, rows)
+        if not self._checked:
+            return True
+        modern = int(rows["magic"][0]) >= 2
+        crc, at, end = 0, position + start, position + size
+        while at < end:
+            data = os.pread(self._descriptor, min(BLOCK_BYTES, end - at), at)
+            if not data:
+                self.tail.file_size, self.tail.shrunk = at, True
+                return False
+            crc = google_crc32c.extend(crc, data) if modern else zlib.crc32(data, crc)
+            at += len(data)
+            self.bytes_read += len(data)
+        rows["crc_ok"] &= crc == rows["crc"]
+        return True
 
     def _read_wrappers(self, rows: Array, position: int) -> None:
         """The first offset of a compressed batch of v0 or v1; left as it is if its records cannot be read."""

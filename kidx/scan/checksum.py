@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+import google_crc32c
 import numpy as np
 
 from kidx.scan.compiled import COMPILED, kernel
@@ -40,14 +41,23 @@ def crc_tables(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
     return tables
 
 
+_PROBES: Final = (b"", b"123456789", bytes(range(256)) * 33 + b"odd")
+
+
 @cache
 def crc32c_address() -> int:
-    """Address of the C function ``crc32c_value(data, length)``; 0 if it cannot be found."""
+    """Address of the C function ``crc32c_value(data, length)``; 0 if it cannot be found, or is another one.
+
+    The name is the library's own and not one of its Python package, which may hide or change it with any version.
+    """
     try:
         from google_crc32c import _crc32c  # noqa: PLC0415 -- its C extension is not there on every platform
 
         function = ctypes.CDLL(_crc32c.__file__).crc32c_value
     except (ImportError, OSError, AttributeError):
+        return 0
+    function.argtypes, function.restype = (ctypes.c_char_p, ctypes.c_size_t), ctypes.c_uint32
+    if any(function(data, len(data)) != google_crc32c.value(data) for data in _PROBES):
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 

@@ -14,8 +14,16 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.java_text import java_text
-from kidx.records import Codec, DefaultRecordBatch, Header, InvalidRecordError, RecordBatch, iter_memory_batches
-from kidx.records.codecs import decompress
+from kidx.records import (
+    Codec,
+    DefaultRecordBatch,
+    Header,
+    InvalidRecordError,
+    LargeBatchError,
+    RecordBatch,
+    iter_memory_batches,
+)
+from kidx.records.codecs import Source, decompress
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
 from kidx.scan.rows import BATCH, FULL, ODD
 from kidx.scan.walk import walk
@@ -53,6 +61,9 @@ _SMALLEST: Final = 7
 """Bytes of a record at least."""
 
 _CHUNK: Final = 1 << 20
+
+_LARGEST: Final = 256 << 20
+"""Bytes of decompressed records that columns of one batch may hold."""
 
 
 class RecordColumns(NamedTuple):
@@ -119,6 +130,7 @@ def decode_records(data: bytes) -> Iterator[RecordColumns]:
 
     Raises:
         InvalidRecordError: a batch is not v2; the records before it come first.
+        LargeBatchError: the records of one batch decompress to more than 256 MiB.
         KidxError: what reading the batch with :func:`kidx.records.iter_memory_batches` raises.
     """
     buffer = np.frombuffer(data, np.uint8)
@@ -152,6 +164,7 @@ def decode_batch(batch: RecordBatch) -> RecordColumns:
 
     Raises:
         InvalidRecordError: the batch is not v2.
+        LargeBatchError: its records decompress to more than 256 MiB; iterating over it gives one after another.
         KidxError: what iterating over the batch raises.
     """
     if not isinstance(batch, DefaultRecordBatch):
@@ -175,8 +188,9 @@ def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
         return RecordColumns(b"", np.empty(0, RECORD))
     try:
         if batch.codec is not Codec.NONE:
-            source = decompress(batch.codec, data, batch.magic)
-            data = b"".join(iter(lambda: source.read(_CHUNK), b""))
+            data = _joined(decompress(batch.codec, data, batch.magic), batch)
+    except LargeBatchError:
+        raise
     except KidxError:
         return None
     if not 0 < count <= len(data) // _SMALLEST:
@@ -193,3 +207,15 @@ def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
         rows=rows,
     )
     return RecordColumns(data, rows) if whole else None
+
+
+def _joined(source: Source, batch: RecordBatch) -> bytes:
+    pieces, size = [], 0
+    while piece := source.read(_CHUNK):
+        pieces.append(piece)
+        size += len(piece)
+        if size > _LARGEST:
+            raise LargeBatchError(
+                f"the records of the batch at position {batch.position} are more than {_LARGEST} bytes"
+            )
+    return b"".join(pieces)

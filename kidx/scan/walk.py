@@ -107,6 +107,28 @@ def _fill_legacy(view: memoryview, at: int, size: int, rows: Array, number: int,
     rows["crc_ok"][number] = magic >= 0 and (not checked or zlib.crc32(view[at + 16 : at + size]) == crc)
 
 
+def batch_size(buffer: Array) -> int:
+    """All bytes of the batch that begins with the buffer, by its prefix."""
+    return LOG_OVERHEAD + int(PREFIX.struct.unpack_from(buffer.data)[1])
+
+
+def fill_large(buffer: Array, size: int, file_position: int, rows: Array) -> int:
+    """Reads the header of a batch of which only the beginning is in the buffer.
+
+    Args:
+        buffer: bytes, uint8, at least a header.
+        size: all bytes of the batch.
+        file_position: of the buffer's first byte.
+        rows: one of :data:`BATCH`, to be written; its checksum counts as right.
+
+    Returns:
+        From which byte of the batch on the checksum is taken.
+    """
+    _fill(buffer.data, np.zeros(1, np.int64), np.array([len(buffer)]), file_position, rows, checked=False)
+    rows["size"] = size
+    return CHECKSUMMED_FROM if int(rows["magic"][0]) >= 2 else LOG_OVERHEAD + 4
+
+
 def walk(
     buffer: Array,
     filled: int,

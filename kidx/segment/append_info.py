@@ -77,7 +77,7 @@ def _first_with_the_largest(batches: list[RecordBatch]) -> int:
     """The offset of the first record that has the largest timestamp of all."""
     timestamp, offset = NO_TIMESTAMP, -1
     for batch in batches:
-        for record in batch:
+        for record in batch.stamps():
             if record.timestamp > timestamp:
                 timestamp, offset = record.timestamp, record.offset
     return offset

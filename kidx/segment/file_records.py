@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +10,16 @@ from typing import Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
+from kidx.files import open_regular
 from kidx.java_numbers import INT_MAX
 from kidx.producers.cut_records import records_of
-from kidx.records import Buffer, RecordBatch, RecordStreamError, iter_batches
+from kidx.records import Buffer, FileCutError, RecordBatch, RecordStreamError, iter_batches
+from kidx.records.file_bytes import FileBytes
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
-_MAP_FROM: Final = 1 << 20
-"""Files of this many bytes are mapped to be read; a smaller one is read whole, which is quicker."""
+_WINDOWS_FROM: Final = 1 << 20
+"""Files of this many bytes are read as batches are asked for; a smaller one is read whole, which is quicker."""
 
 
 class FileRecords:
@@ -51,8 +52,9 @@ class FileRecords:
         self.dialect = dialect_of(dialect)
         self.writable = writable
         reserve = preallocate and not file_already_exists
-        flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
-        self._descriptor: int | None = os.open(self.path, flags, 0o666)
+        self._descriptor: int | None = (
+            os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666) if writable else open_regular(self.path)
+        )
         if reserve:
             os.ftruncate(self._descriptor, init_file_size)
         length = os.fstat(self._descriptor).st_size
@@ -65,7 +67,6 @@ class FileRecords:
         self._end = 0 if reserve else INT_MAX
         self.size_in_bytes = min(length, self._end)
         self._position = self.size_in_bytes
-        self._mapped: mmap.mmap | None = None
 
     def __str__(self) -> str:
         return f"FileRecords(size={self.size_in_bytes}, file={self.path}, start=0, end={self._end})"
@@ -121,7 +122,6 @@ class FileRecords:
             )
         descriptor = self._channel()
         if target_size < os.fstat(descriptor).st_size:
-            self._mapped = None  # reading what was cut would kill the process
             os.ftruncate(descriptor, target_size)
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
@@ -156,7 +156,6 @@ class FileRecords:
 
     def close_handlers(self) -> None:
         """Closes the file and leaves it as it is."""
-        self._mapped = None
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -190,18 +189,23 @@ class FileRecords:
 
     def _content(self) -> Buffer:
         descriptor = self._channel()
-        if self.size_in_bytes < _MAP_FROM:
-            return os.pread(descriptor, self.size_in_bytes, 0)
-        length = os.fstat(descriptor).st_size
-        if self._mapped is None or len(self._mapped) != length:
-            self._mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        return self._mapped
+        content: Buffer = (
+            os.pread(descriptor, self.size_in_bytes, 0)
+            if self.size_in_bytes < _WINDOWS_FROM
+            else FileBytes(descriptor, str(self.path))
+        )
+        if not self.writable and len(content) < self.size_in_bytes:
+            raise FileCutError(
+                f"{self.path} became shorter while it was open: it has {len(content)} of {self.size_in_bytes} bytes"
+            )
+        return content
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
         """The batches from byte ``start`` to ``end``, by default the end of the log (RB-4).
 
         Raises:
             CorruptRecordError: a length below 14 bytes, or the file is shorter than the log.
+            FileCutError: it became shorter meanwhile.
             InvalidArgumentError: ``start`` is negative.
             OSError: the file is closed.
         """
@@ -266,9 +270,8 @@ class FileRecords:
         for batch in self.batches(start):
             if batch.max_timestamp < target:
                 continue
-            streamed = self.dialect.streams_timestamp_search
-            records = batch.streaming_iterator(max_record_body_size) if streamed else batch
-            for record in records_of(records, self.dialect):
+            stamps = batch.stamps(max_record_body_size, streaming=self.dialect.streams_timestamp_search)
+            for record in records_of(stamps, self.dialect):
                 if record.timestamp >= target and record.offset >= starting_offset:
                     return TimestampAndOffset(record.timestamp, record.offset, _epoch(batch.partition_leader_epoch))
         return None

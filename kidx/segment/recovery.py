@@ -9,8 +9,45 @@ from kidx.producers import ProducerState
 from kidx.records import CorruptRecordError, InvalidRecordError
 
 if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
+    from kidx.producers import CompletedTxn
     from kidx.records import RecordBatch
-    from kidx.segment.segment import LogSegment
+    from kidx.segment.file_records import FileRecords
+    from kidx.segment.maximum import MaxTimestamp
+
+
+class Recovered(Protocol):
+    """What a recovery needs of a segment."""
+
+    dialect: Dialect
+    log: FileRecords
+    maximum: MaxTimestamp
+    index_interval_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The ``.index`` file, opened when it is first asked for."""
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The ``.timeindex`` file, likewise."""
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """The ``.txnindex`` file."""
+
+    def ensure_offset_in_range(self, offset: int) -> None:
+        """Refuses an offset that the indexes cannot hold."""
+
+    def update_txn_index(self, completed: CompletedTxn, last_stable_offset: int) -> None:
+        """Appends a completed transaction if it was aborted."""
 
 
 class EpochCache(Protocol):
@@ -25,14 +62,14 @@ class EpochCache(Protocol):
 
 
 def recover(
-    segment: LogSegment, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None
+    segment: Recovered, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None
 ) -> int:
     """Writes all three indexes anew and cuts the log before the first batch that is invalid (SEG-30, SEG-34).
 
     Args:
         segment: its index files are emptied, or created.
         producer_state: the producers as the segments before this one leave them; nothing known if None.
-        epoch_cache: is told of the leader epochs; None: nobody is.
+        epoch_cache: gets the leader epochs; None drops them.
 
     Returns:
         Bytes cut from the log.
@@ -58,7 +95,7 @@ def recover(
     return truncated
 
 
-def _index_batches(segment: LogSegment, state: ProducerState, epoch_cache: EpochCache | None) -> int:
+def _index_batches(segment: Recovered, state: ProducerState, epoch_cache: EpochCache | None) -> int:
     """Indexes every batch up to the first invalid one and returns its position."""
     valid_bytes = last_index_entry = 0
     try:
@@ -81,7 +118,7 @@ def _index_batches(segment: LogSegment, state: ProducerState, epoch_cache: Epoch
     return valid_bytes
 
 
-def _note_epoch(segment: LogSegment, batch: RecordBatch, cache: EpochCache | None) -> None:
+def _note_epoch(segment: Recovered, batch: RecordBatch, cache: EpochCache | None) -> None:
     if cache is None:
         return
     lowest = 1 if segment.dialect.recover_ignores_epoch_zero else 0
@@ -90,7 +127,7 @@ def _note_epoch(segment: LogSegment, batch: RecordBatch, cache: EpochCache | Non
         cache.assign(epoch, batch.base_offset)
 
 
-def _note_producer(segment: LogSegment, batch: RecordBatch, state: ProducerState) -> None:
+def _note_producer(segment: Recovered, batch: RecordBatch, state: ProducerState) -> None:
     completed = state.update(batch)
     if completed is not None:
         segment.update_txn_index(completed, state.last_stable_offset(completed))

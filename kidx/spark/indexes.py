@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+from kidx.records.layout import RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,8 @@ def read_transaction_index(segment: Segment, counter: Counter) -> NDArray[Any]:
     if not size:
         return np.empty(0, _ABORTED)
     with segment.store.open(segment.file("txnindex")) as reader:
-        data = reader.read(0, reader.size)
+        most = segment.size // RECORD_BATCH_OVERHEAD + 1  # each has a marker, which is a batch
+        data = reader.read(0, min(reader.size, most * _ABORTED.itemsize))
         counter.index_bytes += reader.bytes_read
     return np.frombuffer(data, _ABORTED, count=len(data) // _ABORTED.itemsize)
 

@@ -88,7 +88,7 @@ class LogOffsets:
                 for _, batch, wanted in walk:
                     if not wanted or not late_enough(batch):
                         continue
-                    for record in batch:
+                    for record in batch.stamps():
                         if record.timestamp >= timestamp and record.offset >= self.start:
                             return record.offset
             finally:

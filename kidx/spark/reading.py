@@ -62,7 +62,7 @@ class Reading:
                 if batch.is_control or aborted.hides(batch):
                     continue
                 try:
-                    self._add(piece, batch, buffer, compiled=compiled)
+                    yield from self._add(piece, batch, buffer, compiled=compiled)
                 except KidxError as error:
                     raise _Damage(position, error) from error
                 if buffer.is_full:
@@ -82,7 +82,8 @@ class Reading:
         found = aborted_transactions(piece.later, piece.segment.base_offset, min(ends, default=_NEVER), counter)
         return AbortedFilter(found)
 
-    def _add(self, piece: Piece, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> None:
+    def _add(self, piece: Piece, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:
+        """Adds the records of a batch; gives what the buffer holds whenever it is full of those of a large one."""
         if self.check_crcs:
             batch.ensure_valid()
         segment, kind, bounds = piece.segment, int(batch.timestamp_type), self.conditions
@@ -108,6 +109,8 @@ class Reading:
                 "timestampType": kind,
                 "headers": _headers(record.headers),
             }
+            if buffer.is_full:
+                yield from buffer.flush()
             buffer.add(row, len(key or b"") + len(value or b""))
 
     def _batches(self, piece: Piece, counter: Counter) -> Iterator[tuple[int, RecordBatch]]:

@@ -30,6 +30,8 @@ PRODUCER_ENTRY: Final = Layout(".snapshot entry", (
 # fmt: on
 
 _HEADER: Final = struct.Struct(">hIi")  # version, checksum, number of entries
+_LARGEST: Final = 256 << 20
+"""Bytes of a snapshot, of five million producers, that are read at most."""
 _CHECKSUMMED_FROM: Final = 6
 _VERSION: Final = 1
 
@@ -45,7 +47,11 @@ def open_transactions(segment: Segment, counter: Counter) -> dict[int, int] | No
     if "snapshot" not in segment.sizes:
         return None
     with segment.store.open(segment.file("snapshot")) as reader:
-        data = reader.read(0, reader.size)
+        head = reader.read(0, _HEADER.size)
+        count = _HEADER.unpack(head)[2] if len(head) == _HEADER.size else -1
+        if reader.size != _HEADER.size + count * PRODUCER_ENTRY.size or reader.size > _LARGEST:
+            return None
+        data = head + reader.read(_HEADER.size, reader.size)
         counter.index_bytes += reader.bytes_read
     if len(data) < _HEADER.size:
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from kidx.errors import ToolError
+from kidx.files import open_regular
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -220,7 +221,7 @@ class LocalReader(RangeReader):
     """A file of this machine."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = open_regular(path)
         self.size = os.fstat(self._descriptor).st_size
 
     def _read(self, start: int, end: int) -> bytes:

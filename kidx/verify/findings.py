@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kidx.errors import ToolError
+from kidx.files import replacing
+from kidx.printable import encodable, json_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +79,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """As an object of ``kidx verify --json``."""
-        return dataclasses.asdict(self)
+        return {name: encodable(v) if isinstance(v, str) else v for name, v in dataclasses.asdict(self).items()}
 
     def __str__(self) -> str:
         where = "".join(
@@ -158,19 +160,17 @@ def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) ->
     """
     target = Path(path)
     _check_suffix(target)
-    partial = target.with_name(f".{target.name}.partial")
     try:
-        if target.suffix == ".ndjson":
-            with partial.open("w", encoding="utf-8") as file:
-                file.writelines(ndjson_lines(findings))
-        else:
-            table = to_arrow(findings)
-            from pyarrow import parquet  # noqa: PLC0415 -- an extra
+        with replacing(target) as partial:
+            if target.suffix == ".ndjson":
+                with partial.open("w", encoding="utf-8") as file:
+                    file.writelines(ndjson_lines(findings))
+            else:
+                table = to_arrow(findings)
+                from pyarrow import parquet  # noqa: PLC0415 -- an extra
 
-            parquet.write_table(table, partial)
-        partial.replace(target)
+                parquet.write_table(table, partial)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
@@ -188,7 +188,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def ndjson_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Each finding as one line of JSON."""
     for finding in findings:
-        yield json.dumps(finding.to_json(), ensure_ascii=False) + "\n"
+        yield json_text(finding.to_json()) + "\n"
 
 
 def _check_suffix(path: Path) -> None:

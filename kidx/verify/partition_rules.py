@@ -165,8 +165,8 @@ def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], repor
         return
     try:
         entries = read_epochs(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         reporter.add(path, "LG-4", "unreadable", f"cannot be read: {reason}")
         reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
         return

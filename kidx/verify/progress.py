@@ -11,6 +11,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from kidx.discovery import Found, discover
+from kidx.printable import printable
 from kidx.verify.run import Verification, verify_paths
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def verify_with_progress(
     if not console.is_terminal:
         return verify_paths(found, progress=_lines(total, console), **options)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -46,7 +47,7 @@ def verify_with_progress(
         task = bar.add_task("verify", total=total)
 
         def advance(segment: Segment, verdict: SegmentVerdict) -> None:
-            name = segment.log.parent.name
+            name = printable(segment.log.parent.name)
             bar.update(task, advance=verdict.bytes_read, description=name)
 
         return verify_paths(found, progress=advance, **options)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import multiprocessing
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +21,7 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
 from kidx.scan.compiled import worth_compiling
 from kidx.verify.findings import HARMLESS, Finding, Verdict, in_order, worst
-from kidx.verify.partition import verify_partition
-from kidx.verify.segment import verify_segment
+from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 
 _AHEAD: Final = 64
@@ -79,7 +79,7 @@ class Verification:
     def faults(self, most: int | None = None) -> list[Finding]:
         """The findings that are no mere remarks, in order; of many the first."""
         faults = (finding for finding in self.findings if finding.verdict not in HARMLESS)
-        return list(itertools.islice(faults, most))
+        return list(islice(faults, most))
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``kidx verify --json``."""
@@ -134,7 +134,7 @@ def verify_paths(
     result = Verification(problems=[*found.problems])
     result.findings += [_problem(problem) for problem in found.problems]
     options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes}
-    look = partial(verify_segment, **options)
+    look = partial(guarded_segment, **options)
     with closing(_verdicts(found, look, processes)) as verdicts:
         for partition in found.partitions:
             own = []
@@ -143,7 +143,7 @@ def verify_paths(
                 own.append(verdict)
                 if progress is not None:
                     progress(segment, verdict)
-            result.add(verify_partition(partition, own, **options))
+            result.add(guarded_partition(partition, own, **options))
     result.files.sort(key=lambda file: file.path)
     result.findings = in_order(result.findings)
     return result
@@ -165,19 +165,38 @@ def _verdicts(
     if workers < 2:
         yield from map(look, found.segments)
         return
-    context = _context()
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        waiting: list[Future[SegmentVerdict]] = []
-        try:
-            for segment in found.segments:
-                waiting.append(pool.submit(look, segment))
-                if len(waiting) >= _AHEAD:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    segments = found.segments
+    waiting: deque[Segment] = deque()
+    while True:
+        futures: deque[Future[SegmentVerdict]] = deque()
+        with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
+            try:
+                while True:
+                    for segment in islice(segments, _AHEAD - len(waiting)):
+                        waiting.append(segment)
+                        futures.append(pool.submit(look, segment))
+                    if not waiting:
+                        return
+                    verdict = futures.popleft().result()
+                    waiting.popleft()
+                    yield verdict
+            except BrokenProcessPool:
+                pass
+            finally:
+                for future in futures:
+                    future.cancel()
+        # A worker was killed, for want of memory as a rule, and nobody knows on which of these: each gets its own.
+        while waiting:
+            yield _alone(look, waiting.popleft())
+
+
+def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> SegmentVerdict:
+    """The verdict on a segment by a process of its own, whose end is a finding."""
+    try:
+        with ProcessPoolExecutor(1, mp_context=_context()) as pool:
+            return pool.submit(look, segment).result()
+    except BrokenProcessPool:
+        return unreadable_segment(segment, "the process that verified it was killed: memory does not suffice, perhaps")
 
 
 def _context() -> multiprocessing.context.BaseContext:
@@ -190,7 +209,7 @@ def _context() -> multiprocessing.context.BaseContext:
         return multiprocessing.get_context("fork")
     if "forkserver" in methods:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["kidx.verify.segment"])
+        context.set_forkserver_preload(["kidx.verify.guarded"])
         return context
     return multiprocessing.get_context()
 

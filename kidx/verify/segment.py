@@ -10,6 +10,7 @@ from kidx.dialect import DIALECTS, Dialect, dialect_of
 from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
 from kidx.errors import InvalidArgumentError
 from kidx.layout import TIME_INDEX
+from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
 from kidx.scan.blocks import LogBlocks, LogTail
 from kidx.scan.entries import Array, IndexContent, parse_index, read_index
 from kidx.verify import offset_rules, time_rules
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 3
 """Looks at a segment that is being written to, before a fault counts: entries are written in two steps."""
+
+_LEAST_BYTES: Final = {
+    ".index": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
+    ".timeindex": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
+    ".txnindex": RECORD_BATCH_OVERHEAD,
+}
+"""Bytes of the smallest batch that can have an entry."""
+
+_MORE_THAN_CAN_BE: Final = 1 << 14
+"""Entries that are looked at beyond those that the log has room for: some of them must be wrong."""
 
 _EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
 _L1: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "L1")
@@ -78,6 +89,13 @@ def _signature(segment: Segment) -> tuple[tuple[int, int], ...]:
     return tuple(stats)
 
 
+def _log_size(segment: Segment) -> int:
+    try:
+        return segment.log.stat().st_size
+    except OSError:
+        return 0
+
+
 class _Files:
     """The index files of a segment as they were before the log was read: the log is never behind them."""
 
@@ -86,7 +104,8 @@ class _Files:
         self.errors: dict[str, OSError] = {}
         for suffix in INDEX_SUFFIXES:
             try:
-                self.contents[suffix] = read_index(segment.path(suffix), segment.base_offset)
+                most = _log_size(segment) // _LEAST_BYTES[suffix] + _MORE_THAN_CAN_BE
+                self.contents[suffix] = read_index(segment.path(suffix), segment.base_offset, most=most)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -117,6 +136,8 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
         error, facts = raised, Gatherer(segment.base_offset, *entries)
     verdicts = [_judge_log(facts, tail, reporter, error, segment)]
     if error is None:
+        for suffix, content in files.contents.items():
+            _check_number(suffix, content, tail, reporter)
         verdicts += _judge_indexes(files, facts, reporter, dialect, given)
     verdicts += [_unreadable(suffix, failure, reporter) for suffix, failure in files.errors.items()]
     log = facts.log
@@ -147,6 +168,21 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
         compacted=bool(log.sparse_batches or log.counts["gap"]),
         readable=error is None,
     )
+
+
+def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: Reporter) -> None:
+    kept, most = len(content.entries), tail.file_size // _LEAST_BYTES[suffix]
+    if content.left_out and kept > most:
+        reporter.add(
+            suffix,
+            "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
+            "broken",
+            f"there are {kept + content.left_out} entries for a log of {tail.file_size} bytes, more than it can have "
+            f"batches: those from slot {kept} on were not looked at",
+            slot=kept,
+            expected=f"at most {most} entries",
+            actual=f"{kept + content.left_out} entries",
+        )
 
 
 def _unreadable(suffix: str, error: OSError, reporter: Reporter) -> FileVerdict:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kidx.errors import KidxError
+from kidx.files import read_range
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
-from kidx.scan.blocks import read_range
 from kidx.scan.expected import TIME_ENTRY
 from kidx.verify.entry_findings import EntryFindings
 

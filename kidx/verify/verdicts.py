@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.printable import encodable
+
 if TYPE_CHECKING:
     from kidx.discovery import Segment
     from kidx.verify.facts import TransactionEvent
@@ -61,10 +63,10 @@ class FileVerdict:
         """As an object of ``kidx verify --json``."""
         interval = None if self.interval is None else [self.interval.least, self.interval.most]
         return {
-            "path": self.path,
+            "path": encodable(self.path),
             "verdict": self.verdict,
             "releases": self.releases,
-            "why": self.why,
+            "why": encodable(self.why),
             "entries": self.entries,
             "size": self.size,
             "index_interval_bytes": interval,

@@ -8,11 +8,11 @@ import socket
 import sys
 
 import pytest
+from broker_scenario import create, produce
 
 from conformance import cli
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.attached import requests_of, why_not
-from conformance.kafka.broker.client import Client
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.broker.workload import plan, topic_config
 from kidx.discovery import read_offset_checkpoint
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("attached")) as started, Client(started.bootstrap) as client:
-        client.create_topic("t", 2, topic_config(RELEASE))
-        client.produce("t", plan(seed=1, records=300))
+    with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("attached")) as started, started.connect() as client:
+        create(client, "t", topic_config(RELEASE))
+        produce(client, "t", plan(seed=1, records=300))
         yield started
 
 

@@ -16,10 +16,10 @@ from conformance import cli
 from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
-from conformance.experiments.golden.corpus import Answer
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
+from conformance.kafka.client import Answer
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Topic
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError

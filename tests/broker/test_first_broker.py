@@ -15,17 +15,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from broker_scenario import TOPIC, create, produce, run_scenario
+from partition_files import Partition
 
 from conformance.errors import ToolError
 from conformance.kafka.broker import BrokerError, LocalBroker, default_mode, local, modes_of
-from conformance.kafka.broker.client import Client
-from conformance.kafka.broker.inspection import Partition
-from conformance.kafka.broker.polling import Deadline
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.broker.process import JavaProcess
-from conformance.kafka.broker.scenario import TOPIC, run_scenario
-from conformance.kafka.broker.wire import NotReadyError, ask_metadata
 from conformance.kafka.broker.workload import grid, plan
+from conformance.kafka.client import Address, Client, UnreachableError
+from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import RELEASES
 from kidx import dialect_of
 
@@ -34,6 +33,11 @@ ZOOKEEPER = "2.4.1"
 
 broker_test = pytest.mark.broker
 both = pytest.mark.parametrize("release", [KRAFT, ZOOKEEPER])
+
+
+def ask_metadata(port):
+    with Client(Address(HOST, port)) as client:
+        return client.metadata()
 
 
 def processes_of(directory: Path) -> list[str]:
@@ -122,10 +126,11 @@ def test_two_brokers_side_by_side_do_not_meet(pair):
     assert one.directory != other.directory
     first, second = ask_metadata(one.port), ask_metadata(other.port)
     assert first.cluster_id != second.cluster_id
-    assert first.brokers == {1: one.port}
-    assert second.brokers == {1: other.port}
-    with Client(one.bootstrap) as client:
-        client.create_topic("mine", 1, {})
+    assert first.brokers == {1: (HOST, one.port)}
+    assert second.brokers == {1: (HOST, other.port)}
+    with one.connect() as client:
+        client.create_topic("mine", {})
+        client.await_leader("mine")
     assert (one.log_dir / "mine-0").is_dir()
     assert not (other.log_dir / "mine-0").exists()
 
@@ -137,21 +142,21 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(pair, rele
     batches = plan(seed=1, records=40)
     targets = [grid({m.timestamp for b in batches if b.partition == n for m in b.messages}) for n in range(2)]
     bootstrap = broker.bootstrap
-    with Client(bootstrap) as client:
-        client.create_topic("t", 2, {"retention.ms": "-1"})
-        client.produce("t", batches)
-        before = client.offsets_for_times("t", targets)
-    assert any(answer is not None for answer in before[0])
+    with broker.connect() as client:
+        create(client, "t", {"retention.ms": "-1"})
+        produce(client, "t", batches)
+        before = [client.answers("t", each, partition=n) for n, each in enumerate(targets)]
+    assert any(answer.offset is not None for answer in before[0])
     broker.kill()
     assert not broker.running
     assert not (broker.log_dir / ".kafka_cleanshutdown").exists()
     broker.start()
     assert broker.bootstrap == bootstrap
-    with Client(bootstrap) as client:
-        after = client.offsets_for_times("t", targets)
-    assert [[answer and answer[:2] for answer in each] for each in after] == [
-        [answer and answer[:2] for answer in each] for each in before
-    ]
+    with broker.connect() as client:
+        for partition in range(len(targets)):
+            client.await_leader("t", partition)
+        after = [client.answers("t", each, partition=n) for n, each in enumerate(targets)]
+    assert [[answer[:3] for answer in each] for each in after] == [[answer[:3] for answer in each] for each in before]
 
 
 @broker_test
@@ -236,19 +241,20 @@ def test_a_broker_does_not_outlive_a_killed_harness(tmp_path):
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as harness:
         port = int(harness.stdout.readline())
-        assert ask_metadata(port).brokers == {1: port}
+        assert ask_metadata(port).brokers == {1: (HOST, port)}
         assert len(processes_of(tmp_path)) >= 4  # broker and ZooKeeper, each under its supervisor
         harness.kill()
     wait_until_gone(tmp_path)
-    with pytest.raises(NotReadyError):
+    with pytest.raises(UnreachableError):
         ask_metadata(port)
 
 
 @broker_test
 def test_an_own_directory_is_kept_and_comes_up_again(tmp_path):
     directory = tmp_path / "mine"
-    with LocalBroker("3.9.2", directory) as broker, Client(broker.bootstrap) as client:
-        client.create_topic("t", 1, {})
+    with LocalBroker("3.9.2", directory) as broker, broker.connect() as client:
+        client.create_topic("t", {})
+        client.await_leader("t")
         cluster_id = ask_metadata(broker.port).cluster_id
     assert (directory / "data" / "t-0").is_dir()
     with LocalBroker("3.9.2", directory) as broker:

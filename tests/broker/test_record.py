@@ -12,8 +12,7 @@ import pytest
 from conformance import cli
 from conformance.errors import ToolError
 from conformance.experiments.golden import CHECKS, load_corpus, record
-from conformance.experiments.golden.client import Client
-from conformance.kafka.broker import BrokerError
+from conformance.kafka.broker import Broker, BrokerError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -46,13 +45,14 @@ def test_a_recording_is_a_corpus_like_the_one_in_the_repository(release, tmp_pat
 @pytest.mark.broker
 def test_a_broker_that_dies_leaves_no_corpus_and_the_old_one_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    create = Client.create_topic
+    connect = Broker.connect
 
-    def kill_and_create(client, topic, config):
-        client._broker._process.kill()
-        create(client, topic, config)
+    def connect_and_kill(broker):
+        client = connect(broker)
+        broker._process.kill()
+        return client
 
-    monkeypatch.setattr(Client, "create_topic", kill_and_create)
+    monkeypatch.setattr(Broker, "connect", connect_and_kill)
     out = tmp_path / "corpus"
     out.mkdir()
     (out / "corpus.json").write_text("the old one", "utf-8")

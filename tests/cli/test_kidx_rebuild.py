@@ -36,7 +36,7 @@ def test_into_another_directory_with_the_transactions_of_earlier_segments(partit
     assert (done.returncode, done.stderr) == (0, "")
     assert content(partition) == before
     assert [Path(json.loads(line)["log"]) for line in done.stdout.splitlines()] == logs
-    new = content(tmp_path / "new")
+    new = content(tmp_path / "new" / "transactions-0")
     recorded = {name: data for name, data in before.items() if name.endswith(".txnindex") and data}
     assert recorded, "the corpus has aborted transactions"
     assert {name: new.get(name) for name in recorded} == recorded
@@ -56,6 +56,44 @@ def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition):
     assert not [path for path in partition.iterdir() if path.is_dir()]
     rebuild(partition / LOG, "--in-place", "--kafka", "3.9.2", "--index-interval-bytes", 250)
     assert content(partition)[f"{INDEX}.old"] == before[INDEX], "an older copy is never overwritten"
+
+
+def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_path):
+    """Nothing is done then, to no partition."""
+    assert rebuild(partition, "--out", tmp_path / "new").returncode == 0
+    index = tmp_path / "new" / "transactions-0" / INDEX
+    index.write_bytes(b"kept")
+    other = shutil.copytree(GOLDEN / "create-time-0", partition.parent / "create-time-0")
+    done = rebuild(other, partition, "--out", tmp_path / "new")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"kidx: {index} is there already; --force overwrites it\n"
+    assert index.read_bytes() == b"kept"
+    assert not (tmp_path / "new" / "create-time-0").exists()
+    done = rebuild(partition.parent, "--out", tmp_path / "new", "--force")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert index.read_bytes() != b"kept"
+    assert (tmp_path / "new" / "create-time-0" / INDEX).exists()
+
+
+def test_partitions_of_one_name_are_refused(partition, tmp_path):
+    """Of two disks, for instance: the files of one would be those of the other."""
+    other = shutil.copytree(partition, tmp_path / "other" / "transactions-0")
+    done = rebuild(partition / LOG, other / LOG, "--out", tmp_path / "new")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "have the same name" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_old_files_are_kept_once(partition):
+    """However often the same file is replaced, and not at all where nothing changes."""
+    for _ in range(3):
+        (partition / INDEX).write_bytes(b"\x00" * 16)
+        assert rebuild(partition / LOG, "--in-place").returncode == 0
+        assert rebuild(partition / LOG, "--in-place").returncode == 0
+    assert [path.name for path in sorted(partition.glob(f"{INDEX}.*"))] == [f"{INDEX}.old"]
+    (partition / INDEX).write_bytes(b"\x01" * 8)
+    assert rebuild(partition / LOG, "--in-place").returncode == 0
+    assert (partition / f"{INDEX}.old2").read_bytes() == b"\x01" * 8
 
 
 def test_in_place_refuses_while_a_broker_holds_the_lock(partition):

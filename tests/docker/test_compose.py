@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from conformance.kafka.broker.image import build
-from conformance.kafka.broker.polling import Deadline
-from conformance.kafka.broker.ports import free_ports
-from conformance.kafka.broker.wire import NotReadyError, ask_metadata
+from conformance.kafka.broker.ports import HOST, free_ports
+from conformance.kafka.client import Address, Client, ClientError
+from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker
 
@@ -53,8 +53,9 @@ def wait_until_known(port, brokers):
     deadline = Deadline(60)
     while True:
         try:
-            found = ask_metadata(port).brokers
-        except NotReadyError as error:
+            with Client(Address(HOST, port)) as client:
+                found = {node: at.port for node, at in client.metadata().brokers.items()}
+        except ClientError as error:
             found = error
         if found == brokers:
             return

@@ -8,18 +8,16 @@ import subprocess
 import sys
 
 import pytest
+from broker_scenario import run_scenario
 
 from conformance import cli
-from conformance.implementations.broker.client import PartitionClient
 from conformance.kafka.broker import BrokerError, LocalBroker, container, new_broker
-from conformance.kafka.broker.client import Client
 from conformance.kafka.broker.container import ContainerBroker
 from conformance.kafka.broker.image import USER_ID, build, image_name
-from conformance.kafka.broker.polling import Deadline
 from conformance.kafka.broker.ports import HOST, free_ports
-from conformance.kafka.broker.scenario import run_scenario
-from conformance.kafka.broker.wire import ask_metadata
+from conformance.kafka.client import Address, Client
 from conformance.kafka.engine import connect
+from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker
 
@@ -75,10 +73,9 @@ def test_the_answers_of_a_broker_are_found_through_its_index_files(release, engi
 def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, engine, tmp_path):
     with ContainerBroker(release, base=tmp_path) as broker:
         bootstrap = broker.bootstrap
-        with Client(bootstrap) as client:
-            client.create_topic("t", 1, {})
-        # A broker knows of a topic before it has made its directory, and serves before it knows what it leads.
-        with PartitionClient(broker) as client:
+        with broker.connect() as client:
+            client.create_topic("t", {})
+            # A broker knows of a topic before it has made its directory, and serves before it knows what it leads.
             client.await_leader("t")
         broker.kill()
         assert not broker.running
@@ -87,9 +84,9 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, e
         assert not (broker.log_dir / ".kafka_cleanshutdown").exists()
         broker.start()
         assert broker.bootstrap == bootstrap
-        with PartitionClient(broker) as client:
+        with broker.connect() as client:
             client.await_leader("t")
-            assert client.list_offset("t", -1, "read_uncommitted", version=5).offset == 0
+            assert client.list_offset("t", -1).offset == 0
 
 
 def test_a_broker_that_dies_is_an_error_that_names_its_log_and_its_directory_is_kept(engine, tmp_path):
@@ -136,7 +133,8 @@ def test_a_taken_port_is_replaced_by_another_and_two_brokers_do_not_meet(tmp_pat
     ):
         assert len(calls) == 2
         assert one.port != taken.getsockname()[1]
-        assert ask_metadata(one.port).cluster_id != ask_metadata(other.port).cluster_id
+        with one.connect() as first, other.connect() as second:
+            assert first.metadata().cluster_id != second.metadata().cluster_id
 
 
 def test_a_container_does_not_outlive_a_killed_harness(engine, tmp_path):
@@ -173,7 +171,8 @@ def test_the_image_is_healthy_when_its_broker_answers(engine):
             assert deadline.pause(), running.logs().decode()
             running.reload()
             assert running.status == "running", running.logs().decode()
-        assert ask_metadata(port).brokers == {1: port}
+        with Client(Address(HOST, port)) as client:
+            assert client.metadata().brokers == {1: (HOST, port)}
         assert b"num.partitions = 7" in running.logs()
         running.stop(timeout=30)
         assert running.wait()["StatusCode"] == 143

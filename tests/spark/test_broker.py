@@ -19,7 +19,7 @@ RECORDS = 12_000
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    from conformance.kafka.broker.client import kafka_python
+    from conformance.kafka.client import kafka_python
 
     with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("broker")) as running:
         yield running, kafka_python()

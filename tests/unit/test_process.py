@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
-from conformance.implementations import line_peer
-from conformance.implementations.process import ProcessIndex, StartError
+from conformance.implementations.process import ProcessIndex, StartError, line_process
 from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError, is_group_alive
 from conformance.implementations.replies import (
     ESSENTIAL,
@@ -441,7 +440,7 @@ def test_the_last_reply_of_a_program_that_has_ended_counts():
 
 def test_a_daemon_with_a_session_of_its_own_is_not_waited_for(monkeypatch, tmp_path):
     """It goes on, keeps the pipes and even writes to them; everybody in the group of the program is gone."""
-    monkeypatch.setattr(line_peer, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
+    monkeypatch.setattr(line_process, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
     note = tmp_path / "daemon"
     daemon = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid()))\nwhile 1: print('.'); time.sleep(.01)"
     peer = python(
@@ -675,6 +674,44 @@ def test_the_schema_and_the_code_accept_the_same_states(state, kind):
     reply = {"ok": state}
     assert accepts(state_from, kind, reply) == valid(f"{kind}_state_reply", reply)
     assert accepts(state_from, kind, {"unsupported": True})
+
+
+@settings(max_examples=400, deadline=None)
+@given(reply=_REPLIES | st.builds(lambda state: {"ok": state}, _STATES), kind=st.sampled_from(KINDS))
+def test_the_schema_and_the_code_accept_the_same_refusals_of_a_state(reply, kind):
+    """Only an index that is closed may refuse to tell."""
+
+    def accepts_open(reply):
+        return accepts(lambda: state_from(kind, reply, is_open=True))
+
+    assert accepts_open(reply) == valid(f"open_{kind}_state_reply", reply)
+    assert accepts(state_from, kind, reply) == valid(f"{kind}_state_reply", reply)
+    refusal = {"error": "closed", "message": "the index is closed"}
+    assert accepts(state_from, kind, refusal)
+    assert valid(f"{kind}_state_reply", refusal)
+    assert not accepts_open(refusal)
+    assert not valid(f"open_{kind}_state_reply", refusal)
+
+
+def test_a_reason_is_told_in_full_and_what_it_is_about_is_cut(tmp_path):
+    """Of a reply of a megabyte the beginning is quoted; what is wrong with it, and with which request, is not cut."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        long = {'error': 'x' * 1_000_000, 'message': ''}\n"
+        "        return long if request['op'] == 'lookup' else super().reply_to(request)\n"
+        "Bad().run()\n"
+    )
+    index = ProcessIndex([sys.executable, "-c", code], "4.4.0")
+    index.begin(tmp_path)
+    open_offset(index)
+    text = failure_of(perform(index, "lookup", 7))
+    assert len(text) < 2000
+    assert "there is no error kind 'xxx" in text
+    assert f"; there are {', '.join(ERROR_KINDS)})" in text
+    assert text.endswith('to {"op":"lookup","target":7}')
 
 
 @settings(max_examples=200, deadline=None)

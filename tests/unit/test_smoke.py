@@ -19,6 +19,7 @@ START = "answers start with protocol 1"
 FILE = "offset: has its file where it was told, and its bytes in it"
 LONGS = "offset: keeps integers of 64 bits"
 REFUSAL = "offset: goes on after a refusal"
+CORRUPT = "offset: says corrupt of a damaged file, and goes on"
 EVERY = "offset: answers every operation, or declares it unsupported"
 KILLED = "offset: opens its file again after it was killed"
 UNKNOWN = "declares an operation that it does not know as unsupported"
@@ -50,7 +51,9 @@ def test_a_sane_adapter_passes(name):
     assert report.sane
     assert report.exit_code == 0
     assert report.about == "line-index 1.0 (python)"
-    assert {START, LIFE, FILE, LONGS, REFUSAL, EVERY, KILLED, UNKNOWN, STOP, EOF} <= {c.name for c in report.checks}
+    assert {START, LIFE, FILE, LONGS, REFUSAL, CORRUPT, EVERY, KILLED, UNKNOWN, STOP, EOF} <= {
+        c.name for c in report.checks
+    }
 
 
 BROKEN = [
@@ -65,6 +68,14 @@ BROKEN = [
     ("bad/segfaults", EVERY, '"truncate_to"', "SIGSEGV", "exit status"),
     ("bad/floats", LIFE, '"lookup"', "[7.0, 120.0]", "schemas/protocol.json"),
     ("bad/doubles", LONGS, '"state"', "9223372036854774784", "not as doubles"),
+    ("bad/saturates", LONGS, '"state"', "9007199254740992", "your JSON library uses doubles: 9007199254740993 comes"),
+    ("bad/exponents", LONGS, '"lookup"', "e+18", "your JSON library uses doubles, and writes them"),
+    ("bad/null_delete", EVERY, '"delete"', "expected true or false", "schemas/protocol.json"),
+    ("bad/null_resize", EVERY, '"resize"', "expected true or false", "schemas/protocol.json"),
+    ("bad/talkative_flush", EVERY, '"flush"', 'returns nothing answers {"ok": null}', "schemas/protocol.json"),
+    ("bad/bare_state", EVERY, '"state"', "is an object of entries, full, last", "schemas/protocol.json"),
+    ("bad/corrupt_by_class", CORRUPT, '"sanity_check"', "no error kind 'CorruptIndexException'", "protocol.json"),
+    ("bad/dies_of_corruption", CORRUPT, '"sanity_check"', "uncaught: corrupt index", "exit status"),
     ("bad/elsewhere", FILE, '"append"', '{"ok": null}', "use the path of open as it is"),
     ("bad/unknown_kind", REFUSAL, '"append"', "IllegalArgumentException", "schemas/protocol.json"),
     ("bad/obliging", UNKNOWN, '"no_such_operation"', '{"ok": null}', "schemas/protocol.json"),
@@ -86,7 +97,7 @@ def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(name, shown_b
 
 
 def test_a_program_that_never_says_anything_was_not_started():
-    report = smoke(spec("bad/mute"), start_deadline=1.0)
+    report = smoke(spec("bad/mute"), start_deadline=5.0)
     assert report.exit_code == 2
     assert not report.sane
     assert [c.name for c in report.checks] == [START]
@@ -171,6 +182,26 @@ def test_an_implementation_that_refuses_nothing_is_wrong_but_not_broken(tmp_path
     report = smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
     assert report.sane
     assert "refused nothing" in check(report, REFUSAL).hint
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [("{'ok': None}", "took it for sound"), ("{'error': 'io'}", "said io, not corrupt")]
+)
+def test_a_damaged_file_that_is_not_called_corrupt_is_a_wrong_implementation(tmp_path, reply, said):
+    program = tmp_path / "blind.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Bad(Adapter):\n"
+        "    def reply_to(self, request):\n"
+        "        reply = super().reply_to(request)\n"
+        f"        return {reply} if reply.get('error') == 'corrupt' else reply\n"
+        "Bad().run()\n"
+    )
+    report = smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
+    assert report.sane
+    assert check(report, CORRUPT).verdict == "not-run"
+    assert said in check(report, CORRUPT).hint
 
 
 def test_a_report_reads_well_and_is_a_document():

@@ -56,22 +56,32 @@ def test_a_segment_that_retention_deletes_meanwhile_is_left_out(tmp_path):
 
 
 def test_nothing_is_opened_for_writing(tmp_path):
-    shutil.copytree(GOLDEN / "4.4.0" / "transactions-0", tmp_path / "transactions-0")
+    """Also by a process that compiles and imports what it needs while it verifies: only its caches are written to."""
+    data, caches = tmp_path / "data", tmp_path / "caches"
+    shutil.copytree(GOLDEN / "4.4.0" / "transactions-0", data / "transactions-0")
     program = """
 import os, sys
-opened = []
+data, caches = sys.argv[1:]
+read, changed = [], []
 def watch(event, arguments):
-    if event == "open" and str(arguments[0]).startswith(sys.argv[1]):
-        opened.append(arguments[2])
+    if event == "open" and str(arguments[0]).startswith(data):
+        read.append(arguments[0])
+        if arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            changed.append((event, arguments))
     if event in ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.chmod", "os.utime"):
-        opened.append(os.O_RDWR)
+        paths = [str(each) for each in arguments if isinstance(each, (str, os.PathLike))]
+        if not paths or not all(path.startswith(caches) for path in paths):
+            changed.append((event, arguments))
 sys.addaudithook(watch)
 from kidx.verify import verify_paths
-assert verify_paths([sys.argv[1]]).exit_code == 0
-assert len(opened) > 10
-assert not [flags for flags in opened if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)]
+assert verify_paths([data]).exit_code == 0
+assert len(read) > 10
+assert not changed, changed
+assert any(files for _, _, files in os.walk(caches)), "nothing was compiled: the process was not a cold one"
 """
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(caches), "NUMBA_CACHE_DIR": str(caches / "numba")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([sys.executable, "-c", program, str(data), str(caches)], check=True, env=environment)
 
 
 @pytest.mark.parametrize("threads", [0, 1])

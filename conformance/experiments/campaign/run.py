@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from conformance.errors import ToolError
 from conformance.expectations import StaleExpectationError
 from conformance.experiments.campaign.tables import write_tables
+from conformance.implementations.forms import is_server
 from conformance.report.combined import Combined
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
@@ -103,7 +104,7 @@ def run_on_spark(
         ToolError: brokers are asked for, which have ports and processes of their own; the directory holds another
             campaign or cannot be written; or a cell's worker died as often as the session allows.
     """
-    if "broker" in plan.implementations:
+    if any(map(is_server, plan.implementations)):
         raise ToolError("the engine spark runs machines; run -i broker with the engine local")
     started = time.monotonic()
     cells = cells_of(plan, seeds)

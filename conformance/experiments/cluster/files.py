@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from conformance.experiments.golden.soundness import offset_index_findings, time_index_findings, txn_index_findings
-from conformance.kafka.broker.inspection import Mismatch
+from conformance.kafka.broker.mismatch import Mismatch
 from kidx.rebuild import rebuild
 from kidx.records import file_batches
 from kidx.segment import ProducerState

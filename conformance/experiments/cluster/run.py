@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.experiments.cluster.files import IndexFile, compare_replicas
 from conformance.experiments.cluster.story import CONFIG, REPLICAS, tell_story
 from conformance.kafka.broker.cluster import LocalCluster
-from conformance.kafka.broker.cluster_client import MemberClient
-from conformance.kafka.broker.inspection import Mismatch
+from conformance.kafka.broker.mismatch import Mismatch
 from kidx.dialect import dialect_of
 from kidx.verify import verify_paths
 
@@ -91,7 +90,7 @@ def run_cluster(
         told = tell_story(cluster, seed=seed, say=say)
         leaders = {}
         for name, replicas in REPLICAS.items():
-            with MemberClient(cluster.members[replicas[0]]) as client:
+            with cluster.members[replicas[0]].connect() as client:
                 leaders[name] = client.state(name).leader
         cluster.stop()
         files: list[IndexFile] = []

@@ -19,12 +19,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.golden.corpus import Answer
-from conformance.kafka.broker.cluster_client import CONSUMER, DEBUGGER, MemberClient, State
 from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.inspection import Mismatch
-from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.broker.mismatch import Mismatch
 from conformance.kafka.broker.workload import COMPRESSION, grid, plan
+from conformance.kafka.client import CONSUMER, DEBUGGER, Answer, Client, PartitionState
+from conformance.kafka.polling import Deadline
 from kidx.records import Codec, SimpleRecord, build_batch
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class _Story:
     def __init__(self, cluster: LocalCluster, seed: int, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._say = say
-        self._clients: dict[int, MemberClient] = {}
+        self._clients: dict[int, Client] = {}
         self._portions = self._planned(seed)
         self._told = Told({name: Topic(name) for name in REPLICAS})
 
@@ -126,9 +125,9 @@ class _Story:
         told, members = self._told, self._cluster.members
         with ExitStack() as stack:
             stack.callback(self._hang_up)
-            controller = self._client(self._client(1).controller())
+            controller = self._client(self._client(1).metadata().controller)
             for name, replicas in REPLICAS.items():
-                controller.create_replicated(name, replicas, CONFIG)
+                controller.create_topic(name, CONFIG, replicas=replicas)
             self._append(REPLICATED)
             self._append(DIVERGING)
             self._question("replicated")
@@ -148,7 +147,7 @@ class _Story:
             self._kill(1)
             self._start(2)
             self._await_state(REPLICATED, lambda state: state.leader == 3, "3 to lead")
-            self._client(self._client(3).controller()).elect_unclean(DIVERGING)
+            self._client(self._client(3).metadata().controller).elect_unclean(DIVERGING)
             self._await_state(DIVERGING, lambda state: state.leader == 2, "2 to lead")
             self._append(REPLICATED)
             self._append(DIVERGING)
@@ -162,15 +161,15 @@ class _Story:
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 
-    def _client(self, node_id: int) -> MemberClient:
+    def _client(self, node_id: int) -> Client:
         if node_id not in self._clients:
-            self._clients[node_id] = MemberClient(self._cluster.members[node_id])
+            self._clients[node_id] = self._cluster.members[node_id].connect()
         return self._clients[node_id]
 
     def _hang_up(self, *node_ids: int) -> None:
         for node_id in node_ids or tuple(self._clients):
             if client := self._clients.pop(node_id, None):
-                client.__exit__(None, None, None)
+                client.close()
 
     def _kill(self, node_id: int) -> None:
         self._say(f"broker {node_id} is killed")
@@ -195,7 +194,7 @@ class _Story:
 
     # -- topics ----------------------------------------------------------------------------------------------------
 
-    def _await_state(self, topic: str, holds: Callable[[State], bool], what: str) -> State:
+    def _await_state(self, topic: str, holds: Callable[[PartitionState], bool], what: str) -> PartitionState:
         """Wait until a broker that runs says that a partition is so."""
         deadline = Deadline(LIMIT)
         while True:
@@ -211,7 +210,7 @@ class _Story:
         deadline = Deadline(LIMIT)
         while True:
             state = self._await_state(topic, lambda state: self._runs(state.leader), "a leader")
-            if self._client(state.leader).answer(topic, _END).leader_epoch == state.epoch:
+            if self._client(state.leader).list_offset(topic, _END).leader_epoch == state.epoch:
                 return state.leader, state.epoch
             if not deadline.pause():
                 raise self._late(topic, "its leader to lead")
@@ -226,7 +225,7 @@ class _Story:
         for batch in next(self._portions):
             records = [SimpleRecord(message.timestamp, None, message.value) for message in batch.messages]
             data = build_batch(records, codec=_CODECS[COMPRESSION[batch.partition]])
-            self._client(leader).append(name, data, acks=acks)
+            self._client(leader).produce(name, data, acks=acks)
             topic.timestamps += [message.timestamp for message in batch.messages]
         topic.led.setdefault(leader, []).append(range(first, topic.end))
         self._say(f"{name}: offsets {first} to {topic.end - 1} through broker {leader}")
@@ -237,7 +236,7 @@ class _Story:
         deadline = Deadline(LIMIT)
         for node_id, replica_id in awaited:
             client = self._client(node_id)
-            while (found := client.answer(topic.name, _END, replica_id=replica_id)).offset != topic.end:
+            while (found := client.list_offset(topic.name, _END, replica_id=replica_id)).offset != topic.end:
                 if not deadline.pause():
                     raise self._late(topic.name, f"broker {node_id} to reach {topic.end}, it says {found}")
 
@@ -262,7 +261,7 @@ class _Story:
         self._say(f"{when}: {told.answers} answers and {told.followers_answers} of followers in all")
 
     def _ask_leader(self, topic: Topic, leader: int, targets: list[int], when: str) -> list[Answer]:
-        answers = [self._client(leader).answer(topic.name, target) for target in targets]
+        answers = self._client(leader).answers(topic.name, targets)
         for answer in answers:
             found = None if answer.offset is None else (answer.offset, answer.timestamp)
             expected = topic.expected(answer.target)
@@ -273,8 +272,8 @@ class _Story:
 
     def _ask_follower(self, topic: Topic, node_id: int, epoch: int, of_leader: list[Answer], when: str) -> None:
         client = self._client(node_id)
-        for theirs in of_leader:
-            own = client.answer(topic.name, theirs.target, replica_id=DEBUGGER)
+        found = client.answers(topic.name, [theirs.target for theirs in of_leader], replica_id=DEBUGGER)
+        for theirs, own in zip(of_leader, found, strict=True):
             if own != theirs:
                 what = f"{when}, at {theirs.target}"
                 self._differs("LO-22", topic, node_id, what, f"{theirs}, as its leader", str(own))
@@ -284,7 +283,7 @@ class _Story:
         )
         for asked_epoch, error in refusals.items():
             for target in (_END, -2, topic.timestamps[0]):
-                answer = client.answer(topic.name, target, epoch=asked_epoch)
+                answer = client.list_offset(topic.name, target, leader_epoch=asked_epoch)
                 if answer != Answer(target, error=error):
                     what = f"{when}, as a client with epoch {asked_epoch}, at {target}"
                     self._differs("LO-21", topic, node_id, what, error, str(answer))

@@ -10,6 +10,6 @@ release and predicts all of it; the two are compared.
 from __future__ import annotations
 
 from conformance.experiments.file_damage.cases import CASES, Case
-from conformance.experiments.file_damage.experiment import Outcome, lay_hands
+from conformance.experiments.file_damage.experiment import Outcome, damage_files
 
-__all__ = ["CASES", "Case", "Outcome", "lay_hands"]
+__all__ = ["CASES", "Case", "Outcome", "damage_files"]

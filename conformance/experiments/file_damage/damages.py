@@ -1,4 +1,4 @@
-"""What hands do to an index file, one function a damage; each takes the path and the size of an entry.
+"""What is done to an index file, one function a damage; each takes the path and the size of an entry.
 
 A file that a killed broker leaves has room behind its entries, which is zero: damage is done to the entries.
 """

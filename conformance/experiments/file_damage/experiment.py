@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from conformance.experiments.file_damage.cases import CASES, Case, Shutdown
 from conformance.experiments.file_damage.damages import OFFSET_ENTRY, TIME_ENTRY, entries_of
 from conformance.experiments.file_damage.judging import NOTHING, Cost, Stamp, cost_of, targets_of
-from conformance.implementations.broker.client import first_record
 from conformance.implementations.broker.reference import COMPARED, ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import Broker, BrokerError
 from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.kafka.client import first_record
 from conformance.operations.broker import records_of
 from conformance.scratch import scratch_directory
 from kidx.errors import KidxError
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Answer
+    from conformance.kafka.client import Answer
 
 Repair = Literal["kept", "rebuilt", "emptied", "gone"]
 
@@ -95,7 +95,7 @@ class _Topic:
     differences: list[str] = field(default_factory=list)
 
 
-def lay_hands(
+def damage_files(
     broker: Broker,
     cases: Sequence[Case] = CASES,
     tell: Callable[[str], None] = lambda _: None,
@@ -131,7 +131,7 @@ class _Experiment:
         self.scratch = scratch
         self.tell = tell
         self.settings = _SETTINGS
-        self.topics = [_Topic(f"hands-{number}", case) for number, case in enumerate(cases)]
+        self.topics = [_Topic(f"file-damage-{number}", case) for number, case in enumerate(cases)]
 
     def run(self) -> list[Outcome]:
         try:
@@ -239,7 +239,7 @@ class _Experiment:
     def _fetch(self, topic: _Topic) -> int:
         """Goes to every offset, as a consumer does that was told it."""
         offsets = [record.offset for record in topic.records]
-        found = self.party.client.fetched(topic.name, offsets)
+        found = self.party.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):
             if topic.reference is not None:
                 expected = _predicted_fetch(topic.reference, offset)

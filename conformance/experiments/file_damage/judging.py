@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Answer
+    from conformance.kafka.client import Answer
 
 
 class Stamp(NamedTuple):

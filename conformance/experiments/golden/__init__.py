@@ -13,10 +13,11 @@ index files of the active segments as they were before it.
 from __future__ import annotations
 
 from conformance.experiments.golden.checks import CHECKS
-from conformance.experiments.golden.corpus import Answer, Call, Corpus, Partition, load_corpus
+from conformance.experiments.golden.corpus import Call, Corpus, Partition, load_corpus
 from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.recorder import record
 from conformance.experiments.golden.verdicts import FileVerdict, judge
+from conformance.kafka.client import Answer
 
 __all__ = [
     "CHECKS",

@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Answer, sha256_of
+from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, sha256_of
 from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.replay import EPOCHS, Clock, opened, replayed
 from conformance.experiments.golden.verdicts import judge, read_segments, segment_findings
+from conformance.kafka.client import Answer, Isolation
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.errors import KidxError
 from kidx.log import UnifiedLog, UnsupportedTargetError, list_offset, read_epochs
 from kidx.records import file_batches
 
 if TYPE_CHECKING:
-    from conformance.experiments.golden.corpus import Corpus, Isolation, Partition
+    from conformance.experiments.golden.corpus import Corpus, Partition
 
 _UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
 _ORDINARY: Final = "LO-6"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from conformance.errors import ToolError
+from conformance.kafka.client import Answer, Isolation
 
 CORPUS_FILE: Final = "corpus.json"
 RUNNING: Final = "running"
 _FORMAT: Final = 1
 
 Kind = Literal["in_place", "rebuilt", "marker"]
-Isolation = Literal["read_uncommitted", "read_committed"]
 
 
 class Call(NamedTuple):
@@ -28,25 +28,6 @@ class Call(NamedTuple):
     first_offset: int
     last_offset: int
     kind: Kind
-
-
-class Answer(NamedTuple):
-    """What the broker said to a target of ListOffsets: a record, nothing (all None), or an error by its name."""
-
-    target: int
-    offset: int | None = None
-    timestamp: int | None = None
-    leader_epoch: int | None = None
-    error: str | None = None
-
-    def to_json(self) -> list[int | str | None]:
-        """A row: target, offset, timestamp and leader epoch, or target and error."""
-        return [*self[:4]] if self.error is None else [self.target, self.error]
-
-    @classmethod
-    def from_json(cls, row: list[Any]) -> Self:
-        """From such a row."""
-        return cls(row[0], error=row[1]) if len(row) == 2 else cls(*row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-LARGEST: Final = (1 << 63) - 1
-SPECIALS: Final = (-1, -2, -3, -4, -5, -6, -7)
-"""All special targets that a release knows, and one that none does (LO-15)."""
+from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
+
 _DAY_MS: Final = 86_400_000
 _EVERY: Final = 4
 
@@ -21,8 +20,8 @@ def targets(timestamps: list[int]) -> list[int]:
     highs = {0}.union(after for before, after in pairwise(_running_maximum(timestamps)) if after > before)
     around = {timestamp + step for timestamp in highs for step in (-1, 0, 1)}
     others = set(sorted(set(timestamps))[::_EVERY])
-    outside = {1, max(timestamps, default=0) + _DAY_MS, LARGEST}
-    return [*SPECIALS, *sorted(target for target in around | others | outside if target >= 0)]
+    outside = {1, max(timestamps, default=0) + _DAY_MS, LARGEST_TARGET}
+    return [*SPECIAL_TARGETS, *sorted(target for target in around | others | outside if target >= 0)]
 
 
 def _running_maximum(timestamps: list[int]) -> list[int]:

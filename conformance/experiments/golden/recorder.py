@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
-from conformance.experiments.golden.client import Client, Producer
-from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Answer, Call, Corpus, Kind, Partition, sha256_of
+from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Call, Corpus, Kind, Partition, sha256_of
 from conformance.experiments.golden.plan import Append, EndTransaction, Topic, setting, topics
 from conformance.experiments.golden.questions import targets
 from conformance.kafka.broker import new_broker
@@ -21,8 +20,8 @@ from kidx.records import build_batch, file_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.experiments.golden.corpus import Isolation
     from conformance.kafka.broker import Broker, Choice
+    from conformance.kafka.client import Answer, Client, Isolation, Producer
     from conformance.kafka.fetch import Step as FetchStep
     from kidx.records import RecordBatch
 
@@ -126,7 +125,7 @@ class _Recorder:
 
     @property
     def _asked(self) -> Client:
-        self._client = self._client or Client(self._broker)
+        self._client = self._client or self._broker.connect()
         return self._client
 
     def run(self, plan: list[Topic]) -> list[Partition]:
@@ -144,13 +143,14 @@ class _Recorder:
 
     def _hang_up(self) -> None:
         if self._client is not None:
-            self._client.__exit__(None, None, None)
+            self._client.close()
             self._client = None
 
     # -- producing -------------------------------------------------------------------------------------------------
 
     def _produce(self, topic: Topic) -> None:
         self._asked.create_topic(topic.name, topic.config)
+        self._asked.leader_epoch(topic.name)  # there is a leader
         log = _Log(topic)
         self._logs.append(log)
         for step in topic.steps:
@@ -170,7 +170,7 @@ class _Recorder:
             self._sequences[step.producer] = sequence + len(step.records)
             fields = {**producer._asdict(), "base_sequence": sequence, "is_transactional": True}
         data = build_batch(step.records, codec=step.codec, magic=step.magic, **fields)
-        self._asked.produce(name, data, magic=step.magic, transactional_id=step.producer)
+        self._asked.produce(name, data, transactional_id=step.producer)
         log.kinds.append((len(step.records), _kind(log.topic, step)))
 
     def _begun(self, topic: str, transactional_id: str) -> Producer:
@@ -184,7 +184,7 @@ class _Recorder:
 
     def _end(self, log: _Log, step: EndTransaction) -> None:
         producer = self._producers[step.producer]
-        self._asked.end_transaction(log.topic.name, step.producer, producer, commit=step.commit)
+        self._asked.end_and_await_marker(log.topic.name, step.producer, producer, commit=step.commit)
         self._open.discard(step.producer)
         log.kinds.append((1, "marker"))
 
@@ -207,9 +207,7 @@ class _Recorder:
         if any(kind == "marker" for _, kind in log.kinds):
             levels = ("read_uncommitted", "read_committed")
         for level in levels:
-            log.answers[level] = tuple(
-                self._asked.list_offset(name, target, level, version=self.version) for target in targets(timestamps)
-            )
+            log.answers[level] = tuple(self._asked.answers(name, targets(timestamps), level, version=self.version))
         self._tell(f"{self._broker.release}: {name}: {sum(map(len, log.answers.values()))} answers")
 
     def _batches(self, log: _Log) -> Iterator[RecordBatch]:

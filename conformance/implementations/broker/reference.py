@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.golden.corpus import Answer
+from conformance.kafka.client import Answer
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, OffsetOutOfRangeError, RecordTooLargeError, UnifiedLog, UnsupportedTargetError
@@ -21,7 +21,7 @@ from kidx.segment import system_clock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.experiments.golden.corpus import Isolation
+    from conformance.kafka.client import Isolation
 
 COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex")
 EPOCHS: Final = "leader-epoch-checkpoint"

@@ -7,12 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.experiments.golden.client import LIMIT
-from conformance.implementations.broker.client import PartitionClient
 from conformance.implementations.broker.reference import Checkpoints, Files, files_of
-from conformance.kafka.broker.client import kafka_python
 from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.client import LIMIT, Client, kafka_python
+from conformance.kafka.polling import Deadline
 from kidx.dialect import dialect_of
 from kidx.records import RecordBatch, iter_batches
 
@@ -41,16 +39,16 @@ class RunningBroker:
         self.name = f"broker {broker.release}"
         self.version = dialect_of(broker.release).list_offsets_versions[1]
         self._stack = ExitStack()
-        self._client: PartitionClient | None = None
+        self._client: Client | None = None
         self._producers: dict[str, Any] = {}
 
     # -- connections -----------------------------------------------------------------------------------------------
 
     @property
-    def client(self) -> PartitionClient:
+    def client(self) -> Client:
         """A connection, made when it is first needed after a start."""
         if self._client is None:
-            self._client = self._stack.enter_context(PartitionClient(self.broker))
+            self._client = self._stack.enter_context(self.broker.connect())
         return self._client
 
     def send(self, topic: str, records: list[SimpleRecord], codec: str) -> None:

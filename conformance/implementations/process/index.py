@@ -206,15 +206,13 @@ class ProcessIndex:
             return None
         reply = self._request(_STATE_REQUEST)
         try:
-            told = state_from(self._kind, reply)
+            told = state_from(self._kind, reply, is_open=not self._closed)
         except MalformedReplyError as error:
             self._refuse(reply, error)
         if isinstance(told, State):
             return told
         if told.error == "unsupported":
             self._lacking.add("state")
-        elif not self._closed:
-            self._refuse(reply, MalformedReplyError("an index that is open tells its state"))
         return None
 
     # -- the process -------------------------------------------------------------------------------------------

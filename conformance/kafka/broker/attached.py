@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from conformance.errors import ToolError
-from conformance.kafka.broker.wire import NotReadyError, ask_api_versions, ask_metadata
+from conformance.kafka.client import LIMIT, Address, Client, ClientError
 from conformance.kafka.fetch import class_path
 from conformance.kafka.releases import load_release
 from kidx.discovery import META_PROPERTIES
@@ -64,13 +64,14 @@ class AttachedBroker:
     ) -> None:
         self.release = load_release(release).name
         self.bootstrap = bootstrap
-        self.host, self.port = _address(bootstrap)
+        self._address = Address.parse(bootstrap, "--bootstrap")
         self.log_dir = Path(log_dir)
         try:
-            metadata = ask_metadata(self.port, _ANSWER_LIMIT, host=self.host)
-            understood = ask_api_versions(self.port, _ANSWER_LIMIT, host=self.host)
-        except NotReadyError as error:
-            raise ToolError(f"no broker answers at {bootstrap}: {error}") from error
+            with self._client(_ANSWER_LIMIT) as client:
+                metadata = client.metadata()
+                understood = {key: versions.stop - 1 for key, versions in client.offered.items()}
+        except ClientError as error:
+            raise ToolError(f"no broker answers at {bootstrap}: it {error.what}") from error
         meta = _meta_properties(self.log_dir)
         if meta.get("cluster.id") != metadata.cluster_id:
             raise ToolError(
@@ -88,21 +89,16 @@ class AttachedBroker:
         if why:
             raise ToolError(f"the broker at {bootstrap} is not of Kafka {self.release}: it {why}")
 
-    @property
-    def log(self) -> Path:
-        """Where to look when it fails; its own log is its owner's business."""
-        return self.log_dir
-
-    def check(self) -> None:
-        """Make sure that it still answers.
+    def connect(self) -> Client:
+        """Return a client of it.
 
         Raises:
-            ToolError: it does not.
+            ClientError: here and in the client: it does not answer any more, or refuses what it is asked.
         """
-        try:
-            ask_metadata(self.port, _ANSWER_LIMIT, host=self.host)
-        except NotReadyError as error:
-            raise ToolError(f"the broker at {self.bootstrap} does not answer any more: {error}") from error
+        return self._client(LIMIT)
+
+    def _client(self, limit: float) -> Client:
+        return Client(self._address, limit=limit)
 
     def __enter__(self) -> Self:
         return self
@@ -111,13 +107,6 @@ class AttachedBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         pass
-
-
-def _address(bootstrap: str) -> tuple[str, int]:
-    host, colon, port = bootstrap.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise ToolError(f"--bootstrap is HOST:PORT, not {bootstrap!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _meta_properties(log_dir: Path) -> dict[str, str]:

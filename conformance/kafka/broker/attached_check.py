@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.golden.client import Client
-from conformance.kafka.broker.inspection import Mismatch
+from conformance.kafka.broker.mismatch import Mismatch
 from kidx.discovery import discover
 from kidx.errors import KidxError
 from kidx.records import file_batches
@@ -20,8 +19,8 @@ from kidx.verify import verify_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.experiments.golden.corpus import Answer
     from conformance.kafka.broker.attached import AttachedBroker
+    from conformance.kafka.client import Answer, Client
     from kidx.records import RecordBatch
 
 TARGETS: Final = 150
@@ -29,7 +28,6 @@ TARGETS: Final = 150
 NOT_LEADER: Final = "NOT_LEADER_FOR_PARTITION"
 _LATEST: Final = -1
 _EARLIEST: Final = -2
-_VERSION: Final = 5
 _TRIES: Final = 3
 
 
@@ -48,8 +46,7 @@ def check_attached(broker: AttachedBroker) -> Checked:
     """Check all partitions in the broker's log directory that it leads.
 
     Raises:
-        ToolError: it does not answer any more.
-        BrokerError: it refuses what is asked.
+        ClientError: it does not answer any more.
     """
     checked = Checked()
     verification = verify_paths([broker.log_dir], release=broker.release)
@@ -57,7 +54,7 @@ def check_attached(broker: AttachedBroker) -> Checked:
         if finding.verdict not in {"exact", "sound"}:
             checked.mismatches.append(Mismatch(finding.clause, finding.path, "a sound index", finding.message))
     checked.index_files = sum(not file.path.endswith(".log") for file in verification.files)
-    with Client(broker) as client:
+    with broker.connect() as client:
         for partition in discover([broker.log_dir]).partitions:
             if partition.topic is None or partition.partition is None or not partition.segments:
                 continue
@@ -70,7 +67,7 @@ def _check_partition(client: Client, topic: str, number: int, logs: list[Path], 
     name = f"{topic}-{number}"
 
     def ask(target: int) -> Answer:
-        return client.list_offset(topic, target, "read_uncommitted", version=_VERSION, partition=number)
+        return client.list_offset(topic, target, partition=number)
 
     for _ in range(_TRIES):
         start, end = (ask(special) for special in (_EARLIEST, _LATEST))

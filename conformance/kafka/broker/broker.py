@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
 
 from conformance.errors import ToolError
 from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.polling import Deadline
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, server_properties
-from conformance.kafka.broker.wire import NotReadyError, ask_metadata
+from conformance.kafka.client import Address, Client, ClientError, kafka_python
+from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # Ready within 10 s even when both cores are busy; past a minute nothing more is coming.
 START_LIMIT = 60.0
 STOP_LIMIT = 30.0
+_ANSWER_LIMIT = 2.0
 # Between the moment a port is found free and the one the broker takes it, another harness may have taken it.
 PORT_TRIES = 5
 
@@ -167,13 +168,26 @@ class Broker(ABC):
         return f"{type(self).__name__}({self.release!r}, {where}, {state}, {self._directory})"
 
     def check(self) -> None:
-        """Make sure that it has not died; to be called when a client's request failed.
+        """Make sure that it has not died; to be called when a request failed.
 
         Raises:
             BrokerError: it has.
         """
         if self._process is not None and not self._process.running:
             raise self._error(f"died with status {self._process.exit_status}")
+
+    def connect(self) -> Client:
+        """Return a client of it, whose failures are told as those of this broker.
+
+        Raises:
+            BrokerError: here and in the client: it died, does not answer, or refuses what it is asked.
+            ToolError: kafka-python is not installed.
+        """
+        return Client(Address(self.host, self.port), explain=self._explained)
+
+    def _explained(self, error: ClientError) -> BrokerError:
+        self.check()
+        return self._error(error.what)
 
     # -- starting --------------------------------------------------------------------------------------------------
 
@@ -182,10 +196,11 @@ class Broker(ABC):
 
         Raises:
             BrokerError: it ended, or did not serve in time. The directory is kept.
-            ToolError: no Java or no engine, or the jars cannot be had.
+            ToolError: no Java, no engine or no kafka-python, or the jars cannot be had.
         """
         if self.running:
             raise RuntimeError(f"{self!r} is running already")
+        kafka_python()  # without it, nothing could ask whether the broker is ready
         deadline = Deadline(START_LIMIT)
         if self._node is not None:
             self._start(self._node, deadline)
@@ -329,13 +344,14 @@ def port_was_taken(error: BrokerError) -> bool:
 def _serves(node: Node) -> bool:
     """Tell whether this very broker serves: it knows itself, under the cluster id that its own directory holds."""
     try:
-        metadata = ask_metadata(node.port)
+        with Client(Address(HOST, node.port), limit=_ANSWER_LIMIT) as client:
+            metadata = client.metadata()
         meta = (node.data / "meta.properties").read_text("utf-8")
-    except (NotReadyError, OSError):
+    except (ClientError, OSError):
         return False
     return (
         f"cluster.id={metadata.cluster_id}\n" in meta
-        and metadata.brokers.get(node.node_id) == node.port
+        and any(known == node.node_id and at.port == node.port for known, at in metadata.brokers.items())
         and metadata.controller in metadata.brokers
     )
 

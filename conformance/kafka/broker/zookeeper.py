@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.polling import Deadline
+from conformance.kafka.broker.ports import HOST
 from conformance.kafka.broker.process import JavaProcess
 from conformance.kafka.broker.settings import ZOOKEEPER_SESSION_MS, zookeeper_properties
-from conformance.kafka.broker.wire import NotReadyError, ask_zookeeper
+from conformance.kafka.polling import Deadline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 START_LIMIT = 30.0
 STOP_LIMIT = 10.0
+ANSWER_LIMIT = 2.0
 
 
 class LocalZooKeeper:
@@ -61,10 +63,19 @@ class LocalZooKeeper:
     def _answers(self) -> bool:
         """Tell whether this very ZooKeeper answers: the data directory is ours, not that of another on our port."""
         try:
-            configuration = ask_zookeeper(self.port, "conf")
-        except NotReadyError:
+            configuration = self._ask("conf")
+        except OSError:
             return False
         return f"dataDir={self._data}/" in configuration
+
+    def _ask(self, command: str) -> str:
+        """Ask one of the four-letter commands."""
+        with socket.create_connection((HOST, self.port), ANSWER_LIMIT) as connection:
+            connection.sendall(command.encode("ascii"))
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        if not answer:
+            raise ConnectionError("no answer")
+        return answer.decode("utf-8", errors="replace")
 
     def await_forgotten(self, path: str) -> None:
         """Wait until an ephemeral node is gone, which a killed broker left behind.
@@ -79,8 +90,8 @@ class LocalZooKeeper:
 
     def _ephemeral(self) -> list[str]:
         try:
-            return ask_zookeeper(self.port, "dump").split()
-        except NotReadyError as error:
+            return self._ask("dump").split()
+        except OSError as error:
             raise BrokerError(f"ZooKeeper does not answer: {error}", self.log) from error
 
     def stop(self) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.broker import clause_of_answer, clauses_of_files, clauses_of_operation
-from conformance.experiments.golden.questions import LARGEST, SPECIALS
 from conformance.implementations.broker.reference import EPOCHS, ReferencePartition
 from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.operations import Operation
 from conformance.operations.broker import BROKER_SIGNATURES, records_of
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from conformance.experiments.golden.client import Producer
-    from conformance.experiments.golden.corpus import Answer, Isolation
-    from conformance.implementations.broker.client import Appended
     from conformance.implementations.broker.reference import Files
     from conformance.implementations.broker.topic import RunningBroker
+    from conformance.kafka.client import Answer, Appended, Isolation, Producer
     from kidx.records import SimpleRecord
 
 ISOLATION: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
@@ -101,8 +99,8 @@ class Topic:
             spread = stamps[:: max(1, len(stamps) // _SPREAD)]
             stamps = sorted({*spread, *self.timestamps[-_LATEST:]})
         around = {stamp + step for stamp in stamps for step in (-1, 0, 1)}
-        outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST}
-        return [*SPECIALS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]
+        outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST_TARGET}
+        return [*SPECIAL_TARGETS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]
 
 
 class BrokerLockstep:
@@ -314,7 +312,7 @@ class BrokerLockstep:
         if who is None or not who.is_open:
             return
         transactional_id, end = f"{topic.name}-{name}", topic.reference.log.end_offset
-        self.broker.client.end_transaction(topic.name, transactional_id, who.producer, commit=commit)
+        self.broker.client.end_and_await_marker(topic.name, transactional_id, who.producer, commit=commit)
         # Once the coordinator gives out the next epoch, it has noted the end: it writes no second marker after a crash.
         topic.producers[name] = _Transactional(self.broker.client.init_producer(transactional_id))
         batches = self.broker.await_batches(topic.name, end)

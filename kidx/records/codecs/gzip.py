@@ -69,8 +69,12 @@ def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
     """Give the plain bytes of the member whose deflate data begin at ``start``; return where they end."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     checksum = size = 0
-    pending = data[start:]
+    pending = b""
+    fed = start
     while not inflate.eof:
+        if not pending:  # a little at a time: what zlib does not take yet is copied for every piece
+            pending = data[fed : fed + _CHUNK]
+            fed += len(pending)
         try:
             piece = inflate.decompress(pending, _CHUNK)
         except zlib.error as error:
@@ -80,9 +84,9 @@ def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
         size += len(piece)
         if piece:
             yield piece
-        elif not pending and not inflate.eof:
+        elif not pending and not inflate.eof and fed == len(data):
             raise StreamCutError("gzip: Unexpected end of ZLIB input stream", None)
-    end = len(data) - len(inflate.unused_data)
+    end = fed - len(inflate.unused_data)
     trailer = data[end : end + _TRAILER.size]
     if len(trailer) < _TRAILER.size:
         raise StreamCutError("gzip: the stream ends inside its trailer", None)

@@ -49,6 +49,17 @@ class Source:
         self._position += len(piece)
         return piece
 
+    def skip(self, size: int) -> int:
+        """Passes the next ``size`` bytes without holding them; how many there were, fewer only at the end."""
+        left = size
+        while left:
+            have = min(left, len(self._buffer) - self._position)
+            self._position += have
+            left -= have
+            if left and not self._has(1):
+                break
+        return size - left
+
     def at_end(self) -> bool:
         """Whether no byte is left."""
         return not self._has(1)

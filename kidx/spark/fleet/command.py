@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from kidx.discovery import Problem
+from kidx.printable import printable
 from kidx.spark.fleet.run import FleetVerification, verify
 from kidx.spark.starting import start_session
 from kidx.verify import FileVerdict, Interval, Verification
@@ -140,9 +141,9 @@ def verify_paths(
         index_interval_bytes=index_interval_bytes,
         progress=_lines(console),
     )
-    console.print(f"run {result.run_id}: {result.report}", highlight=False, soft_wrap=True)
-    for message in result.summary.differences:
-        console.print(f"replicas differ: {message}", highlight=False, soft_wrap=True)
+    differences = (f"replicas differ: {message}" for message in result.summary.differences)
+    for line in (f"run {result.run_id}: {result.report}", *differences):
+        console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
     return FleetResult(result)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx import __version__
+from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import (
     EPOCHS,
     LOG,
@@ -26,6 +27,7 @@ from kidx.discovery import (
     Segment,
     discover,
 )
+from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.spark.storage import Store
@@ -53,6 +55,11 @@ class Asked:
     release: str | None = None
     interval: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The release, if one is asked for."""
+        return None if self.release is None else dialect_of(self.release)
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ def _names(root: Root) -> Callable[[Path], str]:
 def _broker_of(directory: Path) -> str | None:
     """The id in a log directory's ``meta.properties``."""
     try:
-        text = (directory / META_PROPERTIES).read_text("utf-8", errors="replace")
+        text = read_text(directory / META_PROPERTIES, errors="replace")
     except OSError:
         return None
     match = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)

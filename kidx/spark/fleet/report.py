@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from kidx.report.page import shown
 from kidx.verify.findings import SEVERITY
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
         autoescape=select_autoescape(default=True),
+        finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,14 +14,14 @@ from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.scan.compiled import worth_compiling
 from kidx.spark.fleet.listing import Asked, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
-from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict, verify_partition, verify_segment
+from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
 from kidx.verify.facts import TransactionEvent
 from kidx.verify.findings import Finding
+from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kidx.discovery import Partition
     from kidx.spark.fleet.places import Place
 
 _ROWS_AT_ONCE: Final = 64
@@ -56,32 +55,16 @@ def verify_rows(
 
 def _verdict_row(row: Row, asked: Asked) -> Row:
     place = place_of(row, asked)
-    ((name, base, key),) = [(each["log"], each["base_offset"], each["key"]) for each in row["segments"]]
-    stem = Path(name).stem
+    (found,) = row["segments"]
     try:
-        with place.holding(stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
+        with place.holding(Path(found["log"]).stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
             (segment,) = segments_of(row, directory)
-            verdict = verify_segment(segment, release=asked.release, index_interval_bytes=asked.interval)
-            return _encoded(verdict, place, directory) | {"key": key}
-    except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
+            verdict = guarded_segment(segment, release=asked.dialect, index_interval_bytes=asked.interval)
+    except Exception as error:  # noqa: BLE001 -- each store has errors of its own
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
-        assert segment.base_offset == base
-        return _encoded(_failed(segment, error), place, directory) | {"key": key}
-
-
-def _failed(segment: Segment, error: Exception) -> SegmentVerdict:
-    path = segment.log
-    why = _why(error)
-    finding = Finding(
-        str(path), segment.topic, segment.partition, segment.base_offset, path.name, "SEG-35", "unreadable", message=why
-    )
-    return SegmentVerdict(segment, (FileVerdict(str(path), "unreadable", why=why),), (finding,), readable=False)
-
-
-def _why(error: Exception) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"the verifier failed: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        verdict = unreadable_segment(segment, f"cannot be fetched: {type(error).__name__}: {error}")
+    return _encoded(verdict, place, directory) | {"key": found["key"]}
 
 
 def _encoded(verdict: SegmentVerdict, place: Place, directory: Path) -> Row:
@@ -131,27 +114,9 @@ def settle(asked: Asked, listed: pa.Table, verdicts: pa.Table) -> pa.Table:
                 _decoded(known[each["key"]], segment, directory)
                 for each, segment in zip(row["segments"], partition.segments, strict=True)
             ]
-            rows.append(_settled_row(row, place, directory, _settle(partition, found, asked)))
+            verdict = guarded_partition(partition, found, release=asked.dialect, index_interval_bytes=asked.interval)
+            rows.append(_settled_row(row, place, directory, verdict))
     return to_table(rows, SETTLED)
-
-
-def _settle(partition: Partition, verdicts: list[SegmentVerdict], asked: Asked) -> PartitionVerdict:
-    try:
-        return verify_partition(partition, verdicts, release=asked.release, index_interval_bytes=asked.interval)
-    except Exception as error:  # noqa: BLE001 -- as above
-        finding = Finding(
-            str(partition.directory), partition.topic, partition.partition, None, partition.directory.name, "SEG-35",
-            "unreadable", message=_why(error),
-        )  # fmt: skip
-        return PartitionVerdict(
-            partition.directory,
-            partition.name,
-            tuple(file for verdict in verdicts for file in verdict.files),
-            (*(finding for verdict in verdicts for finding in verdict.findings), finding),
-            len(verdicts),
-            sum(verdict.batches for verdict in verdicts),
-            sum(verdict.bytes_read for verdict in verdicts),
-        )
 
 
 def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerdict) -> Row:

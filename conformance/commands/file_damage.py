@@ -1,4 +1,4 @@
-"""``conformance hands``: damage index files of a stopped broker, and see what it makes of them."""
+"""``conformance hands``, or ``file-damage``: damage index files of a stopped broker, and see what it makes of them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     chosen_releases,
+    echo,
 )
 from conformance.errors import ToolError
 from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
@@ -34,7 +35,7 @@ CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
 """What loading believes of the files, what it writes anew, and what the look-ups make of that."""
 
 
-def hands_command(
+def file_damage_command(
     kafka: ReleaseOption = None,
     broker: BrokerOption = BrokerChoice.auto,
     report: Annotated[
@@ -50,7 +51,7 @@ def hands_command(
 
     Example: `conformance hands --kafka 2.4.1 --kafka 4.4.0 --report out/hands`
     """
-    from conformance.experiments.file_damage import lay_hands  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.file_damage import damage_files  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.file_damage.table import markdown, to_json  # noqa: PLC0415
     from conformance.kafka.broker import new_broker  # noqa: PLC0415
 
@@ -66,7 +67,7 @@ def hands_command(
 
         def say(line: str) -> None:
             if not (quiet or as_json):
-                typer.echo(line)
+                echo(line)
 
         progress = stack.enter_context(show_progress("Kafka's jars"))
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -74,7 +75,7 @@ def hands_command(
         for release in releases:
             begun = time.monotonic()
             with new_broker(release, broker.value, progress=progress) as running:
-                found = lay_hands(running, tell=say)
+                found = damage_files(running, tell=say)
             for event in _events(release, found, time.monotonic() - begun):
                 tell(event)
             outcomes += found
@@ -84,12 +85,12 @@ def hands_command(
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
         made_by = f"Made by `conformance hands {chosen}` with kidx {version('kidx')}."
-        _write(report / "hands.md", f"# Hands on the files\n\n{made_by}\n\n{markdown(outcomes)}")
+        _write(report / "hands.md", f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}")
         _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
     else:
-        typer.echo(markdown(outcomes), nl=False)
+        echo(markdown(outcomes), nl=False)
     return 0 if predicted else 1
 
 

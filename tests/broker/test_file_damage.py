@@ -1,4 +1,4 @@
-"""Hands on the files: what a broker makes of damaged indexes, and that kidx had said so; what it costs a consumer."""
+"""File damage: what a broker makes of damaged indexes, and that kidx had said so; what it costs a consumer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.experiments.file_damage import CASES, Case, Outcome, lay_hands
+from conformance.experiments.file_damage import CASES, Case, Outcome, damage_files
 from conformance.experiments.file_damage.damages import entries_of
 from conformance.experiments.file_damage.judging import Stamp, cost_of, right_offset, targets_of
 from conformance.experiments.file_damage.table import in_words, markdown, to_json
-from conformance.experiments.golden.corpus import Answer
-from conformance.implementations.broker.client import Fetched, first_record
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
+from conformance.kafka.client import Answer, Fetched, first_record
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 
@@ -37,7 +36,7 @@ class _WrongOnce(ReferencePartition):
     """Of the fourth topic, a wrong prediction."""
 
     def __init__(self, release, directory, settings, leader_epoch, checkpoints):
-        if directory.name == "hands-3-0":
+        if directory.name == "file-damage-3-0":
             self.unified_log = _LogOfAnotherRule
         super().__init__(release, directory, settings, leader_epoch, checkpoints)
 
@@ -47,7 +46,7 @@ def test_a_broker_makes_of_damaged_files_what_kidx_predicts_and_a_wrong_rule_doe
     said = []
     with LocalBroker(KRAFT, base=tmp_path) as broker:
         cases = (DELETED_INDEX, DELETED_TIMES, STALE, DELETED_INDEX)
-        *outcomes, wrong = lay_hands(broker, cases, tell=said.append, reference=_WrongOnce)
+        *outcomes, wrong = damage_files(broker, cases, tell=said.append, reference=_WrongOnce)
     assert [outcome.differences for outcome in outcomes] == [(), (), ()]
     by_case = {outcome.case: outcome for outcome in outcomes}
     assert by_case[DELETED_INDEX].repair == "rebuilt"

@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.kafka.broker.client import Answer, Client
-from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.broker.inspection import Mismatch, Partition
+from partition_files import Partition
+
+from conformance.kafka.broker.mismatch import Mismatch
 from conformance.kafka.broker.workload import COMPRESSION, grid, plan, topic_config
 from kidx.dialect import dialect_of
+from kidx.records import Codec, SimpleRecord, build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.kafka.broker.broker import Broker
     from conformance.kafka.broker.workload import Batch
+    from conformance.kafka.client import Answer, Client
     from kidx.dialect import Dialect
-
-__all__ = ["Mismatch", "ScenarioResult", "run_scenario"]
 
 TOPIC = "kidx-scenario"
 RECORDS = 600
@@ -66,17 +66,19 @@ def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic
 
     Raises:
         BrokerError: the broker died, did not do what it was asked, or did not stop cleanly.
-        ToolError: kafka-python is not installed.
     """
     batches = plan(seed, records)
     dialect = dialect_of(broker.release)
     specials = [special for special, (version, _) in SPECIALS.items() if dialect.list_offsets_versions[1] >= version]
     targets = [grid(_timestamps(batches, partition)) for partition in range(len(COMPRESSION))]
-    with _asking(broker), Client(broker.bootstrap) as client:
-        client.create_topic(topic, len(COMPRESSION), topic_config(broker.release))
-        client.produce(topic, batches)
-        by_time = client.offsets_for_times(topic, targets)
-        by_special = {special: client.list_offsets(topic, len(COMPRESSION), special) for special in specials}
+    with broker.connect() as client:
+        create(client, topic, topic_config(broker.release))
+        produce(client, topic, batches)
+        version = dialect.list_offsets_versions[1]
+        answers = [
+            client.answers(topic, [*specials, *each], version=version, partition=number)
+            for number, each in enumerate(targets)
+        ]
     broker.stop()
 
     mismatches: list[Mismatch] = []
@@ -92,11 +94,9 @@ def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic
             counts["answers"] += len(targets[number]) + len(specials)
             mismatches += partition.mismatches()
             mismatches += _content_mismatches(name, partition, [b for b in batches if b.partition == number])
-            for target, answer in zip(targets[number], by_time[number], strict=True):
-                mismatches += _compared("LO-6", f"{name} at {target}", answer, partition.offset_for_time(target))
-            for special, answers in by_special.items():
-                clause = _clause_of(special, dialect)
-                mismatches += _compared(clause, f"{name} at {special}", answers[number], partition.special(special))
+            for answer in answers[number]:
+                clause = _clause_of(answer.target, dialect) if answer.target in SPECIALS else "LO-6"
+                mismatches += _compared(clause, name, answer, partition.answer(answer.target))
     return ScenarioResult(
         broker.release,
         broker.mode,
@@ -106,6 +106,21 @@ def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic
         mismatches=tuple(mismatches),
         **counts,
     )
+
+
+def create(client: Client, topic: str, config: dict[str, str]) -> None:
+    """Create a topic with a partition for each compression, and wait until they have leaders."""
+    client.create_topic(topic, config, partitions=len(COMPRESSION))
+    for partition in range(len(COMPRESSION)):
+        client.await_leader(topic, partition)
+
+
+def produce(client: Client, topic: str, batches: Iterable[Batch]) -> None:
+    """Append each batch by itself, acknowledged by all replicas before the next one."""
+    for batch in batches:
+        records = [SimpleRecord(message.timestamp, None, message.value) for message in batch.messages]
+        data = build_batch(records, codec=Codec[(COMPRESSION[batch.partition] or "none").upper()])
+        assert client.append(topic, data, partition=batch.partition).error is None
 
 
 def _timestamps(batches: list[Batch], partition: int) -> set[int]:
@@ -130,9 +145,11 @@ def _content_mismatches(name: str, partition: Partition, sent: list[Batch]) -> I
         yield Mismatch("RB-1", name, f"the {len(expected)} batches that were produced", where)
 
 
-def _compared(clause: str, subject: str, answered: Answer | None, looked_up: Answer | None) -> Iterator[Mismatch]:
+def _compared(clause: str, name: str, answered: Answer, looked_up: Answer) -> Iterator[Mismatch]:
     if answered != looked_up:
-        yield Mismatch(clause, subject, f"{looked_up} (through the index files)", f"{answered} (the broker)")
+        yield Mismatch(
+            clause, f"{name} at {answered.target}", f"{looked_up} (through the index files)", f"{answered} (the broker)"
+        )
 
 
 @contextmanager
@@ -140,20 +157,3 @@ def _copied(directory: Path) -> Iterator[Path]:
     """Give a copy of a directory: what a broker left behind is evidence."""
     with tempfile.TemporaryDirectory(prefix="kidx-copy-") as temporary:
         yield Path(shutil.copytree(directory, Path(temporary) / directory.name))
-
-
-@contextmanager
-def _asking(broker: Broker) -> Iterator[None]:
-    """Turn a client's failure into the broker's: it died, or did not do what it was asked."""
-    try:
-        yield
-    except Exception as error:
-        if not _is_of_kafka(error):
-            raise
-        broker.check()
-        raise BrokerError(f"the broker of Kafka {broker.release} failed a client: {error!r}", broker.log) from error
-
-
-def _is_of_kafka(error: Exception) -> bool:
-    # By name: kafka-python is optional, and imported by the client only.
-    return any(kind.__module__.startswith("kafka.") for kind in type(error).__mro__)

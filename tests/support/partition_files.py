@@ -1,18 +1,17 @@
 """Reads a partition's files with kidx and holds them to what must be true of them.
 
-Nothing here asks a broker: what the files say is compared with what a broker answered by
-:mod:`conformance.kafka.broker.scenario`.
+Nothing here asks a broker: ``broker_scenario`` compares what the files say with what a broker answered.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
-from conformance.kafka.broker.client import Answer
+from conformance.kafka.broker.mismatch import Mismatch
+from conformance.kafka.client import Answer
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import KidxError
 from kidx.records import iter_batches
@@ -26,17 +25,8 @@ if TYPE_CHECKING:
     from kidx.records import Record, RecordBatch
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Something that is not as it must be: the clause, the file or the question, and both sides in words."""
-
-    clause: str
-    subject: str
-    expected: str
-    actual: str
-
-    def __str__(self) -> str:
-        return f"{self.clause} {self.subject}: expected {self.expected}, got {self.actual}"
+Found = tuple[int, int, int | None]
+"""Offset, timestamp and leader epoch."""
 
 
 class Segment:
@@ -165,8 +155,13 @@ class Partition:
 
     # -- answers, through the indexes only -------------------------------------------------------------------------
 
-    def offset_for_time(self, target: int) -> Answer | None:
-        """Return the first record at or after a time (LO-6, SEG-52, FR-1)."""
+    def answer(self, target: int) -> Answer:
+        """Return the answer to a timestamp or a special one."""
+        found = self._first_record(target) if target >= 0 else self._special(target)
+        return Answer(target) if found is None else Answer(target, *found)
+
+    def _first_record(self, target: int) -> Found | None:
+        """The first record at or after a time (LO-6, SEG-52, FR-1)."""
         segment = next((s for s in self.segments if s.largest_timestamp >= target), None)
         if segment is None:
             return None
@@ -179,22 +174,22 @@ class Partition:
             lambda record: record.timestamp >= target and record.offset >= start,
         )
 
-    def special(self, special: int) -> Answer | None:
-        """Return the answer to a special timestamp (LO-1 … LO-4, LO-9, LO-10); None where there is none."""
+    def _special(self, special: int) -> Found | None:
+        """What LO-1 to LO-4, LO-9 and LO-10 say; None where there is no answer."""
         epochs = [batch.partition_leader_epoch for segment in self.segments for batch in segment.batches]
         if special == -1:
-            return Answer(self.segments[-1].batches[-1].next_offset, -1, epochs[-1])
+            return self.segments[-1].batches[-1].next_offset, -1, epochs[-1]
         if special in {-2, -4}:
-            return Answer(self.log_start_offset, -1, epochs[0])
+            return self.log_start_offset, -1, epochs[0]
         if special == -3:
             return self._max_timestamp(epochs[-1])
-        return Answer(-1, -1, None)  # nothing is tiered
+        return None  # nothing is tiered
 
-    def _max_timestamp(self, epoch: int) -> Answer | None:
+    def _max_timestamp(self, epoch: int) -> Found | None:
         segment = max(self.segments, key=lambda s: s.largest_timestamp)  # the first on ties
         largest, offset = segment.time_index.last_entry
         if self.dialect.max_lookup == "M1":
-            return Answer(offset, largest, epoch)
+            return offset, largest, epoch
         return _first(
             segment.batches_from(segment.offset_index.lookup(offset).position),
             lambda batch: batch.max_timestamp == largest,
@@ -204,11 +199,11 @@ class Partition:
 
 def _first(
     batches: Iterator[RecordBatch], batch_fits: Callable[[RecordBatch], bool], record_fits: Callable[[Record], bool]
-) -> Answer | None:
+) -> Found | None:
     for batch in batches:
         if batch_fits(batch):
             for record in batch:
                 if record_fits(record):
                     epoch = batch.partition_leader_epoch
-                    return Answer(record.offset, record.timestamp, epoch if epoch >= 0 else None)
+                    return record.offset, record.timestamp, epoch if epoch >= 0 else None
     return None

@@ -1,0 +1,87 @@
+"""How to put a number into an index of one kind and to get it back, and what no sane adapter fails at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.implementations.probe import SIZE
+from conformance.operations import Outcome
+from kidx.java_numbers import LONG_MAX
+
+if TYPE_CHECKING:
+    from conformance.experiments.smoke.session import Talk
+
+_POSITION: Final = 120
+
+
+class CheckFailedError(Exception):
+    """The check fails; the message is the hint."""
+
+
+class NotJudgedError(Exception):
+    """There is nothing to judge by; the message says why."""
+
+
+class NoSuchKindError(NotJudgedError):
+    """An index of this kind cannot be opened because there is none."""
+
+
+class Kind(NamedTuple):
+    """How to put a number into an index of one kind, and to get it back."""
+
+    suffix: str
+    append: Callable[[int], tuple[Any, ...]]
+    read: Callable[[int], tuple[Any, ...]]
+    base_of: Callable[[int], int]
+    provocations: tuple[tuple[Any, ...], ...]
+
+
+OF_KIND: Final = {
+    "offset": Kind(
+        ".index",
+        lambda key: ("append", key, _POSITION),
+        lambda key: ("lookup", key),
+        lambda key: max(0, key - 100),
+        (("append", 0, 0), ("entry", 1_000_000)),
+    ),
+    "time": Kind(
+        ".timeindex",
+        lambda key: ("maybe_append", key, 7, False),
+        lambda key: ("lookup", key),
+        lambda _: 0,
+        (("maybe_append", 1, 0, False), ("entry", 1_000_000)),
+    ),
+    "transaction": Kind(
+        ".txnindex",
+        lambda key: ("append_aborted", 1, 0, key, key),
+        lambda _: ("collect_aborted", 0, LONG_MAX),
+        lambda _: 0,
+        (("append_aborted", 1, 0, 0, 0), ("open", "transaction", "missing/0.txnindex", 0, -1, True)),
+    ),
+}
+
+
+def open_new(talk: Talk, kind: str, name: str = "0", base_offset: int = 0) -> str:
+    """Opens a new index; the name of its file."""
+    name += OF_KIND[kind].suffix
+    outcome = talk.ask("open", kind, name, base_offset, SIZE, True)
+    if outcome.error == "unsupported":
+        raise NoSuchKindError(f"It has no index of kind {kind}.")
+    expect_ok(outcome, f"A new index of kind {kind}")
+    return name
+
+
+def expect_ok(outcome: Outcome, what: str) -> None:
+    """What was asked for was done."""
+    if outcome.error == "unsupported":
+        raise NotJudgedError(f"{what} is unsupported.")
+    if outcome.error is not None:
+        said = f"{what} was refused where nothing is wrong: {outcome}"
+        raise CheckFailedError(f"{said}. Are the arguments read by their names?")
+
+
+def expect_state(talk: Talk) -> None:
+    """The index that is open tells its state."""
+    if isinstance(told := talk.state(), Outcome):
+        raise CheckFailedError(f"An index that is open tells its state, or declares state as unsupported; not {told}.")

@@ -1,0 +1,68 @@
+"""Do numbers survive the way to the adapter and back? JSON libraries that keep them in doubles are caught here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.experiments.smoke.kinds import OF_KIND, CheckFailedError, NotJudgedError, expect_ok, open_new
+from conformance.implementations.process.line_process import PeerError
+from conformance.operations import State
+from kidx.java_numbers import LONG_MAX
+
+if TYPE_CHECKING:
+    from conformance.experiments.smoke.session import Talk
+
+FIRST_LOST: Final = (1 << 53) + 1
+"""The smallest positive integer that is no double; the one before it is what comes back."""
+_FRACTION: Final = re.compile(r"\d(?:\.\d|[eE][+-]?\d)")
+_DOUBLES: Final = "It looks as if your JSON library uses doubles"
+_HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as doubles."
+
+
+def keeps_long_numbers(kind: str, talk: Talk, _: Path) -> None:
+    """Small numbers come back, and so do those that doubles cannot say.
+
+    A double of the largest long becomes the largest long again where conversions saturate, so it alone shows nothing.
+    """
+    if 7 not in _coming_back(talk, kind, 7):
+        raise NotJudgedError("Not even a small number comes back: a wrong implementation, which a run will show.")
+    for key in (LONG_MAX, FIRST_LOST):
+        talk.ask("close")
+        try:
+            found = _coming_back(talk, kind, key)
+        except PeerError:
+            if _FRACTION.search(talk.came):
+                raise CheckFailedError(f"{_DOUBLES}, and writes them. {_HOW}") from None
+            raise
+        if key not in found:
+            raise CheckFailedError(f"{_lost(key, found)} {_HOW}")
+
+
+def _lost(key: int, found: list[int]) -> str:
+    for number in found:
+        if number in {int(float(key)), int(math.nextafter(float(key), 0))}:
+            return f"{_DOUBLES}: {key} comes back as {number}."
+    return f"7 comes back, {key} does not."
+
+
+def _coming_back(talk: Talk, kind: str, key: int) -> list[int]:
+    """Every number that is told of a new index with this one in it."""
+    open_new(talk, kind, str(key), OF_KIND[kind].base_of(key))
+    expect_ok(talk.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
+    outcome = talk.ask(*OF_KIND[kind].read(key))
+    found = list(_numbers(outcome.value))
+    if isinstance(state := talk.state(), State):
+        found += state.last
+    return found
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif value is not None:
+        yield value

@@ -1,0 +1,117 @@
+"""The checks of one kind of index: each opens new files of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from conformance.experiments.smoke.kinds import (
+    OF_KIND,
+    CheckFailedError,
+    NotJudgedError,
+    expect_ok,
+    expect_state,
+    open_new,
+)
+from conformance.experiments.smoke.numbers import keeps_long_numbers
+from conformance.experiments.smoke.session import ProcessTalk, Talk
+from conformance.implementations.probe import SIZE, TRY_OUT
+
+KindCheck = Callable[[str, Talk, Path], None]
+
+
+def _life(kind: str, talk: Talk, _: Path) -> None:
+    open_new(talk, kind)
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+    expect_ok(talk.ask(*OF_KIND[kind].read(7)), "Looking up what was appended")
+    expect_state(talk)
+    expect_ok(talk.ask("close"), "Closing")
+
+
+def _file_where_told(kind: str, talk: Talk, directory: Path) -> None:
+    name = open_new(talk, kind)
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+    found = sorted(entry.name for entry in directory.iterdir())
+    if found != [name]:
+        raise CheckFailedError(
+            f"After an append there should be the file {directory / name} and no other, but there is"
+            f" {', '.join(found) or 'nothing'}: use the path of open as it is, and keep no files beside it."
+        )
+    if not any((directory / name).read_bytes()):
+        raise CheckFailedError(
+            f"The entry was acknowledged, but {name} has {(directory / name).stat().st_size} bytes and all are zero:"
+            " the harness reads the file after every reply, so write through to the operating system before replying."
+        )
+
+
+def _goes_on(kind: str, talk: Talk, _: Path) -> None:
+    open_new(talk, kind)
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+    refusals = [talk.ask(*provocation) for provocation in OF_KIND[kind].provocations]
+    if all(outcome.error in (None, "unsupported") for outcome in refusals):
+        raise NotJudgedError("It refused nothing: a wrong implementation, which a run will show.")
+    open_new(talk, kind, "1")
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "An append to a new index after a refusal")
+    expect_state(talk)
+
+
+def _every_operation(kind: str, talk: Talk, _: Path) -> None:
+    """Each reply is looked at, and the state after it, as a run does."""
+    open_new(talk, kind)
+    for operation in TRY_OUT[kind]:
+        talk.ask(operation.name, *operation.args)
+        expect_state(talk)
+    # Of a closed index and of an open one: an adapter may refuse the one and do the other.
+    for number, names in enumerate((("close", "delete"), ("delete", "delete"))):
+        if number:
+            open_new(talk, kind, str(number))
+        for name in names:
+            talk.ask(name)
+            talk.state()
+
+
+def _tells_corruption(kind: str, talk: Talk, directory: Path) -> None:
+    """A file that Kafka takes for corrupt is opened, and looked at."""
+    name = open_new(talk, kind)
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+    expect_ok(talk.ask("close"), "Closing")
+    base_offset = 0
+    if kind == "transaction":
+        base_offset = 100  # a transaction that ended before the segment began
+    else:
+        with (directory / name).open("ab") as file:
+            file.write(b"\1")  # part of an entry
+    outcome = talk.ask("open", kind, name, base_offset, SIZE, True)
+    if outcome.error is None:
+        outcome = talk.ask("sanity_check")
+    if outcome.error == "unsupported":
+        raise NotJudgedError("sanity_check is unsupported.")
+    if outcome.error != "corrupt":
+        said = "took it for sound" if outcome.error is None else f"said {outcome.error}, not corrupt"
+        raise NotJudgedError(f"Of a damaged file it {said}: a wrong implementation, which a run will show.")
+    open_new(talk, kind, "1")
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "An append to a new index after a corrupt one")
+    expect_state(talk)
+
+
+def _reopen_after_kill(kind: str, talk: Talk, _: Path) -> None:
+    assert isinstance(talk, ProcessTalk)
+    name = open_new(talk, kind)
+    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+    talk.kill()
+    expect_ok(talk.ask("open", kind, name, 0, SIZE, True), "Opening the file that a killed process left behind")
+    expect_state(talk)
+
+
+OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
+    ("opens, appends, looks up and closes", _life),
+    ("has its file where it was told, and its bytes in it", _file_where_told),
+    ("keeps integers of 64 bits", keeps_long_numbers),
+    ("goes on after a refusal", _goes_on),
+    ("says corrupt of a damaged file, and goes on", _tells_corruption),
+    ("answers every operation, or declares it unsupported", _every_operation),
+)
+OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (
+    ("opens its file again after it was killed", _reopen_after_kill),
+)

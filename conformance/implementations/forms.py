@@ -1,0 +1,48 @@
+"""The forms that ``-i IMPL`` has, and what the harness can do with the implementations of each."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Form(NamedTuple):
+    """One form of IMPL.
+
+    Attributes:
+        name: what stands before the colon.
+        argument: what stands behind it, in words; empty if there is no colon.
+        is_server: whether it is a server with a protocol and files of its own: its own machine asks it, one release
+            at a time, and it opens no file that it is handed.
+    """
+
+    name: str
+    argument: str = ""
+    is_server: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.argument}" if self.argument else self.name
+
+
+FORMS: Final = {
+    form.name: form
+    for form in (
+        Form("jvm"),
+        Form("broker", is_server=True),
+        Form("exec", "COMMAND"),
+        Form("python", "MODULE:FACTORY"),
+        Form("mutant", "NAME"),
+    )
+}
+
+
+def form_of(text: str) -> Form | None:
+    """Return the form of an IMPL; None if it has none of them."""
+    name, colon, _ = text.partition(":")
+    form = FORMS.get(name)
+    return form if form is not None and bool(colon) == bool(form.argument) else None
+
+
+def is_server(text: str) -> bool:
+    """Tell whether an IMPL is a server, which has a machine of its own and is run one release at a time."""
+    form = form_of(text)
+    return form is not None and form.is_server

@@ -1,0 +1,152 @@
+"""Topics and the cluster: metadata, making and deleting topics, deleting records, configurations, elections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.kafka.client.answers import Metadata, PartitionState, TopicState
+from conformance.kafka.client.connection import Address
+from conformance.kafka.client.library import error_name, request_class
+from conformance.kafka.client.requests import Requests
+from conformance.kafka.polling import Deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_BY_CONTROLLER: Final = -1
+_UNCLEAN: Final = 1
+_NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
+_TOPIC: Final = 2
+
+
+class TopicRequests(Requests):
+    """What concerns topics as a whole."""
+
+    def metadata(self, topics: Sequence[str] | None = ()) -> Metadata:
+        """Return what the broker knows of its cluster and of some topics, None for all; no topic is made by it."""
+        kind = request_class("Metadata")
+        wanted = None if topics is None else [kind.MetadataRequestTopic(name=topic) for topic in topics]
+        response = self._ask(self._request("Metadata", topics=wanted, allow_auto_topic_creation=False))
+        return Metadata(
+            response.cluster_id,
+            {node.node_id: Address(node.host or "", node.port) for node in response.brokers or ()},
+            response.controller_id,
+            {topic.name: _topic_state(topic) for topic in response.topics or ()},
+        )
+
+    def state(self, topic: str, partition: int = 0) -> PartitionState:
+        """Return what the broker knows of a partition; one without a leader if it does not know it."""
+        found = self.metadata([topic]).topics.get(topic, TopicState({}))
+        unknown = PartitionState(error=found.error or "UNKNOWN_TOPIC_OR_PARTITION")
+        return unknown if found.error else found.partitions.get(partition, unknown)
+
+    def leader_epoch(self, topic: str, partition: int = 0) -> int:
+        """Return the epoch of the partition's leader, once there is a leader; -1 if the broker does not say it."""
+        found = self._until_done(f"describe {topic}", lambda: self.state(topic, partition), lambda state: state.error)
+        return found.epoch
+
+    def create_topic(
+        self,
+        topic: str,
+        config: Mapping[str, str],
+        *,
+        partitions: int = 1,
+        replicas: Sequence[int] | None = None,
+        replication_factor: int = 1,
+    ) -> None:
+        """Create a topic; it may have no leader yet.
+
+        Args:
+            topic: its name.
+            config: its settings.
+            partitions: how many; one if the replicas are given.
+            replicas: node ids for its only partition, the first of which will lead.
+            replication_factor: how many replicas, unless they are given.
+
+        Raises:
+            RefusedError: the broker refuses: ``TOPIC_ALREADY_EXISTS``, or a setting that it does not take.
+        """
+        entry = request_class("CreateTopics").CreatableTopic
+        assigned = []
+        if replicas is not None:
+            partitions = replication_factor = _BY_CONTROLLER
+            assigned = [entry.CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))]
+        wanted = entry(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            assignments=assigned,
+            configs=[entry.CreatableTopicConfig(name=name, value=value) for name, value in config.items()],
+        )
+        request = self._request("CreateTopics", topics=[wanted], timeout_ms=self._limit_ms, validate_only=False)
+        self._until_done(f"create {topic}", lambda: self._only(self._ask(request).topics, "topics"), _error)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic; its files may go later.
+
+        Raises:
+            RefusedError: the broker refuses.
+        """
+        request = self._request("DeleteTopics", topic_names=[topic], timeout_ms=self._limit_ms)
+        self._until_done(f"delete {topic}", lambda: self._only(self._ask(request).responses, "topics"), _error)
+
+    def delete_records(self, topic: str, offset: int, partition: int = 0) -> str | None:
+        """Move the log's start to an offset, -1 for the high watermark; return the name of the refusal, if any."""
+        kind = request_class("DeleteRecords")
+        part = kind.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        wanted = kind.DeleteRecordsTopic(name=topic, partitions=[part])
+        response = self._ask(self._request("DeleteRecords", topics=[wanted], timeout_ms=self._limit_ms))
+        return _error(self._only(self._only(response.topics, "topics").partitions, "partitions"))
+
+    def topic_config(self, topic: str) -> dict[str, str | None]:
+        """Return all settings of a topic, None where the broker keeps a value to itself.
+
+        Raises:
+            RefusedError: the broker refuses.
+        """
+        kind = request_class("DescribeConfigs")
+        wanted = kind.DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None)
+        request = self._request("DescribeConfigs", resources=[wanted])
+        found = self._until_done(
+            f"describe the settings of {topic}", lambda: self._only(self._ask(request).results, "topics"), _error
+        )
+        return {each.name: each.value for each in found.configs or ()}
+
+    def elect_unclean(self, topic: str) -> None:
+        """Make a replica lead partition 0 although it may lack records; to be asked of the controller.
+
+        Raises:
+            RefusedError: there is still no leader when the time is up.
+        """
+        kind = request_class("ElectLeaders")
+        wanted = kind.TopicPartitions(topic=topic, partitions=[0])
+        request = self._request(
+            "ElectLeaders", election_type=_UNCLEAN, topic_partitions=[wanted], timeout_ms=self._limit_ms
+        )
+        deadline = Deadline(self.limit)
+        while (error := _election_error(self._ask(request))) not in (None, _NOT_NEEDED):
+            if not deadline.pause():
+                raise self._refused(f"elect a leader for {topic}", str(error))
+
+
+def _error(part: Any) -> str | None:
+    return error_name(part.error_code)
+
+
+def _election_error(response: Any) -> str | None:
+    parts = [part for topic in response.replica_election_results or () for part in topic.partition_result or ()]
+    return _error(response) or next(filter(None, map(_error, parts)), None)
+
+
+def _topic_state(topic: Any) -> TopicState:
+    states = {
+        part.partition_index: PartitionState(
+            part.leader_id,
+            part.leader_epoch,
+            frozenset(part.isr_nodes or ()),
+            tuple(part.replica_nodes or ()),
+            _error(part),
+        )
+        for part in topic.partitions or ()
+    }
+    return TopicState(states, _error(topic))

@@ -1,0 +1,149 @@
+"""Opening what may be anything: a name says nothing about what lies behind it, how large it is, or how long it stays.
+
+A FIFO with the name of a checkpoint blocks who opens it, a sparse file of terabytes costs nobody anything, and a mapped
+file that is cut ends the process of who reads it. What kidx has not written itself is opened here, and never mapped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+CHUNK: Final = 1 << 20
+"""Bytes that are read at once where a file is read through."""
+
+TEXT_LIMIT: Final = 64 << 20
+"""Bytes that a checkpoint may have: more than a million lines."""
+
+
+class FileChangedError(OSError):
+    """A file became shorter while it was read."""
+
+
+def open_regular(path: str | os.PathLike[str]) -> int:
+    """A read-only descriptor of a regular file; a link to one will do.
+
+    Raises:
+        OSError: it cannot be opened, or is a directory, FIFO, socket or device.
+    """
+    _check_regular(Path(path).stat().st_mode, path)  # opening a device can have effects
+    # What takes its place meanwhile must not block either.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_regular(os.fstat(descriptor).st_mode, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        kinds = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
+        kind = next((name for test, name in kinds if test(mode)), "device")
+        raise OSError(errno.EINVAL, f"Is a {kind} and no regular file", os.fspath(path))
+
+
+@contextlib.contextmanager
+def regular(path: str | os.PathLike[str]) -> Iterator[int]:
+    """As :func:`open_regular`, closed at the end."""
+    descriptor = open_regular(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
+    """Up to ``size`` bytes of a regular file from byte ``position``.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with regular(path) as descriptor:
+        return os.pread(descriptor, size, position)
+
+
+def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: str = "strict") -> str:
+    """The text of a small file in UTF-8.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have.
+        errors: of ``bytes.decode``.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, larger than ``limit``, or no UTF-8.
+    """
+    with regular(path) as descriptor:
+        data = _read_all(descriptor, limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"Is larger than {limit} bytes", os.fspath(path))
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise OSError(
+            errno.EILSEQ, f"Holds byte {data[error.start]:#04x} at {error.start}, which is no UTF-8", os.fspath(path)
+        ) from error
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    parts, left = [], limit
+    while left and (data := os.read(descriptor, min(CHUNK, left))):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
+def pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Position and bytes of the pieces of a file that are not all zeros, in order; each of at most :data:`CHUNK` bytes.
+
+    Holes of a sparse file are not read where the system knows them. Zeros at the end of a piece are left out.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    position = 0
+    while position < size and (position := _next_data(descriptor, position, size)) < size:
+        data = os.pread(descriptor, min(CHUNK, size - position), position)
+        if not data:
+            return
+        if used := data.rstrip(b"\0"):
+            yield position, used
+        position += len(data)
+
+
+def _next_data(descriptor: int, position: int, size: int) -> int:
+    """Where a hole that ``position`` lies in ends; ``position`` if it lies in none, or nobody knows."""
+    if not hasattr(os, "SEEK_DATA"):
+        return position
+    try:
+        return os.lseek(descriptor, position, os.SEEK_DATA)
+    except OSError as error:
+        return size if error.errno == errno.ENXIO else position
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The name of a file beside ``path`` to be written, which then takes its place in one step.
+
+    Whatever is raised, nothing is left of it.
+
+    Raises:
+        OSError: it cannot take the place.
+    """
+    target = Path(path)
+    partial = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.partial")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

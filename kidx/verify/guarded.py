@@ -1,0 +1,73 @@
+"""Verifying so that one file's trouble is one finding, and all the others are looked at."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.verify.findings import Finding
+from kidx.verify.partition import verify_partition
+from kidx.verify.segment import verify_segment
+from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.discovery import Partition, Segment
+
+
+def guarded_segment(
+    segment: Segment, *, release: Dialect | None = None, index_interval_bytes: int | None = None
+) -> SegmentVerdict:
+    """As :func:`kidx.verify.verify_segment`; what it raises, memory that does not suffice included, is a finding."""
+    try:
+        return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes)
+    except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
+        return unreadable_segment(segment, f"the verifier failed: {_words(error)}")
+
+
+def unreadable_segment(segment: Segment, why: str) -> SegmentVerdict:
+    """The verdict on a segment that could not be looked at."""
+    path = segment.log
+    finding = Finding(
+        str(path), segment.topic, segment.partition, segment.base_offset, path.name, "SEG-35", "unreadable", message=why
+    )
+    return SegmentVerdict(segment, (FileVerdict(str(path), "unreadable", why=why),), (finding,), readable=False)
+
+
+def guarded_partition(
+    partition: Partition,
+    verdicts: Sequence[SegmentVerdict],
+    *,
+    release: Dialect | None = None,
+    index_interval_bytes: int | None = None,
+) -> PartitionVerdict:
+    """As :func:`kidx.verify.verify_partition`; what it raises is a finding about the directory."""
+    try:
+        return verify_partition(partition, verdicts, release=release, index_interval_bytes=index_interval_bytes)
+    except Exception as error:  # noqa: BLE001 -- as above
+        finding = Finding(
+            str(partition.directory),
+            partition.topic,
+            partition.partition,
+            None,
+            partition.directory.name,
+            "SEG-35",
+            "unreadable",
+            message=f"the verifier failed: {_words(error)}",
+        )
+        return PartitionVerdict(
+            partition.directory,
+            partition.name,
+            tuple(file for verdict in verdicts for file in verdict.files),
+            (*(finding for verdict in verdicts for finding in verdict.findings), finding),
+            len(verdicts),
+            sum(verdict.batches for verdict in verdicts),
+            sum(verdict.bytes_read for verdict in verdicts),
+        )
+
+
+def _words(error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"

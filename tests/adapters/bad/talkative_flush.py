@@ -1,0 +1,18 @@
+"""Answers true where there is nothing to say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from line_index import Adapter
+
+
+class Bad(Adapter):
+    def reply_to(self, request):
+        reply = super().reply_to(request)
+        return {"ok": True} if request["op"] == "flush" else reply
+
+
+Bad().run()

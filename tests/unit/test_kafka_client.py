@@ -1,0 +1,406 @@
+"""The client of Kafka's protocol against servers on loopback that refuse, hang, close, lie and send too much."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from conformance.errors import ToolError
+from conformance.kafka.broker.ports import HOST, free_ports
+from conformance.kafka.client import (
+    Address,
+    Answer,
+    Client,
+    ClientError,
+    ClosedError,
+    NoAnswerError,
+    NotOfferedError,
+    OffsetAnswer,
+    Question,
+    RefusedError,
+    UndecodableError,
+    UnreachableError,
+    library,
+)
+
+pytest.importorskip("kafka")
+
+from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+
+LIMIT = 1.0
+"""Seconds: what hangs is waited for in real time."""
+OFFERED = {
+    ListOffsetsRequest.API_KEY: (1, 9),
+    MetadataRequest.API_KEY: (1, 12),
+    CreateTopicsRequest.API_KEY: (2, 7),
+    FetchRequest.API_KEY: (4, 13),
+}
+
+
+def requests_on(connection):
+    """The requests that come in on a connection: API key, version, correlation id."""
+    with contextlib.suppress(OSError):
+        while True:
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            yield struct.unpack(">hhi", connection.recv(size, socket.MSG_WAITALL)[:8])
+
+
+def frame(number, body):
+    return struct.pack(">ii", 4 + len(body), number) + body
+
+
+def api_versions(offered=OFFERED):
+    keys = [
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=v[0], max_version=v[1]) for key, v in offered.items()
+    ]
+    return bytes(ApiVersionsResponse(version=0, error_code=0, api_keys=keys).encode())
+
+
+@contextmanager
+def server(reply, offered=OFFERED):
+    """A server that says what it offers, and answers everything else with what ``reply(connection, request)`` gives.
+
+    None closes the connection.
+    """
+    listening = socket.create_server((HOST, 0))
+    threads = []
+
+    def serve(connection):
+        with connection, contextlib.suppress(OSError, struct.error):
+            for key, version, number in requests_on(connection):
+                if key == ApiVersionsRequest.API_KEY and offered is not None:
+                    connection.sendall(frame(number, api_versions(offered)))
+                    continue
+                answer = reply(connection, (key, version, number))
+                if answer is None:
+                    return
+                connection.sendall(answer)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threads.append(threading.Thread(target=serve, args=(connection,), daemon=True))
+                threads[-1].start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    try:
+        yield Address(*listening.getsockname()[:2])
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        accepting.join()
+        for thread in threads:
+            thread.join()
+
+
+def asked(address, **options):
+    with Client(address, **options) as client:
+        return client.list_offset("t", -1)
+
+
+def offsets_answer(version, *parts):
+    topic = ListOffsetsResponse.ListOffsetsTopicResponse
+    found = [
+        topic.ListOffsetsPartitionResponse(
+            partition_index=number, error_code=error, offset=offset, timestamp=timestamp, leader_epoch=epoch
+        )
+        for number, error, offset, timestamp, epoch in parts
+    ]
+    return bytes(ListOffsetsResponse(version=version, topics=[topic(name="t", partitions=found)]).encode())
+
+
+# -- no answer at all --------------------------------------------------------------------------------------------------
+
+
+def test_a_port_where_nothing_listens_is_an_error_of_its_own():
+    (port,) = free_ports(1)
+    with pytest.raises(UnreachableError, match=rf"^the broker at 127\.0\.0\.1:{port} cannot be reached: .*refused"):
+        asked(Address(HOST, port))
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 64, "."])
+def test_a_host_that_has_no_address_is_unreachable(host):
+    with pytest.raises(UnreachableError, match="cannot be reached"):
+        asked(Address(host, 9092))
+
+
+@pytest.mark.parametrize("offered", [OFFERED, None], ids=["after ApiVersions", "at once"])
+def test_a_server_that_hangs_is_given_up(offered):
+    gone = threading.Event()
+
+    def hang(*_):
+        gone.wait(10)
+
+    with server(hang, offered) as address:
+        with pytest.raises(NoAnswerError, match=r"did not answer \w+Request within 1 s"):
+            asked(address, limit=LIMIT)
+        gone.set()
+
+
+def test_a_server_that_drips_is_given_up_all_the_same():
+    gone = threading.Event()
+
+    def drip(connection, _):
+        connection.sendall(struct.pack(">i", 1000))
+        while not gone.wait(LIMIT / 5):
+            connection.sendall(b"\0")
+
+    with server(drip) as address:
+        with pytest.raises(NoAnswerError, match=r"did not answer ListOffsetsRequest within 1 s"):
+            asked(address, limit=LIMIT)
+        gone.set()
+
+
+def test_a_server_that_does_not_read_is_given_up():
+    gone = threading.Event()
+
+    def hang(*_):
+        gone.wait(10)
+
+    with server(hang, {0: (3, 9)}) as address, Client(address, limit=LIMIT) as client:
+        with pytest.raises(NoAnswerError, match=r"did not take ProduceRequest within 1 s"):
+            list(client.append_in_flight("t", [b"read", bytes(64 << 20)]))
+        gone.set()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", struct.pack(">ii", 100, 2), struct.pack(">ii", 100, 2) + bytes(50)])
+def test_a_server_that_closes_before_the_answer_is_complete_is_an_error_of_its_own(sent):
+    def close(connection, _):
+        connection.sendall(sent)
+
+    with (
+        server(close) as address,
+        pytest.raises(ClosedError, match="does not answer ListOffsetsRequest: it has closed"),
+    ):
+        asked(address)
+
+
+def test_a_connection_that_failed_is_not_used_again():
+    with server(lambda *_: None) as address, Client(address) as client:
+        for _ in range(2):
+            with pytest.raises(ClosedError, match="does not answer ListOffsetsRequest"):
+                client.list_offset("t", -1)
+
+
+# -- no such answer ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (struct.pack(">i", -1), "an answer of -1 bytes"),
+        (struct.pack(">i", 3) + bytes(3), "an answer of 3 bytes"),
+        (struct.pack(">i", 0x7FFFFFFF), "an answer of 2147483647 bytes"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "as a server for TLS does"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "as a server for HTTP does"),
+    ],
+)
+def test_a_frame_that_is_none_is_not_read(sent, said):
+    with server(lambda *_: sent) as address, pytest.raises(UndecodableError, match=said):
+        asked(address)
+
+
+def garbage(version):
+    """Answers to ListOffsets that are none: cut at every byte, longer, of huge counts, of endless numbers."""
+    whole = offsets_answer(version, (0, 0, 7, 70, 1))
+    yield from (whole[:size] for size in range(len(whole)))
+    yield whole + b"\0"
+    yield b"\xff" * 40
+    yield b"\x7f" * 40
+    yield b"\x80" * 100_000
+    yield whole[:4] + b"\x7f\xff\xff\xff" + whole[8:]
+    yield whole.replace(b"t", b"\xff")
+
+
+@pytest.mark.parametrize("version", [1, 5, 6, 9])
+def test_garbage_is_one_error_whatever_it_is(version):
+    kinds = 0
+    head = b"\0" if version >= 6 else b""  # no tagged fields in the header
+    error = pytest.raises(UndecodableError, match=f"ListOffsetsRequest version {version} that cannot be decoded")
+    for body in garbage(version):
+        with server(lambda _, request, body=body: frame(request[2], head + body)) as address, Client(address) as client:
+            with error:
+                client.ask_offsets([Question("t", -1)], version=version)
+            kinds += 1
+    assert kinds > 30
+
+
+def test_the_answer_to_another_request_is_none():
+    said = "answers request 3 instead of ListOffsetsRequest, request 2"
+    reply = offsets_answer(5, (0, 0, 7, 70, 1))
+    with (
+        server(lambda _, request: frame(request[2] + 1, reply)) as address,
+        pytest.raises(UndecodableError, match=said),
+    ):
+        asked(address)
+
+
+@pytest.mark.parametrize("parts", [(), ((0, 0, 1, 1, 1), (0, 0, 1, 1, 1))], ids=["none", "two"])
+def test_an_answer_that_is_not_about_the_one_partition_is_none(parts):
+    said = f"answers for {len(parts)} partitions and was asked for one"
+    reply = offsets_answer(5, *parts)
+    with server(lambda _, request: frame(request[2], reply)) as address, pytest.raises(UndecodableError, match=said):
+        asked(address)
+
+
+def test_null_where_there_must_be_a_list_is_an_empty_one():
+    def null(_, request):
+        return frame(request[2], struct.pack(">ii", 0, -1))  # throttle time, topics
+
+    with server(null) as address, Client(address) as client:
+        assert client.ask_offsets([Question("t", -1)]) == []
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def test_versions_are_those_of_the_broker_that_the_client_can_send():
+    with server(lambda *_: None, {2: (3, 99), 1: (4, 99), 3: (0, 0), 99: (0, 1)}) as address, Client(address) as client:
+        assert client.versions("ListOffsets") == range(3, ListOffsetsRequest.max_version + 1)
+        assert client.versions("Fetch") == range(4, 13)
+        assert not client.versions("Metadata")
+        assert not client.versions("DeleteRecords")
+        assert client.offered[99] == range(2)
+
+
+def test_a_version_is_the_usual_one_or_the_nearest_offered_or_exactly_the_one_asked_for():
+    seen = []
+
+    def note(_, request):
+        seen.append(request[1])
+        body = offsets_answer(request[1], (0, 0, 7, 70, 1))
+        return frame(request[2], (b"\0" if request[1] >= 6 else b"") + body)
+
+    for lowest, highest in ((1, 9), (0, 2), (7, 8)):
+        with server(note, {2: (lowest, highest)}) as address, Client(address) as client:
+            client.ask_offsets([Question("t", 0)])
+            for version in range(lowest, highest + 1):
+                client.ask_offsets([Question("t", 0)], version=version)
+    assert seen == [5, *range(1, 10), 2, *range(3), 7, 7, 8]
+
+
+def test_what_the_broker_does_not_offer_is_not_sent():
+    def fail(*_):
+        pytest.fail("it was sent")
+
+    with server(fail) as address, Client(address) as client:
+        with pytest.raises(NotOfferedError, match=r"does not offer DeleteRecords$"):
+            client.delete_records("t", 1)
+        with pytest.raises(NotOfferedError, match="does not offer version 10 of ListOffsets, but 1 to 9"):
+            client.list_offset("t", -1, version=10)
+        with pytest.raises(NotOfferedError, match=r"does not offer FindCoordinator$"):
+            client.init_producer("me")
+    with (
+        server(fail, {1: (17, 18)}) as address,
+        Client(address) as client,
+        pytest.raises(NotOfferedError, match="does not offer Fetch in a version that the client knows, but 17 to 18"),
+    ):
+        client.fetch("t", 0)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def test_answers_are_given_as_they_came_in_the_order_of_the_targets():
+    def echo(_, request):
+        number = request[2]
+        error = 3 if number % 5 == 0 else 12345 if number % 7 == 0 else 0
+        return frame(number, offsets_answer(5, (0, error, number, 10 * number, -1 if number % 2 else 4)))
+
+    with server(echo) as address, Client(address) as client:
+        answers = client.answers("t", range(200))
+    for number, answer in enumerate(answers, 2):
+        if number % 5 == 0:
+            assert answer == Answer(number - 2, error="UNKNOWN_TOPIC_OR_PARTITION")
+        elif number % 7 == 0:
+            assert answer == Answer(number - 2, error="ERROR_12345")
+        else:
+            assert answer == Answer(number - 2, number, 10 * number, None if number % 2 else 4)
+
+
+def test_the_old_answer_is_a_list_of_offsets():
+    assert OffsetAnswer("t", 0, None, old_offsets=(7, 3)).to_answer(9) == Answer(9, 7)
+    assert OffsetAnswer("t", 0, None).to_answer(9) == Answer(9)
+
+
+def create_answer(code):
+    def answer(_, request):
+        return frame(request[2], struct.pack(">iih1shh", 0, 1, 1, b"t", code, -1))
+
+    return answer
+
+
+def test_a_refusal_has_the_name_of_the_error():
+    with server(create_answer(36)) as address, Client(address) as client, pytest.raises(RefusedError) as caught:
+        client.create_topic("t", {})
+    assert "refuses to create t: TOPIC_ALREADY_EXISTS" in str(caught.value)
+    assert caught.value.error == "TOPIC_ALREADY_EXISTS"
+
+
+def test_an_error_that_passes_by_itself_is_waited_for_within_the_limit():
+    codes = [41, 5, 0]
+
+    def change(connection, request):
+        return create_answer(codes.pop(0))(connection, request)
+
+    with server(change) as address, Client(address) as client:
+        client.create_topic("t", {})
+    assert not codes
+    with server(create_answer(41)) as address, Client(address, limit=LIMIT) as client, pytest.raises(RefusedError):
+        client.create_topic("t", {})
+
+
+# -- its surroundings --------------------------------------------------------------------------------------------------
+
+
+def test_every_error_is_a_line_of_a_tool_and_can_be_told_as_another():
+    class TheirError(Exception):
+        pass
+
+    (port,) = free_ports(1)
+    with pytest.raises(TheirError, match=r"^cannot be reached") as caught:
+        Client(Address(HOST, port), explain=lambda error: TheirError(error.what))
+    assert isinstance(caught.value.__cause__, UnreachableError)
+    assert issubclass(ClientError, ToolError)
+
+
+def test_the_connection_is_opened_by_what_one_gives():
+    opened = []
+
+    def connect(host, port, limit):
+        opened.append((host, port, limit))
+        return socket.create_connection((host, port), limit)
+
+    reply = offsets_answer(5, (0, 0, 7, 70, 1))
+    with server(lambda _, request: frame(request[2], reply)) as address:
+        assert asked(address, connect=connect, limit=13).offset == 7
+    assert opened == [(*address, 13)]
+
+
+def test_an_address_is_a_host_and_a_port():
+    assert Address.parse("[::1]:9092") == ("::1", 9092)
+    assert str(Address.parse("[::1]:9092")) == "[::1]:9092"
+    assert str(Address.parse("localhost:1")) == "localhost:1"
+    for nonsense in ("localhost", "host:port", ":9092", "host:0", "host:99999", "host:९"):
+        with pytest.raises(ToolError, match="--here is HOST:PORT"):
+            Address.parse(nonsense, "--here")
+
+
+def test_without_kafka_python_there_is_one_line_that_says_what_to_install(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    library.kafka_python.cache_clear()
+    library.request_class.cache_clear()
+    monkeypatch.setattr(library, "import_module", missing)
+    with pytest.raises(ToolError, match=r"kidx\[broker\]"):
+        Client(Address(HOST, 1))
