@@ -243,3 +243,27 @@ def test_the_model_of_sizes_has_tasks_neither_too_small_nor_too_many():
     assert some.tasks * SMALLEST >= 40_000 << 20
     assert some.task_bytes <= SMALLEST
     assert size_of(10**6, 10**15).tasks == MOST
+
+
+def test_trouble_in_a_store_is_told_of_what_it_is_about(data, monkeypatch):
+    store = fsspec.filesystem("memory")
+    store.put(str(data), "/fleet/data", recursive=True)
+    store.pipe_file("/fleet/data/log-start-offset-checkpoint", b"0\n1\nnonsense\n")
+    fetch = type(store).get_file
+
+    def refuse(self, path, target, **options):
+        if path.endswith(f"untouched-0/{0:020d}.log"):
+            raise PermissionError(13, "Permission denied")
+        fetch(self, path, target, **options)
+
+    monkeypatch.setattr(type(store), "get_file", refuse)
+    try:
+        rows = listed("memory://fleet/data")
+        (problem,) = [row for row in rows if row["problem"] is not None]
+        assert (problem["place"], problem["clause"]) == ("memory:///fleet/data/log-start-offset-checkpoint", "LG-12")
+        (found,) = [row for row in rows if row["topic"] == "untouched"]
+        batches = pa.Table.from_pylist([found | {"segments": found["segments"][:1]}], LISTING).to_batches()
+        (verdict,) = pa.Table.from_batches(verify_rows(Asked(), 0, lambda _: None, iter(batches))).to_pylist()
+        assert [file["why"] for file in verdict["files"]] == ["cannot be fetched: Permission denied"]
+    finally:
+        store.rm("/fleet", recursive=True)

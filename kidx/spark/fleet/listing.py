@@ -28,7 +28,7 @@ from kidx.discovery import (
     discover,
 )
 from kidx.files import read_text
-from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts
+from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.spark.storage import Store
 
@@ -125,7 +125,11 @@ def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
         yield from (_problem_row(problem, name_of(problem.path)) for problem in found.problems)
         return
     with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
-        mirror = Mirror(root.store, Path(temporary))
+        try:
+            mirror = Mirror(root.store, Path(temporary))
+        except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+            yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
+            return
         found = discover([] if mirror.problems and not mirror.partitions else [mirror.root])
         for partition in found.partitions:
             inner = mirror.paths[partition.directory]
@@ -133,8 +137,10 @@ def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
             broker = broker_of(partition.directory.parent) or place.name.rpartition("/")[0]
             yield _row(partition, place, broker, mirror.facts.get, asked)
         for problem in [*found.problems, *mirror.problems]:
-            path = mirror.paths.get(problem.path)
-            yield _problem_row(problem, root.given[0] if path is None else root.store.name_of(path))
+            path = mirror.paths.get(problem.path) or mirror.paths.get(problem.path.parent)
+            name = root.given[0] if path is None else root.store.name_of(path)
+            below = problem.path not in mirror.paths and path is not None
+            yield _problem_row(problem, f"{name}/{problem.path.name}" if below else name)
 
 
 def _names(root: Root) -> Callable[[Path], str]:

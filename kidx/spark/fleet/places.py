@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.discovery import CLEAN_SHUTDOWN, EPOCHS, META_PROPERTIES, OFFSET_CHECKPOINTS, Problem
+from kidx.files import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from kidx.spark.storage import Entry, Store
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _NAMES: Final = re.compile(r"\d{1,20}\.[a-z.]+")
 _CHECKPOINTS: Final = (META_PROPERTIES, *OFFSET_CHECKPOINTS)
 _KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
-_LARGEST_CHECKPOINT: Final = 64 << 20
 _DEPTH: Final = 2
 _LISTED_AT_ONCE: Final = 16
 _SETTLED: Final = 2.0
@@ -45,6 +45,11 @@ class FileFacts(NamedTuple):
     size: int
     modified: int | None
     tag: str | None
+
+
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, in words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def local_facts(path: Path) -> FileFacts | None:
@@ -169,10 +174,10 @@ class Mirror:
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
         try:
             entries = listed.result()
+            self._files(directory, entries)
         except Exception as error:  # noqa: BLE001 -- each store has errors of its own
-            self.problems.append(Problem(directory, getattr(error, "strerror", None) or str(error)))
+            self.problems.append(Problem(directory, reason_of(error)))
             return
-        self._files(directory, entries)
         if not depth or directory in self.partitions:
             return
         below = {entry.name: entry.path.rstrip("/") for entry in entries if entry.is_directory}
@@ -187,8 +192,11 @@ class Mirror:
             path = directory / entry.name
             if entry.is_directory or not (entry.name in _KNOWN or _NAMES.fullmatch(entry.name)):
                 continue
-            if entry.name in _CHECKPOINTS and entry.size <= _LARGEST_CHECKPOINT:
-                self.store.fetch(entry.path, path)
+            if entry.name in _CHECKPOINTS and entry.size <= TEXT_LIMIT:
+                try:
+                    self.store.fetch(entry.path, path)
+                except Exception as error:  # noqa: BLE001 -- as above
+                    self.problems.append(Problem(path, reason_of(error)))
             else:
                 path.touch()
                 os.truncate(path, entry.size if entry.name in _CHECKPOINTS else 0)

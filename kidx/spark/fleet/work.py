@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.scan.compiled import worth_compiling
 from kidx.spark.fleet.listing import Asked, Row, partition_of, place_of, segments_of
+from kidx.spark.fleet.places import reason_of
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
 from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
 from kidx.verify.facts import TransactionEvent
@@ -63,7 +64,7 @@ def _verdict_row(row: Row, asked: Asked) -> Row:
     except Exception as error:  # noqa: BLE001 -- each store has errors of its own
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
-        verdict = unreadable_segment(segment, f"cannot be fetched: {type(error).__name__}: {error}")
+        verdict = unreadable_segment(segment, f"cannot be fetched: {reason_of(error)}")
     return _encoded(verdict, place, directory) | {"key": found["key"]}
 
 
