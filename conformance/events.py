@@ -71,6 +71,11 @@ class Diverged(Event):
         replay: the command that replays it.
         implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
         shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
+        releases: all in which the same difference shows, the newest first; ``failure`` is about that one.
+        machines: all in which it shows; ``machine`` comes first.
+        clause: the one of the clauses at stake that fails; empty if none speaks of the step.
+        shape: what a difference without a clause is known by.
+        times: how often it was seen.
     """
 
     machine: str
@@ -81,6 +86,16 @@ class Diverged(Event):
     replay: str
     implementation: str = ""
     shrinking: str = ""
+    releases: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    clause: str = ""
+    shape: str = ""
+    times: int = 1
+
+    def is_about(self, machine: str, implementation: str, release: str) -> bool:
+        """Whether it shows there."""
+        releases, machines = self.releases or (self.failure["release"],), self.machines or (self.machine,)
+        return machine in machines and implementation == self.implementation and release in releases
 
 
 @dataclass(frozen=True)
@@ -140,7 +155,11 @@ class Result(Event):
 
 @dataclass(frozen=True)
 class RunFinished(Event):
-    """The footer. ``verdict`` is ``"conforms"`` or ``"diverges"``."""
+    """The footer.
+
+    ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if nothing differs but expectations have not been met,
+    which ``details`` names.
+    """
 
     verdict: str
     steps: int

@@ -4,7 +4,7 @@
 
     pytest --kafka 4.3.1 --conformance-impl exec:./my-index
 
-collects a test for each machine × section of the clause catalogue, beside the repository's own tests. Whoever has this
+collects a test for each machine × clause of the catalogue, beside the repository's own tests. Whoever has this
 package installed loads this module in every session of pytest, so it imports nothing until it is asked for.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and whoever names it twice (entry point and ``-p``) gets no warning for that.
@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers and, where conformance tests are asked for, what collects them."""
     from conformance.pytest_plugin.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added its own by now
 
-    config.addinivalue_line("markers", "conformance: a group of clauses that an implementation is held to")
+    config.addinivalue_line("markers", "conformance: a clause that an implementation is held to")
     for name, tier in TIERS.items():
         config.addinivalue_line("markers", f"{name}: {tier.marker}")
     required(config)

@@ -1,7 +1,7 @@
 """What differs between Kafka releases, as data.
 
-A *dialect* is the set of version-dependent behaviours of one release. The columns are those of KAFKA_BEHAVIOUR.md
-section 0: every value is an id whose meaning is written beside it here, and the code asks for a property by name
+A *dialect* is the set of version-dependent behaviours of one release. Every value is an id
+whose meaning stands beside it here, and the code asks for a property by name
 (``dialect.close_trims``), never for a version number.
 """
 
@@ -24,13 +24,13 @@ class Dialect:
 
     Attributes:
         release: the Kafka version, e.g. ``"3.9.2"``.
-        index: X1–X6, the index objects (0.1).
-        append: A1 one entry an append call, A2 one a batch (0.2).
-        leader_timestamp: L1–L4, which offset goes with the largest timestamp on the leader (0.3, SEG-8).
-        max_lookup: M0–M2, what ListOffsets(-3) means (0.4, LO-9, LO-10).
-        shutdown: C1–C3, what a clean close writes (0.5, SEG-24).
+        index: X1–X6, the index objects (clauses AI, OI, TI, TX).
+        append: A1 one entry an append call, A2 one a batch (SEG-3, SEG-4).
+        leader_timestamp: L1–L4, which offset goes with the largest timestamp on the leader (SEG-8).
+        max_lookup: M0–M2, what ListOffsets(-3) means (LO-9, LO-10).
+        shutdown: C1–C3, what a clean close writes (SEG-24).
         translate: whether ``translateOffset`` answers with the batch's last or base offset (SEG-50).
-        list_offsets_versions: lowest and highest version of the ListOffsets request (section 8).
+        list_offsets_versions: lowest and highest version of the ListOffsets request (clauses LO).
     """
 
     release: str
@@ -102,7 +102,7 @@ class Dialect:
         """``AbortedTxn(version=0, …)`` in texts (TX-12; up to X5)."""
         return self.index != "X6"
 
-    # Segments (KAFKA_BEHAVIOUR.md section 6).
+    # Segments (clauses SEG).
 
     @cached_property
     def segment_rules(self) -> str:
@@ -247,7 +247,7 @@ class Dialect:
         """Replicated markers with an old epoch are refused, as a client's are (2.4.0)."""
         return self.version < (2, 4, 1)
 
-    # Logs (sections 6.3 and 8); asked for by :mod:`kidx.log`.
+    # Logs (clauses LG and LO); asked for by :mod:`kidx.log`.
 
     @cached_property
     def follower_skips_newer_epochs(self) -> bool:
@@ -365,6 +365,16 @@ class Dialect:
     def producers_are_in_scala(self) -> bool:
         """Producers are in a hash table of Scala's, which shows in the order of a snapshot (up to 3.4)."""
         return self.version < (3, 5)
+
+    @cached_property
+    def appends_are_in_scala(self) -> bool:
+        """The producers of one append are in such a table until it is done (up to 3.9)."""
+        return self.version < (4, 0)
+
+    @cached_property
+    def recovery_knows_its_producers(self) -> bool:
+        """Reading producers for a recovery goes on from one segment to the next; before, each began anew (from 2.8)."""
+        return self.version >= (2, 8)
 
     @cached_property
     def start_moves_before_deletion(self) -> bool:

@@ -1,8 +1,7 @@
 """The exceptions, one for each way Kafka refuses.
 
 Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
-append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use
-(DESIGN.md, "Line protocol").
+append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use.
 
 ``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text that the dialect's own
 exception carries, which is compared with Kafka's letter for letter; it is None where Kafka's exception has no text.

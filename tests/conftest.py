@@ -1,14 +1,161 @@
-"""Hypothesis's profile, and the plug-in that this repository ships, which looks after the tiers (``--require``)."""
+"""How much is done, in which order, and by which worker; ``conformance.plugin`` looks after the tiers (``--require``).
+
+Without ``--thorough`` the property tests do the same few cases every time, and tests marked ``thorough`` wait for CI,
+which passes it, with ``--hypothesis-seed``: then they do many cases, and other ones every time.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Also where an editable installation is older than the entry point.
 pytest_plugins = ["conformance.plugin"]
 
-# Hypothesis loads a profile of its own where it sees a CI machine; ours is the same everywhere, without a database.
-settings.register_profile(
-    "kidx", deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# Hypothesis loads a profile of its own where it sees a CI machine; ours are the same everywhere, without a database.
+COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("kidx", COMMON, derandomize=True, max_examples=30)
+settings.register_profile("kidx-thorough", COMMON, derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("kidx")
+
+FIRST = (
+    "spark",
+    "broker/test_broker_machine.py",
+    "broker/test_first_broker.py",
+    "jvm/test_diff.py",
+    "jvm/test_records_jvm.py",
+    "jvm/test_scripts.py",
+    "jvm/test_log_machine.py",
+    "jvm",
+    "broker",
+    "cli",
+    "golden",
+    "meta",
+)
+"""What takes long comes first: the others fill up what is left of the time."""
+TOGETHER = ("spark",)
+"""Folders that share what is made once a session."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="tests marked thorough, too; more cases, drawn anew (CI)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough: takes long, and what it shows is shown by less; --thorough runs it")
+    _compile_quickly()
+    if config.getoption("--thorough"):
+        settings.load_profile("kidx-thorough")
+
+
+def _compile_quickly() -> None:
+    """No JVM of a test lives long enough for the code of Java's second compiler to pay for itself."""
+    from conformance.implementations.jvm import virtual_machine
+
+    virtual_machine.OPTIONS = (*virtual_machine.OPTIONS, "-XX:TieredStopAtLevel=1")
+
+
+@pytest.fixture(scope="session")
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Whether to do all that CI does."""
+    return bool(pytestconfig.getoption("--thorough"))
+
+
+def place_of(nodeid: str) -> str:
+    """The path of a test's file below ``tests/``."""
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is for CI, and sorts by how long it takes; within a file nothing is moved."""
+    if not config.getoption("--thorough"):
+        waiting = [item for item in items if item.get_closest_marker("thorough") is not None]
+        if waiting:
+            config.hook.pytest_deselected(items=waiting)
+            items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+    def rank(item: pytest.Item) -> int:
+        place = place_of(item.nodeid)
+        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST))
+
+    items.sort(key=rank)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: whoever talks to a broker waits for most of the time."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file is one worker's: what a module makes once is made once. So is a folder of ``TOGETHER``."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class InTheirOrder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            place = place_of(nodeid)
+            folder = place.partition("/")[0]
+            return folder if folder in TOGETHER else place
+
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return InTheirOrder(config, log)
+
+
+# -- the command lines -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command line ended with; the names are those of :class:`subprocess.CompletedProcess`."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
+    """Performs a command line of ours in this process, where Java runs already and everything is imported.
+
+    Takes the words, the directory it runs in, and changes of the environment. What it imports from that directory is
+    forgotten again.
+    """
+
+    def run(*words: object, work: Path, environment: dict[str, str] | None = None) -> Finished:
+        name, *arguments = map(str, words)
+        if name == "kidx":
+            from kidx.cli import main
+        else:
+            from conformance.cli import main
+        capfd.readouterr()
+        modules, path = dict(sys.modules), list(sys.path)
+        with monkeypatch.context() as patch:
+            patch.chdir(work)
+            patch.setattr(sys, "argv", [name, *arguments])
+            patch.setattr(sys, "dont_write_bytecode", True)
+            patch.setattr(sys.modules["__main__"], "__package__", "")  # a usage line names argv[0]
+            for key, value in (environment or {}).items():
+                patch.setenv(key, value)
+            try:
+                with pytest.raises(SystemExit) as ended:
+                    main()
+            finally:
+                sys.path[:] = path
+                for new in sys.modules.keys() - modules.keys():
+                    if str(getattr(sys.modules[new], "__file__", None)).startswith(str(work)):
+                        del sys.modules[new]
+        out, err = capfd.readouterr()
+        return Finished(int(ended.value.code or 0), out, err)
+
+    return run

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.rules import ANY, Row, Rules
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
@@ -292,6 +293,7 @@ ROWS = (
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),
     Row("SEG-24b", "close_log", "ok", "which index files there are"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
+    *PRODUCER_ROWS,
 )
 # fmt: on
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from conformance.clauses import FACETS, load_clauses
 
+_OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
+"""Fields of a state that say how long the file is."""
 
-def is_observed_only(ids: Iterable[str], facets: Collection[str] = ()) -> bool:
+
+def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: Collection[str] = ()) -> bool:
     """Whether a diverging step may be left out of a verdict at level MUST.
 
     The MUST clauses attributed to a step say what holds in general (a refused offset is refused); an OBSERVED one says
     what Kafka also does in exactly this situation (and leaves eight stray bytes). So the particular decides: the
     divergence is left out if every facet that differs is excused by an OBSERVED clause of the step. A facet that none
     of them excuses is a violation of a MUST: accepting the offset is no better way of refusing it.
+
+    The state follows from the rest: where another outcome is excused, a step that was done instead of refused, or the
+    reverse, has left another state; where other bytes are excused, the fields that say how long the file is follow.
 
     What an excused divergence leads to later cannot be told from a violation, because the parties no longer have the
     same state: a lockstep at level MUST ends the example there, or goes on without that implementation.
@@ -22,6 +29,7 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = ()) -> bool:
         ids: the clauses the step was attributed to.
         facets: which of :data:`conformance.clauses.FACETS` differ. If none is given, nothing is known about where the
             difference lies, and any OBSERVED clause decides.
+        fields: the fields of the state that differ, as far as they are known.
 
     Raises:
         ValueError: there is no such facet.
@@ -30,4 +38,9 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = ()) -> bool:
         raise ValueError(f"no facet {', '.join(unknown)}; there are {', '.join(FACETS)}")
     catalogue = load_clauses()
     excuses = [catalogue[clause].excuses for clause in ids if catalogue[clause].level == "OBSERVED"]
-    return bool(excuses) and all(any(facet in excuse for excuse in excuses) for facet in facets)
+    if not excuses:
+        return False
+    left = {facet for facet in facets if not any(facet in excuse for excuse in excuses)}
+    if left != {"state"}:
+        return not left
+    return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= _OF_THE_FILE)

@@ -56,7 +56,7 @@ class Clause:
     """One numbered statement.
 
     Attributes:
-        id: e.g. ``"AI-16c"``; the part before the letter is that of KAFKA_BEHAVIOUR.md.
+        id: e.g. ``"AI-16c"``; the letters before the dash name the chapter, a letter at the end a part.
         chapter: the file it is in, e.g. ``"abstract_index"``.
         section: the section it belongs to, e.g. ``"1.1"``.
         title: three to eight words.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -65,6 +66,13 @@ def run_command(
     shrink_time: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
     ] = SECONDS,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", min=1, help="Processes that share the examples.", show_default="all CPUs"),
+    ] = None,
+    stop_at_first: Annotated[
+        bool, typer.Option("--stop-at-first", help="An implementation leaves with its first difference.")
+    ] = False,
     level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
     kill_cycles: Annotated[
         int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
@@ -120,12 +128,15 @@ def run_command(
         expectations=expectations,
         attachment=attachment,
         shrink_time=shrink_time,
+        stop_at_first=stop_at_first,
+        jobs=jobs,
     )
     load_expectations(expectations)
     if engine == "spark":
         from conformance.commands.on_spark import run_campaign  # noqa: PLC0415 -- part of an extra
 
         first = chosen_seed(plan.seed, 0).number
+        plan = replace(plan, jobs=1)  # its cells are shared out already
         return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
     if seeds is not None:
         raise ToolError("--seeds goes with --engine spark; a run here has one seed")
@@ -245,6 +256,7 @@ def _document(events: list[Event]) -> dict[str, Any]:
         "run": by_name["RunStarted"][0],
         "results": by_name.get("Result", []),
         "divergences": by_name.get("Diverged", []),
+        "stale_expectations": finished["details"].get("stale", []),
         "steps": finished["steps"],
         "seconds": finished["seconds"],
     }

@@ -10,6 +10,9 @@ One file a topic, ``<topic>.toml``, in this package or in a directory of one's o
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
+A difference in a step that no clause speaks of is known by its shape, which reports tell; then ``shape`` stands in the
+place of ``clause``, as in ``shape = "append: outcome ok -> full"``.
+
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
 unnoticed. One whose clause nobody exercised says nothing either way.
@@ -31,7 +34,8 @@ from conformance.clauses import MACHINES, load_clauses
 from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
 from conformance.errors import ToolError
 
-_KEYS: Final = ("clause", "machine", "implementation", "releases", "reason", "link")
+_KEYS: Final = ("machine", "implementation", "releases", "reason", "link")
+_SUBJECTS: Final = ("clause", "shape")
 
 
 class ExpectationError(ToolError):
@@ -49,6 +53,7 @@ class Expectation:
     reason: str
     link: str
     origin: str
+    shape: str = ""
 
     def concerns(self, machine: str, implementation: str, release: str) -> bool:
         """Whether it is about this implementation on this release, as driven by this machine."""
@@ -56,10 +61,16 @@ class Expectation:
 
     def names(self, clause: str) -> bool:
         """Whether ``clause`` is its clause, or a lettered variant of it."""
-        return clause == self.clause or (self.clause[-1].isdigit() and clause.rstrip(ascii_lowercase) == self.clause)
+        mine = self.clause
+        return bool(mine) and (clause == mine or (mine[-1].isdigit() and clause.rstrip(ascii_lowercase) == mine))
+
+    def is_about(self, clauses: Iterable[str], shape: str) -> bool:
+        """Whether a difference is the one that it names."""
+        return shape == self.shape if self.shape else any(map(self.names, clauses))
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.clause}, {self.machine} machine, {self.implementation} on {self.releases}"
+        what = self.clause or self.shape
+        return f"{self.origin}: {what}, {self.machine} machine, {self.implementation} on {self.releases}"
 
 
 class StaleExpectationError(ToolError):
@@ -87,25 +98,53 @@ class Ledger:
             implementation: name of the implementation that diverged.
             release: the Kafka release it was held to.
         """
+        number = self.find(clauses, "", machine, implementation, release)
+        return None if number is None else self.expectations[number]
+
+    def find(self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str) -> int | None:
+        """The number of the first expectation that a divergence meets, or None; it counts as met from then on.
+
+        Args:
+            clauses: the clauses that the diverging step exercised.
+            shape: of the divergence, see :mod:`conformance.runs.shapes`.
+            machine: the machine that drove it.
+            implementation: name of the implementation that diverged.
+            release: the Kafka release it was held to.
+        """
         ids = tuple(clauses)
-        for expectation in self.expectations:
-            if expectation.concerns(machine, implementation, release) and any(map(expectation.names, ids)):
-                self._met.add(expectation)
-                return expectation
+        for number, expectation in enumerate(self.expectations):
+            if expectation.concerns(machine, implementation, release) and expectation.is_about(ids, shape):
+                self.meet((number,))
+                return number
         return None
 
-    def stale(self, exercised: Mapping[tuple[str, str, str], Collection[str]]) -> tuple[Expectation, ...]:
+    def meet(self, numbers: Iterable[int]) -> None:
+        """These expectations have been met, in another process for instance."""
+        self._met.update(self.expectations[number] for number in numbers)
+
+    def stale(
+        self,
+        exercised: Mapping[tuple[str, str, str], Collection[str]],
+        performed: Mapping[str, Collection[str]] | None = None,
+    ) -> tuple[Expectation, ...]:
         """The expectations that nothing has met although their clause was exercised where they apply.
 
         Args:
             exercised: for machine, implementation and release, the clauses that its steps exercised.
+            performed: for each machine the operations that it performed, for expectations that name a shape.
         """
+        operations = performed or {}
         return tuple(
             expectation
             for expectation in self.expectations
             if expectation not in self._met
             and any(
-                expectation.concerns(*where) and any(map(expectation.names, clauses))
+                expectation.concerns(*where)
+                and (
+                    expectation.shape.partition(":")[0] in operations.get(expectation.machine, ())
+                    if expectation.shape
+                    else any(map(expectation.names, clauses))
+                )
                 for where, clauses in exercised.items()
             )
         )
@@ -163,7 +202,10 @@ def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
 def _read_expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
     if missing := [key for key in _KEYS if not isinstance(entry.get(key), str) or not entry[key]]:
         raise ExpectationError(f"{where} has no {', '.join(missing)}")
-    if unknown := sorted(set(entry) - set(_KEYS)):
+    named = [key for key in _SUBJECTS if isinstance(entry.get(key), str) and entry[key]]
+    if len(named) != 1:
+        raise ExpectationError(f"{where} has {'both clause and shape' if named else 'no clause'}; it names one of them")
+    if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
         raise ExpectationError(f"{where} has {', '.join(unknown)}, which no expectation has")
     if entry["machine"] not in MACHINES:
         raise ExpectationError(f"{where}: machine {entry['machine']!r} is none of {', '.join(MACHINES)}")
@@ -171,7 +213,7 @@ def _read_expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
         releases = ReleaseRange.parse(entry["releases"])
     except ReleaseRangeError as error:
         raise ExpectationError(f"{where}: {error}") from None
-    expectation = Expectation(**{**entry, "releases": releases}, origin=where)
-    if not any(expectation.names(clause) for clause in load_clauses()):
+    expectation = Expectation(**{"clause": "", **entry, "releases": releases}, origin=where)
+    if expectation.clause and not any(expectation.names(clause) for clause in load_clauses()):
         raise ExpectationError(f"{where}: there is no clause {entry['clause']}")
     return expectation

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from conformance.events import Diverged
 
+_Key = tuple[str, str, tuple[str, str]]
+"""Implementation, machine, and the clause or shape."""
 _ENTRY: Final = re.compile(r"^\[\[\s*expectation\s*\]\]", re.MULTILINE)
 
 
@@ -72,18 +74,20 @@ def _with_comment(text: str, start: int) -> int:
 
 def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
     """For each file, the entries to be added: divergences of one kind in several releases are one."""
-    releases: dict[tuple[str, str, str], list[str]] = {}
-    examples: dict[tuple[str, str, str], Diverged] = {}
+    releases: dict[_Key, list[str]] = {}
+    examples: dict[_Key, Diverged] = {}
     for event in divergences:
-        if event.implementation and event.requirements:  # what no clause speaks of cannot be expected
-            key = (event.implementation, event.machine, _clause(event))
-            releases.setdefault(key, []).append(event.failure["release"])
-            examples.setdefault(key, event)
+        about = _about(event)
+        if event.implementation and about is not None:
+            for machine in event.machines or (event.machine,):
+                key = (event.implementation, machine, about)
+                releases.setdefault(key, []).extend(reversed(event.releases or (event.failure["release"],)))
+                examples.setdefault(key, event)
     found: dict[str, list[str]] = {}
-    for (implementation, machine, clause), where in releases.items():
-        event = examples[implementation, machine, clause]
+    for (implementation, machine, (kind, name)), where in releases.items():
+        event = examples[implementation, machine, (kind, name)]
         entry = {
-            "clause": clause,
+            kind: name,
             "machine": machine,
             "implementation": re.sub(r"([*?\[])", r"[\1]", implementation),
             "releases": ", ".join(dict.fromkeys(where)),
@@ -95,6 +99,14 @@ def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
         lines += [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
         found.setdefault(_file_name(implementation), []).append("\n".join(lines))
     return found
+
+
+def _about(event: Diverged) -> tuple[str, str] | None:
+    """What an entry names: the clause that fails, or the shape where no clause speaks of the step."""
+    if event.requirements:
+        return "clause", event.clause or _clause(event)
+    # A program that crashes, is late or talks nonsense is never expected.
+    return ("shape", event.shape) if event.shape and not event.shape.endswith(": failure") else None
 
 
 def _clause(event: Diverged) -> str:

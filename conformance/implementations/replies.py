@@ -1,4 +1,4 @@
-"""What a reply of the line protocol may look like, operation by operation (DESIGN.md, "Line protocol").
+"""The shape of each reply of the line protocol, operation by operation.
 
 The JSON Schema ``conformance/schemas/protocol.json`` says the same for readers and for other languages; that both
 accept the same replies is tested. Replies are read twice in every step of a lockstep, so this is plain code: one costs

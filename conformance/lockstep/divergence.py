@@ -50,7 +50,15 @@ class Divergence:
     @property
     def observed_only(self) -> bool:
         """Whether only behaviour is at stake that nobody has to copy (``--level must``)."""
-        return is_observed_only(self.clauses, self.aspects)
+        return is_observed_only(self.clauses, self.aspects, self._fields)
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """The fields of the state that differ, where that is what is told."""
+        names = getattr(self.expected, "_fields", ())
+        if self.aspects[0] != "state" or names != getattr(self.actual, "_fields", None):
+            return ()
+        return tuple(n for n, mine, theirs in zip(names, self.expected, self.actual, strict=True) if mine != theirs)
 
 
 class DivergenceError(AssertionError):

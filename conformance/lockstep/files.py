@@ -95,6 +95,9 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
         releases: dialects to run the reference in even without a subject.
         excuse: decides about a difference: True lets the party leave the example, False raises.
         attribute: count which clauses the steps exercise.
+
+    Attributes:
+        stays: whether a party goes on with the example after a difference that is excused; by default none does.
     """
 
     damaging: ClassVar[str]
@@ -113,6 +116,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
     ) -> None:
         self.excuse = excuse
         self.attribute = attribute
+        self.stays: Callable[[Divergence], bool] = lambda _: False
         self.tally: Tally = FilesTally(self.key)
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
@@ -190,6 +194,12 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
                     self._fleets = fleets_of(self._parties)
                     return True
         return False
+
+    def leave(self, name: str) -> None:
+        """Lets a party leave the example that has just begun."""
+        for party in self._parties:
+            if party.implementation.name == name:
+                party.active = False
 
     def supports(self, operation: str) -> bool:
         """Whether every party has an operation of that name."""
@@ -316,7 +326,7 @@ class FilesLockstep(ABC, Generic[PartyType, GroupType]):
             clauses,
         )
         if self.excuse(divergence):
-            party.active = False
+            party.active = self.stays(divergence)
             for clause in clauses:
                 self.tally.dropped[party.implementation.name, clause] += 1
             return

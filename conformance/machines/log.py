@@ -1,4 +1,4 @@
-"""The life of a partition's log (KAFKA_BEHAVIOUR.md sections 6.3 and 8).
+"""The life of a partition's log (clauses LG and LO).
 
 Segments hold a few batches, so that every run spans several. Bind it as the other machines::
 
@@ -8,121 +8,22 @@ Segments hold a few batches, so that every run spans several. Bind it as the oth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from conformance.lockstep.levels.log import LogLockstep
-from conformance.machines.files import FilesMachine
+from conformance.machines.log_producers import ProducerRules
 from conformance.operations import Operation
-from conformance.operations.log import LogState
 from conformance.strategies import log as strategies
+from kidx.producers import SNAPSHOT_SUFFIX
 
-if TYPE_CHECKING:
-    from conformance.kafka.fetch import Progress
-
-_EMPTY = LogState(0, 0, 0, 0, 0, ())
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 
 
-def in_transaction(producer: int) -> dict[str, Any]:
-    """What a batch says of a producer in a transaction."""
-    return {"transactional": True, "producer": [producer, 0, 0]}
-
-
-def marker(producer: int, ends: str) -> dict[str, Any]:
-    """What the end of a transaction says."""
-    return {"marker": ends, "producer": [producer, 0, -1]}
-
-
-class LogMachine(FilesMachine):
+class LogMachine(ProducerRules):
     """Drives a lockstep through the life of one log."""
-
-    kind: ClassVar[str] = "log"
-    lockstep_type = LogLockstep
-    lockstep: ClassVar[LogLockstep]
-
-    @staticmethod
-    def jvm(release: str, progress: Progress | None = None) -> Any:
-        """See the base class."""
-        from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
-
-        return JvmLog(release, progress)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.settings: dict[str, Any] = {}
-        self.timestamps: set[int] = set()
-        self.now = 10_000
-        self.newest = 1000
-        self.epoch = 0
-        self.asks = False
-        self.is_open = False
-        self.producers_since: int | None = None
-
-    def do(self, name: str, *arguments: Any) -> None:
-        """Everybody performs an operation, if the log is open."""
-        if self.is_open:
-            self.lockstep.perform(Operation(name, arguments))
-
-    def cut(self, name: str, offset: int) -> None:
-        """A truncation; where one stops half way, the log is of no more use and the example ends (LG-11)."""
-        self.do(name, offset)
-        self.is_open = self.is_open and all(group.observation.outcome.error is None for group in self.lockstep.groups)
-
-    # -- what there is -----------------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> LogState:
-        """What the newest dialect's reference says of its log."""
-        return self.lockstep.primary.observation.state or _EMPTY
-
-    def offset(self, anchor: str, delta: int = 0) -> int:
-        """An offset that an anchor speaks of, not negative."""
-        state = self.state
-        bases = [base for base, _ in state.segments] or [0]
-        anchors = {
-            "start": state.start_offset,
-            "end": state.end_offset,
-            "high_watermark": state.high_watermark,
-            "active": bases[-1],
-            "second": bases[min(1, len(bases) - 1)],
-            "middle": bases[len(bases) // 2],
-            "half": (state.start_offset + state.end_offset) // 2,
-            "zero": 0,
-        }
-        return max(0, anchors[anchor] + delta)
-
-    def timestamp(self, gap: int | None) -> int:
-        """The next record's timestamp: some distance from the newest one, or none at all."""
-        if gap is None:
-            return -1
-        timestamp = max(0, self.newest + gap)
-        self.newest = max(self.newest, timestamp)
-        self.timestamps.add(timestamp)
-        return timestamp
-
-    def records(self, shape: strategies.Shape) -> list[list[int]]:
-        """The records of a batch."""
-        offset, records = 0, []
-        for gap, distance in shape.records:
-            offset += distance
-            records.append([offset, self.timestamp(gap)])
-            offset += 1
-        return records
-
-    def meet_producer(self) -> int:
-        """Where a producer's batch comes to lie: at the end; ``producers_since`` is the first such place."""
-        end: int = self.state.end_offset
-        self.producers_since = end if self.producers_since is None else min(self.producers_since, end)
-        return end
-
-    def append_one(self, of_producer: dict[str, Any]) -> None:
-        """A follower gets a batch of one record."""
-        batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
-        self.do("append_as_follower", [batch | of_producer], self.epoch)
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
@@ -144,25 +45,27 @@ class LogMachine(FilesMachine):
         if not self.is_open:
             return
         clean, recovery_anchor, start_anchor = opening
-        # A killed broker leaves no mark of a clean shutdown. Where somebody makes one, Kafka believes its snapshots of
-        # producers, or that there were none (LG-30); kidx reads them from the log and knows no snapshots.
-        clean = clean and not (how == "crash" and self.producers_since is not None)
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
         bases = [base for base, _ in self.state.segments]
-        if self.producers_since is not None and (
-            0 < max(start, self.state.start_offset) >= self.state.last_stable_offset or self.producers_since < bases[0]
-        ):
-            return  # a transaction that began before the log start is known, or forgotten, from snapshots only
         if how == "crash":
             self.do("crash_log")
         else:
             self.do("close_log", how == "shutdown")
         for damage in damages:
-            base = bases[damage.segment % len(bases)]
-            name = f"{base:020d}{damage.suffix}" if damage.suffix.startswith(".") else damage.suffix
-            self.do("damage_log_file", name, damage.how, list(damage.arguments))
+            name = self.damaged_file(damage, bases)
+            if name is not None:
+                self.do("damage_log_file", name, damage.how, list(damage.arguments))
         self.is_open = False
         self.open(clean=clean, recovery_point=recovery_point, start=start)
+
+    def damaged_file(self, damage: strategies.Damage, bases: list[int]) -> str | None:
+        """The name of the file that a damage is about; None if there is none."""
+        if not damage.suffix.startswith("."):
+            return damage.suffix
+        if damage.suffix != SNAPSHOT_SUFFIX:
+            return f"{bases[damage.segment % len(bases)]:020d}{damage.suffix}"
+        snapshots = sorted(name for name in self.lockstep.primary.files if name.endswith(SNAPSHOT_SUFFIX))
+        return snapshots[damage.segment % len(snapshots)] if snapshots else None
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -189,12 +92,6 @@ class LogMachine(FilesMachine):
             base += records[-1][0] + 1
         self.do("append_as_follower", batches, self.epoch)
 
-    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
-    def append_transaction(self, producer: int, ends: str | None) -> None:
-        """A follower gets a batch of a transaction, or its end."""
-        self.meet_producer()
-        self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
-
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
     def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
         """A follower gets batches that begin before the end, do not follow one another, or are of a newer epoch."""
@@ -212,23 +109,12 @@ class LogMachine(FilesMachine):
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
         """A follower finds that its end is not the leader's."""
-        self.cut("truncate_log", self.offset(anchor, delta))
-
-    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
-    def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
-        """A follower that has got a transaction, perhaps as all replicas have, loses what came behind it (LG-31)."""
-        end = self.meet_producer()
-        # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
-        for part in (in_transaction(producer), marker(producer, ends), {}, {}):
-            self.append_one(part)
-        self.do("update_high_watermark", end + replicated)
-        self.cut("truncate_log", end + 3)
-        self.append_one({})
+        self.do("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
         """A follower is too far behind, or too far ahead."""
-        self.cut("truncate_fully", self.offset("end", delta))
+        self.do("truncate_fully", self.offset("end", delta))
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:

@@ -1,4 +1,4 @@
-"""The life of a ``.index`` file (KAFKA_BEHAVIOUR.md sections 1 and 2)."""
+"""The life of a ``.index`` file (clauses AI and OI)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a segment (KAFKA_BEHAVIOUR.md section 6): four files, in lockstep with Kafka's ``LogSegment``."""
+"""The life of a segment (clauses SEG): four files, in lockstep with Kafka's ``LogSegment``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a ``.timeindex`` file (KAFKA_BEHAVIOUR.md sections 1 and 3)."""
+"""The life of a ``.timeindex`` file (clauses AI and TI)."""
 
 from __future__ import annotations
 

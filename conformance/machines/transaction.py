@@ -1,4 +1,4 @@
-"""The life of a ``.txnindex`` file (KAFKA_BEHAVIOUR.md section 4)."""
+"""The life of a ``.txnindex`` file (clauses TX)."""
 
 from __future__ import annotations
 

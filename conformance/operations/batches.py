@@ -8,7 +8,9 @@ A batch is a JSON object; only ``records`` has to be there::
 
 A record is ``[offset - base, timestamp(, bytes of value)]``; a producer is id, epoch and first sequence number;
 ``max_timestamp`` makes the header say something else than the truth, and ``log_append_time`` marks the batch as stamped
-by a broker. A marker ends a transaction: its record is a control record.
+by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
+(``"coordinator_epoch": 1``; 0 if it says nothing). Of an ``"empty": true`` batch compaction has left no record; with
+``"control": true`` it was a marker's.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import google_crc32c
+
 from kidx.records import (
     Codec,
     ControlRecordType,
     EndTransactionMarker,
     TimestampType,
     build_batch,
+    empty_batch,
     end_transaction_marker,
 )
+from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 
 Batch = Mapping[str, Any]
 """A batch as described above."""
@@ -48,15 +54,27 @@ def _encode(text: str) -> bytes:
     stamped = batch.get("log_append_time")
     if "marker" in batch:
         return end_transaction_marker(
-            EndTransactionMarker(_MARKERS[batch["marker"]]),
+            EndTransactionMarker(_MARKERS[batch["marker"]], batch.get("coordinator_epoch", 0)),
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             offset=base,
             timestamp=batch["records"][0][1],
             partition_leader_epoch=batch.get("epoch", -1),
         )
+    if batch.get("empty"):
+        return empty_batch(
+            base,
+            base + batch["records"][-1][0],
+            timestamp=max(record[1] for record in batch["records"]),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=sequence,
+            is_transactional=batch.get("transactional", False),
+            is_control=batch.get("control", False),
+            partition_leader_epoch=batch.get("epoch", -1),
+        )
     records = [(record[1], None, _VALUE[: record[2]] if len(record) > 2 else b"") for record in batch["records"]]
-    return build_batch(
+    data = build_batch(
         records,
         base_offset=base,
         magic=batch.get("magic", 2),
@@ -65,12 +83,23 @@ def _encode(text: str) -> bytes:
         log_append_time=-1 if stamped is None else stamped,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        base_sequence=sequence,
+        base_sequence=max(sequence, 0) if producer_id >= 0 else sequence,
         is_transactional=batch.get("transactional", False),
         partition_leader_epoch=batch.get("epoch", -1),
         offsets=[base + record[0] for record in batch["records"]],
         max_timestamp=batch.get("max_timestamp"),
     )
+    return _with_sequence(data, sequence) if producer_id >= 0 > sequence else data
+
+
+def _with_sequence(data: bytes, sequence: int) -> bytes:
+    """A batch with another first sequence number: one that no client would send, which builders refuse."""
+    changed = bytearray(data)
+    RECORD_BATCH.codec("base_sequence").pack_into(changed, RECORD_BATCH.field("base_sequence").offset, sequence)
+    crc = google_crc32c.value(bytes(changed[CHECKSUMMED_FROM:]))
+    at = RECORD_BATCH.field("crc").offset
+    changed[at : at + 4] = crc.to_bytes(4)
+    return bytes(changed)
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:

@@ -7,11 +7,14 @@ is done before an operation ends, what it does periodically is not done at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.operations.outcomes import Json, Outcome
 
 LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -29,6 +32,8 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "assign_epoch": ("epoch", "start_offset"),
     "list_offsets": ("targets",),
     "set_clock": ("now",),
+    # What a broker does now and then: producers that have been silent for too long are forgotten.
+    "expire_producers": (),
     # A clean shutdown is prepared (4.4 trims there) and then closed; `prepared` false is the log's own close alone.
     "close_log": ("prepared",),
     "crash_log": (),
@@ -74,6 +79,10 @@ TOPIC_DIRECTORY: Final = "t-0"
 """The log's directory below an implementation's own: Kafka wants a topic and a partition in its name."""
 
 
+EXPIRATION: Final = "producer.id.expiration.ms"
+"""A setting of the broker, which ``open_log`` takes among those of the topic."""
+
+
 class LogState(NamedTuple):
     """What a log says of itself after an operation.
 
@@ -82,6 +91,10 @@ class LogState(NamedTuple):
         high_watermark: of the partition, and last_stable_offset: below it all transactions are decided.
         recovery_point: everything below it is on disk.
         segments: base offset and bytes of each, in order.
+        producers_end: the offset after the last batch that the producers have been told of.
+        ongoing: where the open transactions began, and unreplicated: the completed ones that are not replicated yet.
+        producers: of each, in the order of their ids: id, epoch, coordinator's epoch, timestamp, where its open
+            transaction began (-1 for none), and its last batches: last sequence, last offset, offset delta, timestamp.
     """
 
     start_offset: int
@@ -90,6 +103,27 @@ class LogState(NamedTuple):
     last_stable_offset: int
     recovery_point: int
     segments: tuple[tuple[int, int], ...]
+    producers_end: int = 0
+    ongoing: tuple[int, ...] = ()
+    unreplicated: tuple[int, ...] = ()
+    producers: tuple[tuple[Any, ...], ...] = ()
+
+    @classmethod
+    def of_numbers(cls, numbers: Sequence[int]) -> Self:
+        """From a row of numbers in this order, each tuple after the number of its elements."""
+        left = iter(numbers)
+
+        def take(count: int) -> tuple[int, ...]:
+            return tuple(islice(left, count))
+
+        offsets = take(5)
+        segments = tuple((next(left), next(left)) for _ in range(next(left)))
+        end, ongoing, unreplicated = next(left), take(next(left)), take(next(left))
+        producers = []
+        for _ in range(next(left)):
+            entry = take(5)
+            producers.append((*entry, tuple(take(4) for _ in range(next(left)))))
+        return cls._make((*offsets, segments, end, ongoing, unreplicated, tuple(producers)))
 
     def to_json(self) -> Json:
         """As a trace or a report carries it."""

@@ -6,8 +6,11 @@ A tier is a marker of its name. A test of a tier that cannot run here is skipped
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -41,6 +44,23 @@ def _engine() -> str:
     return ""
 
 
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def chromium() -> Path | None:
+    """Where the system's Chromium is: what ``KIDX_CHROMIUM`` names, or the first on the PATH; None if there is none."""
+    named = os.environ.get("KIDX_CHROMIUM")
+    found = map(shutil.which, [named] if named else _BROWSERS)
+    return next((Path(path) for path in found if path is not None), None)
+
+
+def _chromium() -> str:
+    if chromium() is not None:
+        return ""
+    named = os.environ.get("KIDX_CHROMIUM")
+    return f"KIDX_CHROMIUM is {named}, no program" if named else "no chromium on the PATH; apt-get install chromium"
+
+
 @dataclass(frozen=True)
 class Tier:
     """One thing that tests may need.
@@ -61,6 +81,7 @@ TIERS: Final[dict[str, Tier]] = {
     "broker": Tier("starts a real broker", ("jpype", "jgo", "kafka"), (_java,)),
     "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
+    "browser": Tier("looks at a page in a real Chromium", ("playwright",), (_chromium,)),
 }
 """Every tier by name; a conftest adds its own before pytest is configured."""
 

@@ -22,6 +22,7 @@ def describe(event: Diverged) -> str:
     failure = event.failure
     against = "the abstract model" if failure["against"] == "model" else "kidx"
     lines = [f"{failure['party']} diverges from {against} ({event.machine} machine, release {failure['release']})", ""]
+    lines += [f"  {label:13}{said}" for label, said in _places(event)]
     for clause, level, statement in event.requirements:
         lines.append(f"  requirement  {clause} ({level}): {statement}")
     if not event.requirements:
@@ -56,6 +57,14 @@ def on_lines_of_their_own(lines: Iterable[str], *, indent: str) -> Iterator[str]
         first, *more = printable_lines(line).split("\n")
         yield first
         yield from (f"{indent}{each}" for each in more)
+
+
+def _places(event: Diverged) -> Iterator[tuple[str, str]]:
+    """Where else it shows, if it does."""
+    if len(event.releases) > 1:
+        yield "releases", f"{', '.join(event.releases)} ({len(event.releases)})"
+    if len(event.machines) > 1:
+        yield "machines", ", ".join(event.machines)
 
 
 def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:

@@ -124,9 +124,8 @@ class Page:
     def _link(self, implementation: str, release: str, clause: str) -> str:
         for difference in self.differences:
             event = difference.event
-            if (event.implementation, event.failure["release"]) == (implementation, release) and (
-                clause in event.failure["clauses"]
-            ):
+            releases = event.releases or (event.failure["release"],)
+            if event.implementation == implementation and release in releases and clause in event.failure["clauses"]:
                 return difference.anchor
         return ""
 

@@ -65,8 +65,7 @@ def _suite(stream: Stream, result: Result) -> ET.Element:
 
 
 def _is_about(divergence: Diverged, result: Result) -> bool:
-    where = (divergence.machine, divergence.implementation, divergence.failure["release"])
-    return where == (result.machine, result.implementation, result.release)
+    return divergence.is_about(result.machine, result.implementation, result.release)
 
 
 def _is_told(stream: Stream, divergence: Diverged) -> bool:

@@ -36,7 +36,7 @@ class TerminalWriter:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._machine = ""
-        self._differences = 0
+        self._differences: list[Diverged] = []
         if console.is_terminal and not quiet:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
             self._progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
@@ -49,6 +49,7 @@ class TerminalWriter:
     def __exit__(self, *exception: object) -> None:
         if self._progress is not None:
             self._progress.stop()
+        self._print_differences()  # of a run that has no end
 
     def __call__(self, event: Event) -> None:
         """Prints one event."""
@@ -61,10 +62,7 @@ class TerminalWriter:
             case Progressed():
                 self._advance(event)
             case Diverged():
-                self._differences += 1
-                self.console.print()
-                self.console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
-                self.console.print()
+                self._differences.append(event)
             case Result():
                 self._results.append(event)
             case RunFinished():
@@ -98,15 +96,34 @@ class TerminalWriter:
     def _finish(self, event: RunFinished) -> None:
         if self._progress is not None:
             self._progress.stop()
+        count = len(self._differences)
+        differences = f"difference{'' if count == 1 else 's'}"
+        stale = event.details.get("stale", [])
+        if self._differences and not self.quiet:
+            self.console.print(f"DIVERGES: {count} distinct {differences}", style="bold red", highlight=False)
+        self._print_differences()
+        for expectation in stale:
+            said = f"stale expectation, which nothing diverges from any more: {expectation}"
+            self.console.print(said, markup=False, highlight=False, soft_wrap=True)
         if not self.quiet:
             self.console.print(self._table())
             self._print_brokers()
             self._print_cut()
             if self.verbose:
                 self._print_not_run()
-        differences = f"{self._differences} difference{'' if self._differences == 1 else 's'}"
-        verdict = "conforms" if event.verdict == "conforms" else f"DIVERGES: {differences}, see above"
+        verdict = "conforms"
+        if count or (event.verdict != "conforms" and not stale):
+            verdict = f"DIVERGES: {count} {differences}, see above"
+        elif stale:
+            verdict = f"FAILS: {len(stale)} stale expectation{'' if len(stale) == 1 else 's'}, no difference"
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
+
+    def _print_differences(self) -> None:
+        for event in self._differences:
+            self.console.print()
+            self.console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
+            self.console.print()
+        self._differences.clear()
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")

@@ -40,9 +40,13 @@ class Attendance:
         self._failure: object = None
         self._absent_since: Counter[str] | None = None
         self._missed: Counter[str] = Counter()
-        self._at_retirement: Counter[str] | None = None
         self.lacking: set[str] = set()
         """Operations it has been asked for and does not have."""
+
+    @property
+    def implementation(self) -> Implementation:
+        """The subject itself."""
+        return self._implementation
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._implementation, name)
@@ -96,13 +100,13 @@ class Attendance:
         self._absent_since = self._counted()
         self._absent_since.subtract(clauses)
 
-    def retire(self) -> None:
-        """It has left the run; to be told once the example has ended."""
-        self._at_retirement = self._counted()
+    def discredit(self, clauses: Iterable[str]) -> None:
+        """A divergence after which it goes on with the example: the step is no evidence for its ``clauses``."""
+        self._missed.update(clauses)
 
     def exercised(self) -> Counter[str]:
         """How many steps exercised each clause while it took part."""
-        return (self._counted() if self._at_retirement is None else self._at_retirement) - self._missed
+        return self._counted() - self._missed
 
     def _counted(self) -> Counter[str]:
         """What the lockstep has counted so far for its release."""

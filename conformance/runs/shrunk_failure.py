@@ -46,6 +46,7 @@ def shrunk(
     subjects = [subject for subject in lockstep.subjects if subject.name == divergence.party]
     with scratch_directory() as scratch:
         alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
+        alone.stays = lockstep.stays
 
         def still(operations: Sequence[Operation]) -> DivergenceError | None:
             error = _performed(alone, operations)

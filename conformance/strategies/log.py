@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
+from conformance.operations.log import EXPIRATION
 from kidx.log.epochs import FILE_NAME
+from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
 
 
 class Shape(NamedTuple):
@@ -27,7 +29,7 @@ class Shape(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """What happens to one file of a closed log."""
+    """What happens to one file of a closed log; snapshots are numbered by themselves, other files by their segment."""
 
     segment: int
     suffix: str
@@ -50,6 +52,7 @@ def settings() -> st.SearchStrategy[dict[str, Any]]:
             "retention.ms": st.sampled_from((-1, -1, 5000)),
             "retention.bytes": st.sampled_from((-1, -1, 400)),
             "segment.ms": st.sampled_from((1 << 40, 1 << 40, 500)),
+            EXPIRATION: st.sampled_from((EXPIRATION_MS, EXPIRATION_MS, 9000)),
         }
     )
 
@@ -80,7 +83,7 @@ def openings() -> st.SearchStrategy[tuple[bool, str, str]]:
     """Whether the shutdown counts as clean, and the checkpoints of recovery point and log start."""
     clean = st.booleans()
     recovery = st.sampled_from(("zero", "active", "middle", "end", "half"))
-    start = st.sampled_from(("start", "start", "zero"))
+    start = st.sampled_from(("start", "start", "zero", "half", "end"))
     return st.tuples(clean, recovery, start)
 
 
@@ -95,7 +98,16 @@ def damages() -> st.SearchStrategy[list[Damage]]:
     )
     cut = st.builds(Damage, st.just(-1), st.just(".log"), st.just("cut_file"), st.sampled_from(((100,), (0,), (61,))))
     epochs = st.just(Damage(-1, FILE_NAME, "remove_file", ()))
-    return st.sampled_from((0, 0, 1)).flatmap(lambda n: st.lists(lost | cut | epochs, min_size=n, max_size=n))
+    snapshot = st.builds(
+        Damage,
+        st.integers(-2, 1),
+        st.just(SNAPSHOT_SUFFIX),
+        st.sampled_from(("remove_file", "remove_file", "cut_file")),
+        st.just(()),
+    ).map(lambda damage: damage._replace(arguments=(9,) if damage.how == "cut_file" else ()))
+    return st.sampled_from((0, 0, 1, 2)).flatmap(
+        lambda n: st.lists(lost | cut | epochs | snapshot, min_size=n, max_size=n)
+    )
 
 
 def cut_anchors() -> st.SearchStrategy[str]:

@@ -1,4 +1,4 @@
-"""What `.index` and `.timeindex` have in common: the mapped file of fixed-size entries (KAFKA_BEHAVIOUR.md section 1).
+"""What `.index` and `.timeindex` have in common: the mapped file of fixed-size entries (clauses AI).
 
 Follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step where the order of steps shows: an operation that
 fails half way leaves behind exactly what Kafka leaves behind.

@@ -1,4 +1,4 @@
-"""An index that is opened when it is first asked for (KAFKA_BEHAVIOUR.md section 5, ``LazyIndex.java``).
+"""An index that is opened when it is first asked for (clauses LZ, ``LazyIndex.java``).
 
 A broker has tens of thousands of segments and touches few of them; until ``get`` an index costs one file name.
 """

@@ -1,4 +1,4 @@
-"""The ``.index`` file: from offset to byte position in the log (KAFKA_BEHAVIOUR.md section 2, ``OffsetIndex.java``)."""
+"""The ``.index`` file: from offset to byte position in the log (clauses OI, ``OffsetIndex.java``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``.timeindex`` file: from timestamp to offset (KAFKA_BEHAVIOUR.md section 3, ``TimeIndex.java``)."""
+"""The ``.timeindex`` file: from timestamp to offset (clauses TI, ``TimeIndex.java``)."""
 
 from __future__ import annotations
 

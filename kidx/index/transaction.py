@@ -1,4 +1,4 @@
-"""The ``.txnindex`` file: aborted transactions (KAFKA_BEHAVIOUR.md section 4, ``TransactionIndex.java``).
+"""The ``.txnindex`` file: aborted transactions (clauses TX, ``TransactionIndex.java``).
 
 Unlike the other two it is not mapped and not preallocated: it is created by the first append, and most segments have
 none.

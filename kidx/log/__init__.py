@@ -1,4 +1,4 @@
-"""A partition's log as a whole, up to the answers of ``ListOffsets`` (KAFKA_BEHAVIOUR.md sections 6.3 and 8).
+"""A partition's log as a whole, up to the answers of ``ListOffsets`` (clauses LG and LO).
 
 ::
 

@@ -34,6 +34,7 @@ class ProducerChanges:
         self.producers = producers
         self.is_duplicate = False
         self._infos: dict[int, ProducerAppendInfo] = {}
+        self._calls: list[int] = []
         self._completed: list[CompletedTxn] = []
         for batch in batches:
             if batch.producer_id <= NO_PRODUCER_ID:
@@ -45,6 +46,7 @@ class ProducerChanges:
             self._examine(batch, origin)
 
     def _examine(self, batch: RecordBatch, origin: Origin) -> None:
+        self._calls.append(batch.producer_id)
         info = self._infos.get(batch.producer_id)
         if info is None:
             info = self._infos[batch.producer_id] = self.producers.prepare(batch.producer_id, origin)
@@ -58,8 +60,7 @@ class ProducerChanges:
         Raises:
             KidxError, OSError: as :meth:`LogSegment.update_txn_index` and :meth:`ProducerState.complete`.
         """
-        for info in self._infos.values():
-            self.producers.apply(info)
+        self.producers.apply_all(self._infos, self._calls)
         for transaction in self._completed:
             segment.update_txn_index(transaction, self.producers.last_stable_offset(transaction))
             self.producers.complete(transaction)

@@ -1,7 +1,7 @@
 """What a leader makes of a producer's batch before it is appended (``LogValidator``): offsets, epoch, timestamps.
 
 Batches of the current format only, which are changed in place; up-conversion of older ones and recompression, which
-Kafka does besides, are not offered. Nor are the checks of sequence numbers and of timestamps too far away.
+Kafka does besides, are not offered. Nor is the check of timestamps too far away.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ def _validate(batch: RecordBatch, *, from_client: bool) -> int:
     """Checks what the header says of offsets and returns the number of records."""
     if from_client and batch.is_control:
         raise InvalidRecordError("Clients are not allowed to write control records")
+    if from_client and batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise InvalidRecordError(
+            f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+        )
     count = batch.count or 0
     from_offsets = batch.last_offset - batch.base_offset + 1
     if from_offsets != count or count <= 0:

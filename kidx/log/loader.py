@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from kidx.errors import CorruptIndexError, InvalidOffsetError
 from kidx.log.rebuilding import rebuild_producers
 from kidx.log.segments import DELETED, Segments
-from kidx.producers import ProducerStateManager
 from kidx.segment import Clock, LogSegment
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.log.config import LogConfig
     from kidx.log.epochs import LeaderEpochCache
+    from kidx.producers import ProducerStateManager
 
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
@@ -110,7 +110,7 @@ class Loader:
 
     def _recover(self, segment: LogSegment, *, note_epochs: bool = True) -> int:
         """Recovers a segment with the producers before it, and writes down those behind it."""
-        producers = ProducerStateManager(
+        producers = type(self.producers)(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
         rebuild_producers(
@@ -119,6 +119,7 @@ class Loader:
             start_offset=self.start_offset,
             end_offset=segment.base_offset,
             now=self.clock(),
+            known=self.producers,
         )
         truncated = segment.recover(producers, self.epochs if note_epochs else None)
         producers.take_snapshot()

@@ -1,4 +1,4 @@
-"""What a log answers when it is asked for an offset by time (``fetchOffsetByTimestamp``; section 8)."""
+"""What a log answers when it is asked for an offset by time (``fetchOffsetByTimestamp``; clauses LO)."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ def rebuild_producers(
     end_offset: int,
     now: int,
     clean: bool = False,
+    known: ProducerStateManager | None = None,
 ) -> None:
     """Makes ``producers`` what they were at ``end_offset``, and takes snapshots on the way.
 
@@ -33,6 +34,8 @@ def rebuild_producers(
         end_offset: up to which batches count.
         now: milliseconds; who has been silent for too long is not read from a snapshot.
         clean: after a clean stop without any snapshot there have been no producers, and nothing is read (LG-30).
+        known: whom up to 2.7 each segment's batches are told to have come after: those of the log itself, of whom
+            nothing is known in a recovery (LG-44); ``producers`` by default.
 
     Raises:
         KidxError: as :meth:`ProducerAppendInfo.append`.
@@ -44,6 +47,7 @@ def rebuild_producers(
             producers.map_end_offset = offset
             producers.take_snapshot()
         return
+    source = producers if known is None or producers.dialect.recovery_knows_its_producers else known
     nobody = producers.is_empty and producers.map_end_offset >= end_offset
     producers.truncate_and_reload(start_offset, end_offset, now)
     if end_offset > producers.map_end_offset and not nobody:
@@ -53,7 +57,7 @@ def rebuild_producers(
             producers.map_end_offset = begin
             if segment.base_offset in marks:
                 producers.take_snapshot()
-            _load(producers, _batches(segment, begin, end_offset if segment is last else None))
+            _load(producers, source, _batches(segment, begin, end_offset if segment is last else None))
     producers.map_end_offset = end_offset
     producers.take_snapshot()
 
@@ -65,19 +69,20 @@ def _batches(segment: LogSegment, begin: int, end: int | None) -> Iterable[Recor
     return () if data is None else segment.batches(data.position, data.position + data.size)
 
 
-def _load(producers: ProducerStateManager, batches: Iterable[RecordBatch]) -> None:
+def _load(producers: ProducerStateManager, source: ProducerStateManager, batches: Iterable[RecordBatch]) -> None:
     infos: dict[int, ProducerAppendInfo] = {}
+    calls: list[int] = []
     completed: list[CompletedTxn] = []
     for batch in batches:
         if batch.producer_id <= NO_PRODUCER_ID:
             continue
+        calls.append(batch.producer_id)
         info = infos.get(batch.producer_id)
         if info is None:
-            info = infos[batch.producer_id] = producers.prepare(batch.producer_id, Origin.REPLICATION)
+            info = infos[batch.producer_id] = source.prepare(batch.producer_id, Origin.REPLICATION)
         found = info.append(batch)
         if found is not None:
             completed.append(found)
-    for info in infos.values():
-        producers.apply(info)
+    producers.apply_all(infos, calls)
     for transaction in completed:
         producers.complete(transaction)

@@ -80,6 +80,8 @@ class UnifiedLog(LogOffsets):
         KidxError, OSError: what loading cannot mend.
     """
 
+    producer_state: type[ProducerStateManager] = ProducerStateManager
+
     def __init__(
         self,
         directory: str | os.PathLike[str],
@@ -97,7 +99,7 @@ class UnifiedLog(LogOffsets):
         self.clock = clock
         self.directory.mkdir(parents=True, exist_ok=True)
         self.epochs = LeaderEpochCache(self.directory / FILE_NAME)
-        self.producers = ProducerStateManager(
+        self.producers = self.producer_state(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
         loader = Loader(
@@ -358,11 +360,13 @@ class UnifiedLog(LogOffsets):
                 return True
             self._retire([segment for segment in self.segments if segment.base_offset > offset])
             self.segments.active.truncate_to(offset)
+            start = min(offset, self.start_offset)
             if self.dialect.truncation_looks_for_transactions:
                 self._set_end_offset(offset)
+                self._set_start_offset(start)
             self.end_offset = offset
             self.recovery_point = min(self.recovery_point, offset)
-            self.start_offset = min(offset, self.start_offset)
+            self.start_offset = start
             self.epochs.truncate_from_end(offset)
             self._rebuild_producers()
             if self.dialect.truncation_looks_for_transactions:
@@ -425,6 +429,10 @@ class UnifiedLog(LogOffsets):
         else:
             self._retire(segments)
             self.delete_records(start)
+
+    def expire_producers(self) -> None:
+        """Forgets the producers that have been silent for too long, as a broker does now and then."""
+        self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from kidx.errors import InvalidArgumentError
 from kidx.producers.append_info import ProducerAppendInfo, Transaction
 from kidx.producers.errors import CorruptSnapshotError
-from kidx.producers.hash_order import HashOrder
+from kidx.producers.hash_order import HashOrder, in_hash_order
 from kidx.producers.snapshot import decode, encode
 from kidx.producers.state import ProducerState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from kidx.dialect import Dialect
 
@@ -135,8 +135,9 @@ class ProducerStateManager(ProducerState):
             for producer, entry in found.items():
                 if self.is_expired(entry, now, self.expiration_ms):
                     continue
+                if producer not in self.producers:
+                    self._order.arrive(producer, self.producers)
                 self.producers[producer] = entry
-                self._order.grow(len(self.producers))
                 if (began := entry.current_txn_first_offset) is not None:
                     self.ongoing[began] = Transaction(producer, began)
             self.map_end_offset = self.last_snapshot_offset = offset
@@ -145,10 +146,21 @@ class ProducerStateManager(ProducerState):
 
     # -- what happens to the log -------------------------------------------------------------------------------
 
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
+        """Remembers what one append has changed of several producers, new ones in the order of Kafka's table.
+
+        Args:
+            infos: by producer id.
+            calls: the producer id of every batch.
+        """
+        for producer in in_hash_order(calls, scala=self.dialect.appends_are_in_scala):
+            self.apply(infos[producer])
+
     def apply(self, info: ProducerAppendInfo) -> None:
         """See the base class."""
+        if info.producer_id not in self.producers:
+            self._order.arrive(info.producer_id, self.producers)
         super().apply(info)
-        self._order.grow(len(self.producers))
 
     def truncate_and_reload(self, start_offset: int, end_offset: int, now: int) -> None:
         """The log has another end: snapshots out of its range go, and the last one left is read.

@@ -1,4 +1,4 @@
-"""Kafka's record batches of every format: reading, checking, writing (KAFKA_BEHAVIOUR.md section 7).
+"""Kafka's record batches of every format: reading, checking, writing (clauses RB and FR).
 
 ``iter_batches`` walks a segment file; a batch reads its header once and its records when it is iterated::
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from kidx.records.base import RecordBatch
 from kidx.records.batch import DefaultRecordBatch
-from kidx.records.builder import build_batch, empty_batch, end_transaction_marker, write_batch, write_message
+from kidx.records.builder import build_batch, empty_batch, end_transaction_marker
 from kidx.records.codecs import Codec
 from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
@@ -46,6 +46,7 @@ from kidx.records.record import (
 )
 from kidx.records.stamps import Stamp
 from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
+from kidx.records.writer import write_batch, write_message
 
 __all__ = [
     "NO_PARTITION_LEADER_EPOCH",

@@ -1,4 +1,4 @@
-"""One segment of a log: the ``.log`` file and who writes its indexes (KAFKA_BEHAVIOUR.md section 6).
+"""One segment of a log: the ``.log`` file and who writes its indexes (clauses SEG).
 
 ::
 

@@ -1,4 +1,4 @@
-"""The four files of a segment as a whole: opened, renamed, moved, flushed, deleted (KAFKA_BEHAVIOUR.md section 6)."""
+"""The four files of a segment as a whole: opened, renamed, moved, flushed, deleted (clauses SEG)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a segment: by offset, by timestamp, and what is known of it without reading (sections 6.4 and 6.1)."""
+"""Reading a segment: by offset, by timestamp, and what is known of it without reading (clauses SEG)."""
 
 from __future__ import annotations
 

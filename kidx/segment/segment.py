@@ -1,4 +1,4 @@
-"""One segment of a log, as every release appends to it, rolls, cuts and reads it (KAFKA_BEHAVIOUR.md section 6)."""
+"""One segment of a log, as every release appends to it, rolls, cuts and reads it (clauses SEG)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From what an option says to offsets: the ends of a log, and the first record of a time, found through the indexes.
 
-The answers are those of a broker's ``ListOffsets`` (KAFKA_BEHAVIOUR.md section 8), but for one: where the log's start
+The answers are those of a broker's ``ListOffsets`` (clauses LO), but for one: where the log's start
 has moved past the record that a broker finds, it finds none (LO-6), and this goes on to the next segment.
 """
 

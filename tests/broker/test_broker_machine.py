@@ -59,6 +59,7 @@ class _Wider(ReferencePartition):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, monkeypatch, capsys):
     events = []
     budget = Budget(1, 4, restarts=0, patience=5)

@@ -23,6 +23,7 @@ RELEASE = "2.4.1"
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_replicas_answer_alike_and_their_indexes_are_exact_or_explained(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["conformance", "cluster", "--kafka", RELEASE, "--json"])
     with pytest.raises(SystemExit) as ended:

@@ -191,21 +191,6 @@ def test_a_broker_that_does_not_get_ready_is_an_error_and_not_a_hang(tmp_path, m
 
 
 @broker_test
-def test_a_taken_port_is_replaced_by_another(tmp_path, monkeypatch):
-    calls = []
-
-    def first_the_taken_one(count):
-        calls.append(count)
-        found = free_ports(count)
-        return [taken.getsockname()[1], *found[1:]] if len(calls) == 1 else found
-
-    monkeypatch.setattr(local, "free_ports", first_the_taken_one)
-    with socket.create_server((HOST, 0)) as taken, LocalBroker("3.9.2", base=tmp_path) as broker:
-        assert len(calls) == 2
-        assert broker.port != taken.getsockname()[1]
-
-
-@broker_test
 def test_a_broker_that_dies_is_noticed_and_its_directory_kept(tmp_path):
     broker = LocalBroker("3.9.2", base=tmp_path)
 
@@ -250,11 +235,22 @@ def test_a_broker_does_not_outlive_a_killed_harness(tmp_path):
 
 
 @broker_test
-def test_an_own_directory_is_kept_and_comes_up_again(tmp_path):
+def test_an_own_directory_is_kept_and_comes_up_again_and_a_taken_port_is_replaced(tmp_path, monkeypatch):
+    calls = []
+
+    def first_the_taken_one(count):
+        calls.append(count)
+        found = free_ports(count)
+        return [taken.getsockname()[1], *found[1:]] if len(calls) == 1 else found
+
     directory = tmp_path / "mine"
-    with LocalBroker("3.9.2", directory) as broker, broker.connect() as client:
-        client.create_topic("t", {})
-        client.await_leader("t")
+    monkeypatch.setattr(local, "free_ports", first_the_taken_one)
+    with socket.create_server((HOST, 0)) as taken, LocalBroker("3.9.2", directory) as broker:
+        assert len(calls) == 2
+        assert broker.port != taken.getsockname()[1]
+        with broker.connect() as client:
+            client.create_topic("t", {})
+            client.await_leader("t")
         cluster_id = ask_metadata(broker.port).cluster_id
     assert (directory / "data" / "t-0").is_dir()
     with LocalBroker("3.9.2", directory) as broker:

@@ -1,4 +1,8 @@
-"""``conformance`` as a user types it, in a directory and with a home of its own; the jars are the user's."""
+"""``conformance`` as a user types it, in a directory and with a home of its own; the jars are the user's.
+
+Most is performed in this process (``tests/conftest.py``). What needs another environment has a process of its own, and
+so has one example of each kind of command.
+"""
 
 import os
 import subprocess
@@ -11,22 +15,32 @@ EXECUTABLE = Path(sys.executable).with_name("conformance")
 
 
 @pytest.fixture
-def typed(tmp_path):
-    """Runs a command line of ours; ``typed.work`` is where it runs."""
+def typed(tmp_path, in_process):
+    """Runs a command line of ours; ``typed.work`` is where it runs, ``typed.apart`` is a process of its own."""
     work = tmp_path / "work"
     work.mkdir()
-    environment = dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"), COLUMNS="200", PYTHONUTF8="1")
+    changed = {"XDG_STATE_HOME": str(tmp_path / "state"), "COLUMNS": "200"}
+    command = [EXECUTABLE]
+    if not EXECUTABLE.exists():  # a source tree without an installation
+        command = [sys.executable, "-c", "from conformance.cli import main; main()"]
 
     def run(*arguments, **changes):
+        if changes:
+            return apart(*arguments, **changes)
+        return in_process("conformance", *arguments, work=work, environment=changed)
+
+    def apart(*arguments, **changes):
+        environment = {**os.environ, **changed, "PYTHONUTF8": "1"}
+        environment.pop("KIDX_JAVA_HOME", None)
         return subprocess.run(
-            [EXECUTABLE, *map(str, arguments)],
+            [*command, *map(str, arguments)],
             cwd=work,
-            env=environment | changes,
+            env=environment | {name: str(value) for name, value in changes.items()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
 
-    run.work = work
+    run.work, run.state, run.apart, run.command = work, tmp_path / "state", apart, command
     return run

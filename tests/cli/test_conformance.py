@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from conformance.kafka.releases import RELEASES, newest
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 
-EXECUTABLE = Path(sys.executable).with_name("conformance")
 SMALL = ("--max-examples", "20", "--seed", "1")
 SOUND = Trace(
     "offset",
@@ -49,32 +47,13 @@ def open_index(kind, path, base_offset, max_index_size, writable, release):
 
 
 @pytest.fixture
-def conformance(tmp_path):
-    """Runs the command in a directory and with a home of its own; the jars are the user's."""
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "wrong.py").write_text(WRONG)
-    environment = dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"), COLUMNS="200", PYTHONUTF8="1")
-    environment.pop("KIDX_JAVA_HOME", None)
-
-    def run(*arguments, **changes) -> subprocess.CompletedProcess[str]:
-        settings = {name: str(value) for name, value in changes.items()}
-        return subprocess.run(
-            [EXECUTABLE, *map(str, arguments)],
-            cwd=work,
-            env=environment | settings,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    run.work = work
-    run.state = tmp_path / "state"
-    return run
+def conformance(typed):
+    """The command, in a directory with an index that is wrong."""
+    (typed.work / "wrong.py").write_text(WRONG)
+    return typed
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> str:
+def refused(done) -> str:
     """The one line that a run ends with that could not do its work."""
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -109,7 +88,7 @@ def test_every_command_explains_itself(conformance, command):
 
 
 def test_version(conformance):
-    done = conformance("--version")
+    done = conformance.apart("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"conformance {version('kidx')}\n", "")
 
 
@@ -148,9 +127,9 @@ def test_list_refuses_what_it_does_not_know(conformance, arguments, said):
     assert said in refused(conformance("list", *arguments))
 
 
-def test_a_reader_that_has_had_enough_is_no_error():
+def test_a_reader_that_has_had_enough_is_no_error(conformance):
     """As `conformance list | head -1`."""
-    process = subprocess.Popen([EXECUTABLE, "list", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*conformance.command, "list", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     _, said = process.communicate()
     assert said == b""
@@ -248,7 +227,7 @@ def test_a_cache_that_cannot_be_written(conformance, tmp_path):
 
 @pytest.mark.jvm
 def test_a_run_that_conforms_says_so_in_a_table(conformance):
-    done = conformance("run", *SMALL, "--kafka", "3.9.2", "--kafka", "4.4.0", "--machine", "transaction")
+    done = conformance.apart("run", *SMALL, "--kafka", "3.9.2", "--kafka", "4.4.0", "--machine", "transaction")
     assert (done.returncode, done.stderr) == (0, "")
     assert "jvm against kidx · releases 3.9.2, 4.4.0 · profile dev · level observed · seed 1" in done.stdout
     assert re.search(r"transaction machine: \d+ kept traces .*\ntransaction machine: \d+ examples", done.stdout)
@@ -400,7 +379,7 @@ def test_a_report_that_cannot_be_written(conformance, place):
 
 
 def test_an_unknown_command(conformance):
-    assert refused(conformance("nothing")) == "No such command 'nothing'."
+    assert refused(conformance.apart("nothing")) == "No such command 'nothing'."
 
 
 # -- replay -----------------------------------------------------------------------------------------------------------
@@ -429,7 +408,7 @@ def test_a_trace_is_found_by_its_id_and_fails_step_by_step(conformance, recorded
 
 @pytest.mark.jvm
 def test_a_trace_is_fixed_with_an_implementation_that_is_right(conformance, recorded):
-    done = conformance("replay", recorded["trace"])
+    done = conformance.apart("replay", recorded["trace"])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].startswith("FIXED · ")
 

@@ -428,7 +428,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("release", RELEASES)
 @given(given_input=inputs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples * 150 // 100, deadline=None)
 def test_both_builders_write_the_same_bytes_or_ones_that_read_the_same(release, given_input, tmp_path_factory):
     records, options = given_input
     ours = build_batch(records, **options)
@@ -527,7 +527,7 @@ def test_builders_refuse_alike(release, options):
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @given(data=st.data(), given_input=inputs(), fits=st.booleans(), follower=st.booleans())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=settings.default.max_examples * 250 // 100, deadline=None)
 def test_damaged_batches_are_read_alike(release, *, data, given_input, fits, follower, tmp_path_factory):
     records, options = given_input
     sound = build_batch(records, **options)
@@ -539,7 +539,7 @@ def test_damaged_batches_are_read_alike(release, *, data, given_input, fits, fol
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @given(data=st.data(), given_input=inputs(magics=(2,)), count=st.sampled_from((0, -1, 1)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_input, count, tmp_path_factory):
     records, options = given_input
     codec = options["codec"]
@@ -558,7 +558,7 @@ def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_in
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @given(data=st.data(), given_input=inputs(magics=(0, 1)), offset=st.sampled_from((0, 1, 4, 1000)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_damaged_messages_are_read_alike_behind_any_codec(release, data, given_input, offset, tmp_path_factory):
     records, options = given_input
     magic, codec = options["magic"], options["codec"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
 from conformance.kafka.fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
@@ -104,14 +105,22 @@ def test_a_script_of_a_segment_or_log_replays_its_trace(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "FIXED"), done.stderr
 
 
+def compiled(class_path, sources, target):
+    """Compiles Java in the JVM that runs here."""
+    jpype = start_jvm()
+    compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
+    messages = jpype.JClass("java.io.StringWriter")()
+    printer = jpype.JClass("java.io.PrintWriter")(messages)
+    words = ["-17", "-nowarn", "-encoding", "UTF-8", "-cp", class_path, "-d", str(target), *map(str, sources)]
+    assert compiler.compile(jpype.JArray(jpype.JClass("java.lang.String"))(words), printer, printer, None), messages
+
+
 def run_by_junit(directory, release):
     """Compiles the tests of a directory, runs them there, and returns how that process ended."""
     jars = os.pathsep.join(map(str, [*class_path(release, "index"), tool_jar("junit")]))
-    java = Path(find_java().home) / "bin" / "java"
-    compiler = [java, "-jar", tool_jar("ecj"), "-17", "-nowarn", "-cp", jars, "-d", directory / "classes"]
-    done = subprocess.run([*compiler, *directory.glob("*.java")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    junit = [java, "-jar", tool_jar("junit"), "execute", "--scan-class-path", directory / "classes"]
+    compiled(jars, directory.glob("*.java"), directory / "classes")
+    java = [Path(find_java().home) / "bin" / "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    junit = [*java, "-jar", tool_jar("junit"), "execute", "--scan-class-path", directory / "classes"]
     return subprocess.run(
         [*junit, "-cp", f"{directory / 'classes'}{os.pathsep}{jars}", "--details=tree", "--disable-banner"],
         cwd=directory,

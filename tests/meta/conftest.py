@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
@@ -36,6 +39,15 @@ class Campaign:
     events: list[Event] = field(default_factory=list)
 
 
+@pytest.fixture(scope="session")
+def kills():
+    """``kills.py`` beside this file, a program of its own."""
+    specification = importlib.util.spec_from_file_location("kills", Path(__file__).with_name("kills.py"))
+    module = sys.modules["kills"] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def implementations(monkeypatch):
     """What ``-i NAME`` stands for in this test: a function of the release that gives an implementation."""
@@ -63,13 +75,25 @@ def campaign(implementations, tmp_path):
         level="observed",
         profile=UNSHRUNK,
         kept=False,
+        stop_at_first=False,
         **subjects,
     ) -> Campaign:
         implementations.update(subjects)
         events = []
         names, traces = tuple(subjects), tmp_path / "traces"
         # Without the kept traces: it is the machines that have to find a defect, not our memory of it.
-        plan = Plan(releases, names, (machine,), profile, traces, seed, examples, level=level, kept=kept)
+        plan = Plan(
+            releases,
+            names,
+            (machine,),
+            profile,
+            traces,
+            seed,
+            examples,
+            level=level,
+            kept=kept,
+            stop_at_first=stop_at_first,
+        )
         conforms = run(plan, events.append)
         divergences = [event for event in events if isinstance(event, Diverged)]
         results = [event for event in events if isinstance(event, Result)]

@@ -24,7 +24,14 @@ def test_these_are_one_release_of_each_set_of_rules():
     assert set(rules) == {dialect_of(release).index_rules for release in RELEASES}
 
 
-@pytest.mark.parametrize("machine", ["offset", "time", "transaction"])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        "offset",
+        pytest.param("time", marks=pytest.mark.thorough),
+        pytest.param("transaction", marks=pytest.mark.thorough),
+    ],
+)
 def test_every_clause_is_exercised(tmp_path, machine):
     profile = PROFILES["ci"]
     lockstep = Lockstep([], tmp_path, releases=ONE_OF_EACH, model=False)

@@ -1,4 +1,7 @@
-"""Every mutant is found in the ci profile, and each is what it says: one thing wrong, in words, with its clause."""
+"""Every mutant is killed by the trace that once killed it, and is what it says: one thing wrong, with its clause.
+
+That the machines find all of them unaided, in the ci profile, is what ``conformance power`` shows; CI runs it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.replies import FAILURE
 from conformance.machines import MACHINES
+from conformance.runs.replay import replay
 from kidx.errors import ToolError
 
 
@@ -30,9 +34,33 @@ def test_a_mutant_says_what_is_wrong_and_which_clause_it_breaks():
     assert len(set(titles)) == len(titles)
 
 
-@pytest.mark.parametrize("name", [each.name for each in chosen_mutants()])
-def test_a_mutant_is_found_in_the_ci_profile(name):
-    """From one seed; ``conformance power`` takes five. Found by a wrong answer, not because the mutant crashed."""
+@pytest.mark.parametrize("each", MUTANTS.values(), ids=lambda each: each.name)
+def test_the_trace_that_killed_a_mutant_kills_it(kills, each):
+    """By a wrong answer, not because the mutant crashed; the reference and the model agree on the same steps."""
+    trace = kills.kill_of(each)
+    found = replay(trace, [each.release], [f"mutant:{each.name}"])
+    assert found.verdict == "FAILED", f"record it again: python -m tests.meta.kills {each.name}"
+    assert found.steps == len(trace.operations), "what comes after the difference shows nothing"
+    assert found.divergence.party == f"mutant:{each.name} {each.release}"
+    assert f"error='{FAILURE}'" not in str(found.divergence.actual)
+    assert replay(trace, [each.release], []).verdict == "FIXED"
+
+
+def test_no_trace_is_left_of_a_mutant_that_is_gone(kills):
+    assert {path.stem for path in kills.KILLS.iterdir()} == set(MUTANTS)
+
+
+def test_a_kill_is_recorded_as_it_is_kept(kills):
+    each = mutant("forgets-to-trim")
+    made = kills.record(each)
+    assert (made.machine, made.release, made.title) == (each.machine, each.release, each.title)
+    assert replay(made, [each.release], [f"mutant:{each.name}"]).verdict == "FAILED"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
+    """From one seed; ``conformance power``, which CI runs, takes all of them and several seeds."""
+    name = next(each.name for each in chosen_mutants(machines=(machine,)))
     found = hunt(MUTANTS[name], seed=0)
     assert found.examples is not None, f"survived {LIMIT} examples"
     assert f"error='{FAILURE}'" not in found.actual, found

@@ -259,10 +259,22 @@ def _unmapped(state: State) -> Situation:
         (("OI-3",), (), False),
         ((), (), False),
         ((), ("bytes",), False),
+        # A flush after closing that is done instead of refused, and has left another state.
+        (("AI-19b",), ("outcome", "state"), True),
+        (("AI-19b",), ("state",), False),
+        (("AI-19b",), ("outcome", "bytes"), False),
     ],
 )
 def test_the_particular_decides_about_what_it_excuses(clauses, facets, left_out):
     assert is_observed_only(clauses, facets) is left_out
+
+
+@pytest.mark.parametrize(
+    ("fields", "left_out"), [(("length",), True), (("length", "full", "max_entries"), True), (("entries",), False)]
+)
+def test_the_fields_that_say_how_long_the_file_is_follow_from_its_bytes(fields, left_out):
+    assert is_observed_only(("AI-14b", "AI-14a"), ("state", "bytes"), fields) is left_out
+    assert is_observed_only(("AI-14b", "AI-14a"), ("state",), fields) is False
 
 
 def test_a_facet_that_does_not_exist_is_refused():

@@ -1,4 +1,4 @@
-"""Dialects are data: which release behaves how, by the tables of KAFKA_BEHAVIOUR.md section 0."""
+"""Dialects are data: which release behaves how, as the tables of :mod:`kidx.dialect` say."""
 
 from __future__ import annotations
 

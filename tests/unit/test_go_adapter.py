@@ -26,6 +26,8 @@ MACHINES = (OffsetMachine, TimeMachine, TransactionMachine)
 # One release of each dialect, and one from between 3.9.2 and 4.1.1, where a refused resize leaves another index.
 RELEASES = ("2.4.1", "3.4.1", "3.9.1", "4.0.1", "4.1.2", "4.3.1", "4.4.0")
 
+EXAMPLES = settings.default.max_examples * 60 // 100
+
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
@@ -54,7 +56,7 @@ def test_the_implementation_conforms_in_every_dialect(program, tmp_path, machine
     run_state_machine_as_test(
         machine.bind(lockstep),
         settings=settings(
-            max_examples=60,
+            max_examples=EXAMPLES,
             stateful_step_count=25,
             deadline=None,
             database=None,
@@ -62,7 +64,7 @@ def test_the_implementation_conforms_in_every_dialect(program, tmp_path, machine
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert lockstep.tally.steps > 1000
+    assert lockstep.tally.steps > 16 * EXAMPLES
     assert not lockstep.tally.unsupported
     assert not index.failures_between_examples
     index.close()

@@ -649,7 +649,7 @@ def accepts(function, *arguments) -> bool:
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=settings.default.max_examples * 4, deadline=None)
 @given(reply=_REPLIES, operation=st.sampled_from(sorted(SHAPES)))
 def test_the_schema_and_the_code_accept_the_same_replies(reply, operation):
     assert accepts(outcome_from, operation, reply) == valid(f"{operation}_reply", reply)
@@ -668,7 +668,7 @@ _STATES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=settings.default.max_examples * 4, deadline=None)
 @given(state=_STATES, kind=st.sampled_from(KINDS))
 def test_the_schema_and_the_code_accept_the_same_states(state, kind):
     reply = {"ok": state}
@@ -676,7 +676,7 @@ def test_the_schema_and_the_code_accept_the_same_states(state, kind):
     assert accepts(state_from, kind, {"unsupported": True})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=settings.default.max_examples * 4, deadline=None)
 @given(reply=_REPLIES | st.builds(lambda state: {"ok": state}, _STATES), kind=st.sampled_from(KINDS))
 def test_the_schema_and_the_code_accept_the_same_refusals_of_a_state(reply, kind):
     """Only an index that is closed may refuse to tell."""
@@ -714,7 +714,7 @@ def test_a_reason_is_told_in_full_and_what_it_is_about_is_cut(tmp_path):
     assert text.endswith('to {"op":"lookup","target":7}')
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2, deadline=None)
 @given(
     about=st.fixed_dictionaries(
         {"name": st.sampled_from(("n", "", 1)), "version": st.sampled_from(("1", 1))},

@@ -101,7 +101,7 @@ def batches(draw: st.DrawFn) -> bytes:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(st.lists(batches(), min_size=1, max_size=3), st.data())
 def test_damaged_batches_are_read_or_refused_alike(made, data):
     """Some bytes changed, the end cut off: the same records, and the same words."""
@@ -145,7 +145,7 @@ def headed(content: bytes, count: int) -> bytes:
     return bytes(head) + content
 
 
-@settings(max_examples=500)
+@settings(max_examples=settings.default.max_examples * 5)
 @given(st.lists(nearly_records(), min_size=1, max_size=3), st.sampled_from([0, 0, 0, 1, -1]), st.integers(0, 9))
 def test_nearly_right_records_are_read_or_refused_alike(made, too_many, behind):
     """Numbers that are a little wrong inside, the number of records too, and a byte behind the last one."""

@@ -54,7 +54,7 @@ def patched(data: bytes, **fields: int) -> bytes:
     base_offset=st.integers(0, 2**62),
     base_sequence=st.integers(0, 2**31 - 1),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_what_is_built_is_read_again(records, codec, base_offset, base_sequence):
     data = build_batch(
         records, base_offset=base_offset, codec=codec, producer_id=1, producer_epoch=2, base_sequence=base_sequence
@@ -348,7 +348,7 @@ def exhaust_all(data: bytes) -> None:
 
 
 @given(data=st.binary(max_size=200), magic=st.integers(0, 255), fits=st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=settings.default.max_examples * 4, deadline=None)
 def test_random_bytes_raise_only_what_kidx_raises(data, magic, fits):
     if len(data) > 26 and fits:
         data = data[:8] + struct.pack(">i", len(data) - 12) + data[12:16] + bytes((magic,)) + data[17:]
@@ -361,7 +361,7 @@ def test_random_bytes_raise_only_what_kidx_raises(data, magic, fits):
     codec=st.sampled_from(Codec),
     records=st.lists(simple_records, min_size=1, max_size=4),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=settings.default.max_examples * 6, deadline=None)
 def test_flipped_bits_raise_only_what_kidx_raises(data, magic, codec, records):
     if magic < 2:
         records = [item._replace(headers=()) for item in records]

@@ -46,7 +46,7 @@ def wrapper(messages: bytes, *, magic: int = 1, offset: int = 2, codec: Codec = 
     codec=st.sampled_from((Codec.NONE, *CODECS)),
     base_offset=st.integers(0, 2**62),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_what_is_built_is_read_again(records, magic, codec, base_offset):
     data = build_batch(records, base_offset=base_offset, magic=magic, codec=codec)
     batches = list(iter_memory_batches(data))

@@ -23,7 +23,8 @@ def test_the_fields_of_a_state_are_named_and_those_that_differ_are_marked():
     header, *rows = state_table("log", expected, actual)
     assert header.split() == ["field", "expected", "actual"]
     assert [row.split()[0] for row in rows if not row.startswith("*")] == [
-        *("start_offset", "end_offset", "high_watermark", "recovery_point", "segments")
+        *("start_offset", "end_offset", "high_watermark", "recovery_point", "segments"),
+        *("producers_end", "ongoing", "unreplicated", "producers"),
     ]
     assert [row.split() for row in rows if row.startswith("*")] == [["*", "last_stable_offset", "3", "2"]]
 

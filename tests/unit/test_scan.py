@@ -65,7 +65,7 @@ def batches(draw):
 
 
 @given(batches(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples * 60 // 100, deadline=None)
 def test_damaged_bytes_read_the_same_by_both_walks(content, data):
     """And as the reference reads them, as far as it gets."""
     damaged = bytearray(content)

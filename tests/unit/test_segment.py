@@ -1,4 +1,4 @@
-"""A segment by itself: what it writes when, release by release, without Kafka at hand (sections 6.1, 6.2, 6.4)."""
+"""A segment by itself: what it writes when, release by release, without Kafka at hand (clauses SEG)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovering, truncating and rebuilding a segment (sections 6.3, SEG-30 to SEG-38)."""
+"""Recovering, truncating and rebuilding a segment (SEG-30 to SEG-38)."""
 
 from __future__ import annotations
 

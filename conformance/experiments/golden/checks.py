@@ -14,9 +14,11 @@ from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.replay import EPOCHS, Clock, opened, replayed
 from conformance.experiments.golden.verdicts import judge, read_segments, segment_findings
 from conformance.kafka.client import Answer, Isolation
-from kidx import OffsetIndex, TimeIndex, TransactionIndex
+from kidx import OffsetIndex, TimeIndex, TransactionIndex, dialect_of
 from kidx.errors import KidxError
 from kidx.log import UnifiedLog, UnsupportedTargetError, list_offset, read_epochs
+from kidx.producers import ProducerStateManager
+from kidx.producers.manager import SNAPSHOT_SUFFIX
 from kidx.records import file_batches
 
 if TYPE_CHECKING:
@@ -143,6 +145,8 @@ def _replay_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
             return
         yield from _differences(corpus.directory / partition.name, partition.files, directory, partition.name)
         left = {path.name for path in directory.iterdir()} - partition.files.keys() - {EPOCHS}
+        if not _has_snapshots(partition):
+            left = {name for name in left if not name.endswith(SNAPSHOT_SUFFIX)}
         yield from (Finding("replay", f"{partition.name}/{name}", "the broker has no such file") for name in left)
 
 
@@ -197,7 +201,27 @@ def _answer(log: UnifiedLog, target: int, level: Isolation, leader_epoch: int) -
 def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
     """A copy to work on: a corpus is evidence."""
     with tempfile.TemporaryDirectory(prefix="kidx-corpus-") as scratch:
-        yield Path(shutil.copytree(corpus.directory / partition.name, Path(scratch) / partition.name))
+        directory = Path(shutil.copytree(corpus.directory / partition.name, Path(scratch) / partition.name))
+        if not _has_snapshots(partition):
+            _take_snapshot(directory, corpus.release)
+        yield directory
+
+
+def _has_snapshots(partition: Partition) -> bool:
+    """Whether the recorder kept the snapshots of producers; the first corpora are without."""
+    return any(name.endswith(SNAPSHOT_SUFFIX) for name in partition.files)
+
+
+def _take_snapshot(directory: Path, release: str) -> None:
+    """Writes what a clean stop leaves of the producers: without it, a load knows of no open transaction (LG-30)."""
+    producers = ProducerStateManager(directory, dialect_of(release))
+    for log in sorted(directory.glob("*.log")):
+        for batch in file_batches(log):
+            completed = producers.update(batch)
+            if completed is not None:
+                producers.complete(completed)
+            producers.map_end_offset = batch.next_offset
+    producers.take_snapshot()
 
 
 CHECKS: Final[dict[str, Callable[[Corpus], list[Finding]]]] = {

@@ -1,4 +1,4 @@
-"""Which Kafka exception is which error kind: the one table (DESIGN.md, "Line protocol").
+"""Maps Kafka's exceptions to the error kinds of the line protocol: the one table.
 
 A class stands for its subclasses too; the closest one counts.
 """

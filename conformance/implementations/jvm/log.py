@@ -9,7 +9,15 @@ from conformance.implementations.jvm.fleet import JvmFleet
 from conformance.implementations.jvm.virtual_machine import start_jvm
 from conformance.operations import Operation, Outcome
 from conformance.operations.batches import encode, is_marker
-from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.operations.log import (
+    EXPIRATION,
+    LOG_ERROR_KINDS,
+    LOG_SIGNATURES,
+    TOPIC_DIRECTORY,
+    LogObservation,
+    LogState,
+)
+from kidx.producers import EXPIRATION_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +79,7 @@ _CODES: Final = {
             "crash_log",
             "set_clock",
             "assign_epoch",
+            "expire_producers",
         )
     )
 }
@@ -111,9 +120,10 @@ class _Driving:
     def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
         properties = self._new_map()
         for key, value in (_SETTINGS | settings).items():
-            if key != "segment.bytes":
+            if key not in ("segment.bytes", EXPIRATION):
                 properties.put(key, str(value))
-        self._driver.open(properties, settings["segment.bytes"], start, recovery_point, clean, now)
+        expiration_ms = settings.get(EXPIRATION, EXPIRATION_MS)
+        self._driver.open(properties, settings["segment.bytes"], start, recovery_point, clean, now, expiration_ms)
 
 
 class JvmLog(JvmFiles[LogObservation]):
@@ -160,5 +170,4 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if not state:
             return LogObservation(outcome, None)
-        segments = tuple(zip(state[6::2], state[7::2], strict=True))
-        return LogObservation(outcome, LogState._make((*state[:5], segments)))
+        return LogObservation(outcome, LogState.of_numbers(state))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from kidx.producers import ProducerStateManager
+
 _SAME_KIND = {
     "invalid_txn_state": "producer",
     "producer_fenced": "producer",
@@ -25,6 +27,14 @@ _SAME_KIND = {
     "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
 }
 """What the log machine calls kinds that kidx has other words for."""
+
+
+def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]:
+    entry = producers.producers[producer]
+    began = entry.current_txn_first_offset
+    timestamp = producers.last_timestamp(entry)
+    batches = tuple(map(tuple, entry.batches))
+    return producer, entry.producer_epoch, entry.coordinator_epoch, timestamp, -1 if began is None else began, batches
 
 
 class ReferenceLog:
@@ -64,6 +74,7 @@ class ReferenceLog:
             "apply_retention": log.delete_old_segments,
             "update_high_watermark": log.update_high_watermark,
             "assign_epoch": log.assign_epoch_start_offset,
+            "expire_producers": log.expire_producers,
         }
         return calls[name]
 
@@ -137,6 +148,7 @@ class ReferenceLog:
 
     @staticmethod
     def _state(log: UnifiedLog) -> LogState:
+        producers = log.producers
         return LogState(
             log.start_offset,
             log.end_offset,
@@ -144,4 +156,8 @@ class ReferenceLog:
             log.last_stable_offset,
             log.recovery_point,
             tuple((segment.base_offset, segment.size) for segment in log.segments),
+            producers.map_end_offset,
+            tuple(sorted(producers.ongoing)),
+            tuple(sorted(producers.unreplicated)),
+            tuple(_producer(producers, producer) for producer in sorted(producers.producers)),
         )

@@ -1,4 +1,4 @@
-"""What differs between Kafka's releases where the model can see it (section 0.1 of the behaviour page)."""
+"""What differs between Kafka's releases where the model can see it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from typing import Final
 
 from conformance.implementations.model.prediction import UndefinedError
-from conformance.implementations.model.slots import (
+from conformance.implementations.model.slots import SlotIndex
+from conformance.implementations.model.values import (
     CLOSED,
     CORRUPT,
     INT,
@@ -16,7 +17,6 @@ from conformance.implementations.model.slots import (
     LONG,
     OFFSET_OVERFLOW,
     READ_ONLY,
-    SlotIndex,
     as_int,
     as_long,
     need_ints,

@@ -4,65 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from itertools import islice
-from operator import le
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from conformance.implementations.model.prediction import UNKNOWN, UndefinedError
+from conformance.implementations.model.values import (
+    CLOSED,
+    INT,
+    INVALID_ARGUMENT,
+    IO,
+    LONG,
+    NO,
+    OUT_OF_BOUNDS,
+    YES,
+    as_int,
+    as_long,
+    in_order,
+    need_ints,
+    need_longs,
+)
 from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:
     from conformance.implementations.model.dialect import Dialect
     from conformance.implementations.model.directory import Directory
 
-BUFFER_OVERFLOW: Final = Outcome("buffer_overflow")
-CLOSED: Final = Outcome("closed")
-CORRUPT: Final = Outcome("corrupt")
-ILLEGAL_STATE: Final = Outcome("illegal_state")
-INVALID_ARGUMENT: Final = Outcome("invalid_argument")
-INVALID_OFFSET: Final = Outcome("invalid_offset")
-IO: Final = Outcome("io")
-OFFSET_OVERFLOW: Final = Outcome("offset_overflow")
-OUT_OF_BOUNDS: Final = Outcome("out_of_bounds")
-READ_ONLY: Final = Outcome("read_only")
-YES: Final = Outcome(value=True)
-NO: Final = Outcome(value=False)
-
-INT: Final = 1 << 31
-LONG: Final = 1 << 63
-
 LARGEST: Final = 64 << 20
 """Past this many bytes the model abstains: it keeps whole files in memory."""
-
-
-def as_int(number: int) -> int:
-    """A number as Java's ``int`` holds it: modulo 2**32, signed."""
-    return (number + INT) % (2 * INT) - INT
-
-
-def as_long(number: int) -> int:
-    """A number as Java's ``long`` holds it: modulo 2**64, signed."""
-    return (number + LONG) % (2 * LONG) - LONG
-
-
-def need_ints(*numbers: int) -> None:
-    """Arguments that a Java ``int`` cannot hold have no meaning."""
-    if not -INT <= min(numbers) <= max(numbers) < INT:
-        raise UndefinedError
-
-
-def need_longs(*numbers: int) -> None:
-    """Arguments that a Java ``long`` cannot hold have no meaning."""
-    if not -LONG <= min(numbers) <= max(numbers) < LONG:
-        raise UndefinedError
-
-
-def in_order(numbers: list[int]) -> int:
-    """How many of the first numbers do not fall."""
-    for n, fits in enumerate(map(le, numbers, islice(numbers, 1, None)), 1):
-        if not fits:
-            return n
-    return len(numbers)
 
 
 class Opening(NamedTuple):

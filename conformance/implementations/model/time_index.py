@@ -6,7 +6,8 @@ import struct
 from typing import Final
 
 from conformance.implementations.model.prediction import UndefinedError
-from conformance.implementations.model.slots import (
+from conformance.implementations.model.slots import SlotIndex
+from conformance.implementations.model.values import (
     BUFFER_OVERFLOW,
     CLOSED,
     CORRUPT,
@@ -18,7 +19,6 @@ from conformance.implementations.model.slots import (
     OFFSET_OVERFLOW,
     OUT_OF_BOUNDS,
     READ_ONLY,
-    SlotIndex,
     as_long,
 )
 from conformance.operations import OK, Outcome

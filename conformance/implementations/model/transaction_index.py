@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.implementations.model.prediction import UNKNOWN, UndefinedError, Unknown
-from conformance.implementations.model.slots import need_longs
+from conformance.implementations.model.values import need_longs
 from conformance.operations import OK, Outcome, State
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.log import UnifiedLog
+from kidx.producers import ProducerStateManager
 from kidx.segment import LogSegment
 
 NEWEST: Final = "4.4.0"
@@ -35,6 +36,7 @@ _MACHINES: Final[dict[type, str]] = {
     TransactionIndex: "transaction",
     LogSegment: "segment",
     UnifiedLog: "log",
+    ProducerStateManager: "log",
 }
 _ATTRIBUTES: Final = {
     "offset": "offset_index",
@@ -85,8 +87,12 @@ def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
         machine = next(machine for base, machine in _MACHINES.items() if issubclass(spoilt, base))
         if name in MUTANTS:
             raise ValueError(f"there are two mutants {name!r}")
+        if issubclass(spoilt, ProducerStateManager):
+            kind: type = type(spoilt.__name__, (UnifiedLog,), {"producer_state": spoilt})
+        else:
+            kind = spoilt
         title = cleandoc(spoilt.__doc__ or "").partition("\n")[0]
-        MUTANTS[name] = Mutant(name, title, machine, clause, release, spoilt)
+        MUTANTS[name] = Mutant(name, title, machine, clause, release, kind)
         return spoilt
 
     return put_down

@@ -1,4 +1,4 @@
-"""Somebody else's program behind the line protocol (``exec:COMMAND``; DESIGN.md, "Line protocol").
+"""An external program behind the line protocol (``exec:COMMAND``; ``conformance/schemas/protocol.json``).
 
 One process is kept over all examples. After every operation it is asked for its state, too, so a step is two requests.
 

@@ -50,6 +50,9 @@ class Lockstep:
         excuse: decides about a difference: True lets the party leave the example, False raises.
         attribute: count which clauses the steps exercise.
         model: hold the reference to the abstract model.
+
+    Attributes:
+        stays: whether a party goes on with the example after a difference that is excused; by default none does.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Lockstep:
     ) -> None:
         self.excuse = excuse
         self.attribute = attribute
+        self.stays: Callable[[Divergence], bool] = lambda _: False
         self.tally = Tally()
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
@@ -111,6 +115,12 @@ class Lockstep:
                     self._following = self._followers()
                     return True
         return False
+
+    def leave(self, name: str) -> None:
+        """Lets a party leave the example that has just begun."""
+        for party in self._parties:
+            if party.implementation.name == name:
+                party.active = False
 
     def supports(self, operation: str) -> bool:
         """Whether every party has an operation of that name."""
@@ -380,8 +390,8 @@ class Lockstep:
             actual,
             clauses,
         )
-        if against == "kidx" and not divergence.is_failure and self.excuse(divergence):
-            party.active = False
+        if against == "kidx" and self.excuse(divergence):
+            party.active = self.stays(divergence)
             for clause in clauses:
                 self.tally.dropped[party.implementation.name, clause] += 1
             return

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dialect holds what differs patchOf Kafka releases in the three index files (KAFKA_BEHAVIOUR.md 0.1), apart from
+// dialect holds what differs between Kafka releases in the three index files (clauses AI, OI, TI, TX), apart from
 // the texts of refusals, which an implementation that is not Kafka need not copy.
 type dialect struct {
 	scala              bool // a position that does not fit is an illegal argument, not an illegal state: up to 3.4

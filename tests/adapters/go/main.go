@@ -1,5 +1,5 @@
 // Command go-index is a complete implementation of Kafka's three index files behind the line protocol of the
-// conformance harness (DESIGN.md, "Line protocol"): one JSON request a line on standard input, one JSON reply a
+// conformance harness (conformance/schemas/protocol.json): one JSON request a line on standard input, one JSON reply a
 // line on standard output. It needs nothing but Go's standard library.
 //
 //	go build -o go-index . && conformance run -i "exec:./go-index --release {release}"

@@ -12,6 +12,7 @@ import java.util.Optional;
 /** kafka.log.Log, kafka.log.UnifiedLog or o.a.k.storage.internals.log.UnifiedLog, asked for what it has. */
 final class LogAdapter {
     final LogParts parts;
+    private final LogProducers producers;
     private final Class<?> type;
     private final Method readableRecords;
     private final Method appendAsLeader;
@@ -34,6 +35,7 @@ final class LogAdapter {
     LogAdapter(ClassLoader loader, Stage stage) throws Throwable {
         parts = new LogParts(loader, stage);
         type = parts.type;
+        producers = new LogProducers(type);
         readableRecords = Members.method(Members.type(loader,
             "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"),
             "readableRecords", 1);
@@ -91,8 +93,8 @@ final class LogAdapter {
     }
 
     void open(File directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
-              boolean clean) throws Throwable {
-        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean);
+              boolean clean, int expirationMs) throws Throwable {
+        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean, expirationMs);
     }
 
     private Object records(byte[] bytes) throws Throwable {
@@ -158,6 +160,10 @@ final class LogAdapter {
 
     long deleteOldSegments() throws Throwable {
         return ((Number) Members.call(Members.method(type, "deleteOldSegments", 0), log)).longValue();
+    }
+
+    void expireProducers(long nowMs) throws Throwable {
+        producers.expire(log, nowMs);
     }
 
     long updateHighWatermark(long offset) throws Throwable {
@@ -233,5 +239,6 @@ final class LogAdapter {
             reply.add(segmentBase.readLong(segment));
             reply.add(segmentSize.readLong(segment));
         }
+        producers.state(log, reply);
     }
 }

@@ -17,6 +17,7 @@ public final class LogDriver {
     private static final int CRASH = 7;
     private static final int SET_CLOCK = 8;
     private static final int ASSIGN_EPOCH = 9;
+    private static final int EXPIRE_PRODUCERS = 10;
 
     private final ClassLoader loader;
     private final LogReply reply;
@@ -62,12 +63,12 @@ public final class LogDriver {
     }
 
     public void open(Map<String, String> settings, int segmentBytes, long start, long recoveryPoint, boolean clean,
-                     long nowMs) {
+                     long nowMs, int expirationMs) {
         abandon();
         run(() -> {
             stage.setClock(nowMs);
             LogAdapter log = adapter();
-            log.open(new File(directory), settings, segmentBytes, start, recoveryPoint, clean);
+            log.open(new File(directory), settings, segmentBytes, start, recoveryPoint, clean, expirationMs);
             open = true;
         });
     }
@@ -103,6 +104,7 @@ public final class LogDriver {
                 case CRASH -> abandon();
                 case SET_CLOCK -> stage.setClock(a);
                 case ASSIGN_EPOCH -> adapter.assignEpoch((int) a, b);
+                case EXPIRE_PRODUCERS -> adapter.expireProducers(stage.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });

@@ -5,8 +5,8 @@ import java.util.Map;
 /** The logs of many releases; the methods are those of {@link LogDriver}. */
 public final class LogFleet extends Fleet<LogDriver> {
     public void open(Map<String, String> settings, int segmentBytes, long start, long recoveryPoint, boolean clean,
-                     long nowMs) {
-        start(driver -> driver.open(settings, segmentBytes, start, recoveryPoint, clean, nowMs));
+                     long nowMs, int expirationMs) {
+        start(driver -> driver.open(settings, segmentBytes, start, recoveryPoint, clean, nowMs, expirationMs));
     }
 
     public void appendAsLeader(byte[] records, int epoch, boolean fromClient) {

@@ -17,7 +17,6 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 final class LogParts {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
-    private static final int A_LONG_TIME_MS = 86_400_000;
     private static final String MARKER = ".kafka_cleanshutdown";
 
     final Class<?> type;
@@ -67,7 +66,8 @@ final class LogParts {
         return false;
     }
 
-    Object open(File directory, Object config, long start, long recoveryPoint, boolean clean) throws Throwable {
+    Object open(File directory, Object config, long start, long recoveryPoint, boolean clean, int expirationMs)
+            throws Throwable {
         File marker = new File(directory.getParentFile(), MARKER);
         if (!toldWhetherClean() && clean)
             marker.createNewFile();
@@ -83,13 +83,13 @@ final class LogParts {
                 else if (parameter == long.class)
                     arguments[i] = longs++ == 0 ? start : recoveryPoint;
                 else if (parameter == int.class)
-                    arguments[i] = A_LONG_TIME_MS;
+                    arguments[i] = expirationMs;  // others are waits that never end here
                 else if (parameter == boolean.class)
                     arguments[i] = booleans++ == 0 && clean;
                 else if (parameter == configType)
                     arguments[i] = config;
                 else
-                    arguments[i] = part(parameter);
+                    arguments[i] = part(parameter, expirationMs);
             }
             return Members.call(create, null, arguments);
         } finally {
@@ -97,7 +97,7 @@ final class LogParts {
         }
     }
 
-    private Object part(Class<?> parameter) throws Throwable {
+    private Object part(Class<?> parameter, int expirationMs) throws Throwable {
         switch (parameter.getSimpleName()) {
             case "Time": return stage.clock(parameter);
             case "Scheduler": return stage.scheduler(parameter);
@@ -107,7 +107,7 @@ final class LogParts {
             case "ConcurrentMap": return new ConcurrentHashMap<>();
             case "BrokerTopicStats": return topicStats(parameter);
             case "LogDirFailureChannel": return Members.create(Members.constructor(parameter, 1), 1);
-            case "ProducerStateManagerConfig": return producerConfig(parameter);
+            case "ProducerStateManagerConfig": return producerConfig(parameter, expirationMs);
             default: throw new ClassNotFoundException("a log wants a " + parameter.getName());
         }
     }
@@ -132,11 +132,11 @@ final class LogParts {
         return Members.create(constructor, argument);
     }
 
-    private static Object producerConfig(Class<?> type) throws Throwable {
+    private static Object producerConfig(Class<?> type, int expirationMs) throws Throwable {
         Constructor<?> constructor = type.getDeclaredConstructors()[0];
         return constructor.getParameterCount() == 1
-            ? Members.create(constructor, A_LONG_TIME_MS)
-            : Members.create(constructor, A_LONG_TIME_MS, false);
+            ? Members.create(constructor, expirationMs)
+            : Members.create(constructor, expirationMs, false);
     }
 
     /**

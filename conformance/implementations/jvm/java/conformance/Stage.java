@@ -22,6 +22,10 @@ final class Stage {
         this.nowMs = nowMs;
     }
 
+    long now() {
+        return nowMs;
+    }
+
     void forgetTasks() {
         tasks.clear();
     }

@@ -1,0 +1,104 @@
+"""Rows for what a log remembers of its producers: snapshots, sequence numbers and epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution.rules import ANY, Row
+from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.producers.snapshot import HEAD
+
+if TYPE_CHECKING:
+    from conformance.attribution.log import LogStep
+    from conformance.operations.log import LogState
+
+
+def names(files: dict[str, bytes]) -> set[str]:
+    """The names of the snapshots."""
+    return {name for name in files if name.endswith(SNAPSHOT_SUFFIX)}
+
+
+def writes(step: LogStep) -> bool:
+    """There is another snapshot than before."""
+    return bool(names(step.files) - names(step.files_before))
+
+
+def counts(step: LogStep) -> list[int]:
+    """How many producers each new snapshot holds."""
+    new = names(step.files) - names(step.files_before)
+    return [HEAD.unpack_from(step.files[name])[2] for name in new if len(step.files[name]) >= HEAD.size]
+
+
+def deletes(step: LogStep) -> bool:
+    """A snapshot is gone."""
+    return bool(names(step.files_before) - names(step.files))
+
+
+def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
+    """What a state knows of the producer of a batch."""
+    producer = batch.get("producer", (None,))[0]
+    return next((entry for entry in state.producers if entry[0] == producer), None) if state is not None else None
+
+
+def is_client(step: LogStep) -> bool:
+    """A producer's batch comes to the leader."""
+    return "producer" in step.args[0][0] and "marker" not in step.args[0][0]
+
+
+def is_old(step: LogStep) -> bool:
+    """The batch is of an older epoch than its producer's last one."""
+    entry = known(step.was, step.args[0][0])
+    return entry is not None and step.args[0][0]["producer"][1] < entry[1]
+
+
+def is_unknown(step: LogStep) -> bool:
+    """The first batch of a producer does not begin with sequence number 0."""
+    batch = step.args[0][0]
+    return is_client(step) and known(step.was, batch) is None and batch["producer"][2] > 0
+
+
+def is_repeated(step: LogStep) -> bool:
+    """The leader accepts a producer's batch, and the log does not grow."""
+    was, now = step.was, step.now
+    return is_client(step) and was is not None and now is not None and was.end_offset == now.end_offset
+
+
+def reads_snapshot(step: LogStep) -> bool:
+    """A snapshot was there when the log was opened."""
+    return bool(names(step.files_before))
+
+
+def forgets(step: LogStep) -> bool:
+    """A log that counts as cleanly closed is opened without a snapshot, and holds records."""
+    return bool(step.args[3]) and not names(step.files_before) and any(step.files_before.values())
+
+
+def passes_by(step: LogStep) -> bool:
+    """A snapshot is deleted though a segment of that name is there, new and empty."""
+    gone = {name.partition(".")[0] for name in names(step.files_before) - names(step.files)}
+    return any(f"{base}.log" in step.files for base in gone)
+
+
+# fmt: off
+PRODUCER_ROWS = (
+    Row("LG-30", "open_log", "ok", "the producers, or a snapshot", forgets),
+    Row("LG-32", ANY, "ok", "the bytes of a snapshot", lambda s: any(counts(s))),
+    Row("LG-33", "roll_log append_as_follower append_as_leader close_log open_log truncate_log", "ok",
+        "the names of the snapshots", writes),
+    Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes),
+    Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes),
+    Row("LG-35", "append_as_leader", "ok producer", "another outcome, or another state", is_client),
+    Row("LG-36a", "append_as_leader", "producer", "another outcome", is_unknown),
+    Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),
+    Row("LG-37", "append_as_leader", "ok", "the bytes of the log", is_repeated),
+    Row("LG-38", "append_as_leader", "producer", "another outcome", is_old),
+    Row("LG-39", "open_log truncate_log", "ok", "the producers", reads_snapshot),
+    Row("LG-40", "expire_producers", "ok", "the producers"),
+    Row("LG-41", "roll_log append_as_follower append_as_leader", "ok", "the names of the snapshots", passes_by),
+    Row("LG-44", "open_log", "ok", "the bytes of snapshots and of transaction indexes",
+        lambda s: not s.args[3] and s.now is not None and len(s.now.segments) > 2 and bool(s.now.producers)),
+    Row("LG-43", ANY, "ok", "the last stable offset",
+        lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
+    Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in counts(s))),
+)
+# fmt: on

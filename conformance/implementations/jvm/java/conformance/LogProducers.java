@@ -1,0 +1,104 @@
+package conformance;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a log remembers of its producers: kafka.log.ProducerStateManager (2.4 - 3.4), then the class of that name in
+ * o.a.k.storage.internals.log. Entries and batches were Scala classes, Java classes with fields, and records.
+ */
+final class LogProducers {
+    private final Members.Reader manager;
+    private Members.Reader active;
+    private Members.Reader ongoing;
+    private Members.Reader unreplicated;
+    private Members.Reader end;
+    private Members.Reader[] entry;
+    private Members.Reader open;
+    private Members.Reader batches;
+    private Members.Reader[] batch;
+
+    LogProducers(Class<?> log) {
+        manager = new Members.Reader(log, "producerStateManager");
+    }
+
+    private static Members.Reader[] readers(Class<?> type, String... names) {
+        Members.Reader[] readers = new Members.Reader[names.length];
+        for (int i = 0; i < names.length; i++)
+            readers[i] = new Members.Reader(type, names[i]);
+        return readers;
+    }
+
+    /** Forgets those that have been silent for too long, which a broker does now and then. */
+    void expire(Object log, long nowMs) throws Throwable {
+        Object producers = manager.read(log);
+        Members.call(Members.method(producers.getClass(), "removeExpiredProducers", 1), producers, nowMs);
+    }
+
+    /** Adds the end of what has been seen, open and unreplicated transactions, and every producer. */
+    void state(Object log, LogReply reply) throws Throwable {
+        Object producers = manager.read(log);
+        if (active == null) {
+            Class<?> type = producers.getClass();
+            active = new Members.Reader(type, "activeProducers");
+            ongoing = new Members.Reader(type, "ongoingTxns");
+            unreplicated = new Members.Reader(type, "unreplicatedTxns");
+            end = new Members.Reader(type, "mapEndOffset");
+        }
+        reply.add(end.readLong(producers));
+        offsets((Map<?, ?>) ongoing.read(producers), reply);
+        offsets((Map<?, ?>) unreplicated.read(producers), reply);
+        List<Object> entries = entries(active.read(producers));
+        reply.add(entries.size());
+        for (Object one : entries)
+            add(one, reply);
+    }
+
+    private static void offsets(Map<?, ?> transactions, LogReply reply) {
+        reply.add(transactions.size());
+        for (Object offset : transactions.keySet())
+            reply.add((Long) offset);
+    }
+
+    /** In the order of their ids. */
+    private List<Object> entries(Object map) throws Throwable {
+        Object values = map instanceof Map<?, ?> java ? new ArrayList<>(java.values())
+            : Members.call(Members.method(map.getClass(), "values", 0), map);
+        List<Object> entries = new ArrayList<>(Options.list(values));
+        if (entries.isEmpty())
+            return entries;
+        if (entry == null) {
+            Class<?> type = entries.get(0).getClass();
+            entry = readers(type, "producerId", "producerEpoch", "coordinatorEpoch", "lastTimestamp");
+            open = new Members.Reader(type, "currentTxnFirstOffset");
+            batches = new Members.Reader(type, "batchMetadata");
+        }
+        List<Map.Entry<Long, Object>> keyed = new ArrayList<>();
+        for (Object one : entries)
+            keyed.add(Map.entry(entry[0].readLong(one), one));
+        keyed.sort(Comparator.comparingLong(Map.Entry::getKey));
+        entries.clear();
+        for (Map.Entry<Long, Object> one : keyed)
+            entries.add(one.getValue());
+        return entries;
+    }
+
+    private void add(Object one, LogReply reply) throws Throwable {
+        for (Members.Reader field : entry)
+            reply.add(field.readLong(one));
+        Object offset = Options.get(open.read(one));
+        reply.add(offset == null ? -1 : ((Number) offset).longValue());
+        Object all = batches.read(one);
+        List<?> remembered = all instanceof Collection<?> java ? new ArrayList<>(java) : Options.list(all);
+        reply.add(remembered.size());
+        for (Object each : remembered) {
+            if (batch == null)
+                batch = readers(each.getClass(), "lastSeq", "lastOffset", "offsetDelta", "timestamp");
+            for (Members.Reader field : batch)
+                reply.add(field.readLong(each));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+"""What the rules of the log machine have in common: what they know of the log, and how they name places in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.machines.files import FilesMachine
+from conformance.operations import Operation
+from conformance.operations.log import LogState
+
+if TYPE_CHECKING:
+    from conformance.kafka.fetch import Progress
+    from conformance.strategies.log import Shape
+
+_EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
+
+
+class LogBase(FilesMachine):
+    """A lockstep of logs, and one example's knowledge of its log."""
+
+    kind: ClassVar[str] = "log"
+    lockstep_type = LogLockstep
+    lockstep: ClassVar[LogLockstep]
+
+    @staticmethod
+    def jvm(release: str, progress: Progress | None = None) -> Any:
+        """See the base class."""
+        from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
+
+        return JvmLog(release, progress)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {}
+        self.timestamps: set[int] = set()
+        self.now = 10_000
+        self.newest = 1000
+        self.epoch = 0
+        self.asks = False
+        self.is_open = False
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """Everybody performs an operation, if the log is open."""
+        if self.is_open:
+            self.lockstep.perform(Operation(name, arguments))
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> LogState:
+        """What the newest dialect's reference says of its log."""
+        return self.lockstep.primary.observation.state or _EMPTY
+
+    def offset(self, anchor: str, delta: int = 0) -> int:
+        """An offset that an anchor speaks of, not negative."""
+        state = self.state
+        bases = [base for base, _ in state.segments] or [0]
+        anchors = {
+            "start": state.start_offset,
+            "end": state.end_offset,
+            "high_watermark": state.high_watermark,
+            "active": bases[-1],
+            "second": bases[min(1, len(bases) - 1)],
+            "middle": bases[len(bases) // 2],
+            "half": (state.start_offset + state.end_offset) // 2,
+            "zero": 0,
+        }
+        return max(0, anchors[anchor] + delta)
+
+    def timestamp(self, gap: int | None) -> int:
+        """The next record's timestamp: some distance from the newest one, or none at all."""
+        if gap is None:
+            return -1
+        timestamp = max(0, self.newest + gap)
+        self.newest = max(self.newest, timestamp)
+        self.timestamps.add(timestamp)
+        return timestamp
+
+    def records(self, shape: Shape) -> list[list[int]]:
+        """The records of a batch."""
+        offset, records = 0, []
+        for gap, distance in shape.records:
+            offset += distance
+            records.append([offset, self.timestamp(gap)])
+            offset += 1
+        return records
+
+    def append_one(self, of_producer: dict[str, Any]) -> None:
+        """A follower gets a batch of one record."""
+        batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
+        self.do("append_as_follower", [batch | of_producer], self.epoch)

@@ -1,0 +1,112 @@
+"""Rules of the log machine about producers: transactions, sequence numbers and epochs, also those that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from conformance.machines.log_base import LogBase
+from conformance.strategies.producers import Write, many, markers, writes
+from kidx.java_numbers import INT_MAX
+
+_SHORT: int = 1 << 15
+_CALL: int = 4
+"""Batches of one call, so that it fits into most segments."""
+
+
+def in_transaction(producer: int) -> dict[str, Any]:
+    """What a batch says of a producer in a transaction."""
+    return {"transactional": True, "producer": [producer, 0, 0]}
+
+
+def marker(producer: int, ends: str) -> dict[str, Any]:
+    """What the end of a transaction says."""
+    return {"marker": ends, "producer": [producer, 0, -1]}
+
+
+class ProducerRules(LogBase):
+    """Appends of producers and coordinators."""
+
+    def written(self, write: Write, *, base: int | None = None) -> dict[str, Any]:
+        """The batch of a write; ``base`` is None for a leader, which gives it its offsets."""
+        _, epoch, coordinator, _, _, batches = next(
+            (entry for entry in self.state.producers if entry[0] == write.producer), (0, 0, 0, 0, 0, ())
+        )
+        epoch = min(max(0, epoch) + write.epoch, _SHORT - 1) if epoch + write.epoch >= 0 else 0
+        stamps = [[number, self.timestamp(5)] for number in range(write.records)]
+        batch: dict[str, Any] = {"records": stamps} if base is None else {"base": base, "epoch": self.epoch}
+        if write.ends is not None:
+            end = {"marker": write.ends, "producer": [write.producer, epoch, -1], "records": stamps[:1]}
+            known = max(0, coordinator + write.coordinator)
+            return batch | end | ({"coordinator_epoch": known} if known else {})
+        batch |= {"records": stamps, "producer": [write.producer, epoch, self.sequence(write, batches)]}
+        if write.transactional:
+            batch["transactional"] = True
+        if write.empty:
+            batch["empty"] = True
+        return batch
+
+    @staticmethod
+    def sequence(write: Write, batches: tuple[tuple[int, ...], ...]) -> int:
+        """The first sequence number of a write, given what is remembered of its producer's batches."""
+        last = batches[-1][0] if batches else -1
+        following = 0 if last in (-1, INT_MAX) else last + 1
+        if write.sequence == "repeated" and batches:
+            repeated = batches[-2 if len(batches) > 1 and write.records > 1 else -1]
+            return (repeated[0] - repeated[2]) % (1 << 31)
+        places = {"gap": following + 2, "zero": 0, "unknown": -1, "last": INT_MAX - 1}
+        return min(places.get(write.sequence, following), INT_MAX)
+
+    @rule(written=st.lists(writes(), min_size=1, max_size=4), compacted=st.sampled_from((0, 0, 0, 3)))
+    def replicate_writes(self, written: list[Write], compacted: int) -> None:
+        """A follower gets what a leader has accepted of producers and coordinators, whatever that was."""
+        base, batches = self.state.end_offset + compacted, []
+        for write in written:
+            batches.append(self.written(write, base=base))
+            base += len(batches[-1]["records"])
+        self.do("append_as_follower", batches, self.epoch)
+
+    @rule(write=writes(client=True))
+    def produce(self, write: Write) -> None:
+        """A producer's batch arrives at the leader: perhaps once more, out of order, or of an old epoch."""
+        self.do("append_as_leader", [self.written(write)], self.epoch)
+
+    @rule(write=markers())
+    def end_transaction(self, write: Write) -> None:
+        """A transaction coordinator's marker arrives at the leader: perhaps of an old epoch, or twice."""
+        self.do("append_as_leader", [self.written(write)], self.epoch)
+
+    @rule(producers=many(), transactional=st.booleans())
+    def meet_many(self, producers: range, transactional: bool) -> None:
+        """Many producers write one batch each, so that the order of a snapshot is that of a grown hash table."""
+        end, kind = self.state.end_offset, {"transactional": True} if transactional else {}
+        batches = [
+            {"base": base, "epoch": self.epoch, "records": [[0, self.timestamp(1)]], "producer": [producer, 0, 0]}
+            | kind
+            for base, producer in enumerate(producers, start=end)
+        ]
+        for first in range(0, len(batches), _CALL):
+            self.do("append_as_follower", batches[first : first + _CALL], self.epoch)
+
+    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
+    def append_transaction(self, producer: int, ends: str | None) -> None:
+        """A follower gets a batch of a transaction, or its end."""
+        self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
+
+    @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
+    def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
+        """A follower that has got a transaction, perhaps as all replicas have, loses what came behind it (LG-31)."""
+        end = self.state.end_offset
+        # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
+        for part in (in_transaction(producer), marker(producer, ends), {}, {}):
+            self.append_one(part)
+        self.do("update_high_watermark", end + replicated)
+        self.do("truncate_log", end + 3)
+        self.append_one({})
+
+    @rule()
+    def expire_producers(self) -> None:
+        """The broker looks who has been silent for too long."""
+        self.do("expire_producers")

@@ -1,0 +1,210 @@
+"""One machine against all implementations of a plan, in one process: deals hands and notes what comes of each.
+
+A difference does not end anything: it is noted, and the participant goes on with the next example, or with the next
+step if its state and its files are right. So the examples of a seed are the same whatever implementations do, and one
+difference does not hide the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis.errors import Flaky
+
+from conformance.clauses import load_clauses
+from conformance.errors import NotDrivenError
+from conformance.lockstep.divergence import DivergenceError
+from conformance.machines import MACHINES
+from conformance.runs.collecting import rare_collections
+from conformance.runs.dealt import FAILURES, Dealt
+from conformance.runs.hands import HAND, Hand, deal
+from conformance.runs.participation import Attendance
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.repeatable import without_local_constants
+from conformance.runs.replay import perform_all
+from conformance.runs.shapes import shape_of
+
+if TYPE_CHECKING:
+    from conformance.expectations import Ledger
+    from conformance.kafka.fetch import Progress
+    from conformance.lockstep import Lockstep
+    from conformance.lockstep.divergence import Divergence
+    from conformance.runs.plan import Plan
+
+
+@contextmanager
+def machine_run(
+    plan: Plan, machine: str, scratch: Path, ledger: Ledger, progress: Progress | None = None
+) -> Iterator[MachineRun]:
+    """A run of one machine, without what makes it slow or different elsewhere."""
+    with without_local_constants(), rare_collections():
+        yield MachineRun(plan, machine, scratch, ledger, progress)
+
+
+class MachineRun:
+    """One machine against all implementations of a plan.
+
+    Args:
+        plan: what to do.
+        machine: its name.
+        scratch: an empty directory.
+        ledger: the known differences.
+        progress: told while jars are being fetched.
+
+    Attributes:
+        subjects: specification and participant, in the order of the plan.
+        unsupported: specifications that this machine cannot drive, with the reason.
+        patience: a participant that has left so many hands early has left the run.
+    """
+
+    def __init__(
+        self, plan: Plan, machine: str, scratch: Path, ledger: Ledger, progress: Progress | None = None
+    ) -> None:
+        self.plan = plan
+        self.name = machine
+        self.scratch = scratch
+        self.ledger = ledger
+        self.machine = MACHINES[machine]
+        self.subjects: list[tuple[str, Attendance]] = []
+        self.unsupported: dict[str, NotDrivenError] = {}
+        for specification in plan.implementations:
+            if specification != "broker":
+                self._enrol(specification, progress)
+        self.lockstep: Lockstep = self.machine.new_lockstep(
+            [subject for _, subject in self.subjects], scratch / "run", releases=plan.releases, excuse=self._noted
+        )
+        self.lockstep.stays = self._stays
+        for _, subject in self.subjects:
+            subject.watch(self.lockstep)
+        self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
+        self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
+        # Bound once: what a participant turns out not to have must not change the examples of a later hand.
+        self._bound = self.machine.bind(self.lockstep)
+        self._settings = plan.profile.settings(HAND)
+        self.patience = 1 if plan.stop_at_first else FAILURES
+        self._left_early: Counter[str] = Counter()
+        self._muted: set[str] = set()
+        self._dealt = Dealt()
+
+    def _enrol(self, specification: str, progress: Progress | None) -> None:
+        """Every release of an implementation takes part; one that has nothing that this machine drives is not asked."""
+        try:
+            for release in self.plan.releases:
+                subject = self.machine.subject(specification, release, progress)
+                self.subjects.append((specification, Attendance(subject)))
+        except NotDrivenError as error:
+            self.unsupported[specification] = error
+
+    def specification(self, party: str) -> str:
+        """How a participant was asked for; the reference itself was not."""
+        return self._by_name[party][0] if party in self._by_name else "jvm"
+
+    # -- hands -------------------------------------------------------------------------------------------------
+
+    def deal(self, hand: Hand, is_time_up: Callable[[], bool] = lambda: False) -> Dealt:
+        """Performs the examples of a hand; at least one."""
+
+        def is_over() -> bool:
+            return is_time_up() and self.lockstep.failure is None
+
+        def perform() -> None:
+            self._dealt.cut = not deal(self._bound, self._settings, hand.seed, hand.examples, is_over)
+
+        return self._noting(hand.number, perform)
+
+    def perform_kept(self) -> tuple[Dealt, tuple[str, ...], tuple[str, ...]]:
+        """Performs the traces that the package keeps: what came of it, their ids, and those of them that diverged."""
+        performed: list[str] = []
+        differing: list[str] = []
+
+        def perform() -> None:
+            for trace in kept_traces(self.name):
+                before = self._seen
+                performed.append(trace.id)
+                try:
+                    perform_all(self.lockstep, trace.operations)
+                finally:
+                    if self._seen > before or self.lockstep.failure is not None:
+                        differing.append(trace.id)
+
+        dealt = self._noting(-1, perform)
+        return dealt, tuple(performed), tuple(differing)
+
+    @property
+    def _seen(self) -> int:
+        return sum(sighting.count for sighting in self._dealt.sightings.values())
+
+    def _noting(self, number: int, perform: Callable[[], None]) -> Dealt:
+        """Lets something be performed, and returns what came of it and of nothing before."""
+        tally = self.lockstep.tally
+        examples, steps, cells = tally.examples, tally.steps, Counter(tally.cells)
+        credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
+        for _, subject in self.subjects:
+            subject.lacking.clear()
+        self._dealt = dealt = Dealt(number)
+        self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
+        self.lockstep.failure = None
+        try:
+            perform()
+        except (DivergenceError, Flaky) as error:
+            failure = self.lockstep.failure or error
+            if not isinstance(failure, DivergenceError):
+                raise
+            dealt.broken = failure.divergence, failure.operations
+        self._left_early.update(dealt.departed)
+        dealt.examples, dealt.steps = tally.examples - examples, tally.steps - steps
+        dealt.cells = Counter(tally.cells) - cells
+        for name, (_, subject) in self._by_name.items():
+            dealt.credited[name] = subject.exercised() - credited[name]
+            dealt.lacking[name] = set(subject.lacking)
+        return dealt
+
+    def _begin_example(self) -> None:
+        self._begin()
+        for name in self._muted:
+            self.lockstep.leave(name)
+            self._by_name[name][1].excuse(())
+
+    # -- differences -------------------------------------------------------------------------------------------
+
+    def _noted(self, divergence: Divergence) -> bool:
+        """Notes a difference; only one of the reference itself is more than that."""
+        specification, subject = self._by_name[divergence.party]
+        dealt, clauses = self._dealt, divergence.clauses
+        known = None if divergence.is_failure else self._known(divergence, specification)
+        if known is not None:
+            dealt.expected.setdefault(divergence.party, set()).update(known)
+        else:
+            dealt.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
+            if divergence.is_failure or self.plan.stop_at_first:
+                dealt.departed[divergence.party] = 1
+                self._muted.add(divergence.party)
+        if self._stays(divergence):
+            subject.discredit(clauses)
+        else:
+            subject.excuse(clauses)
+        return True
+
+    def _stays(self, divergence: Divergence) -> bool:
+        return divergence.party not in self._muted and can_stay(divergence)
+
+    def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
+        """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
+        shape = shape_of(divergence)
+        number = self.ledger.find(divergence.clauses, shape, self.name, specification, divergence.release)
+        if number is not None:
+            self._dealt.met.add(number)
+            return set(filter(self.ledger.expectations[number].names, divergence.clauses))
+        if self.plan.level == "must" and divergence.observed_only:
+            catalogue = load_clauses()
+            return {clause for clause in divergence.clauses if catalogue[clause].level == "OBSERVED"}
+        return None
+
+
+def can_stay(divergence: Divergence) -> bool:
+    """Whether a participant can go on with an example after a difference: its state and its files are right."""
+    return not divergence.is_failure and not {"state", "bytes"} & set(divergence.aspects)

@@ -1,0 +1,62 @@
+"""What a run is to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from conformance.runs.shrinking import SECONDS
+
+if TYPE_CHECKING:
+    from conformance.kafka.broker.backend import Choice
+    from conformance.runs.attached import Attachment
+    from conformance.runs.profiles import Profile
+    from conformance.runs.seeds import Wish
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is to do.
+
+    Attributes:
+        releases: Kafka releases, oldest first.
+        implementations: specifications such as ``"jvm"`` or ``"exec:./my-index"``.
+        machines: names of :data:`conformance.machines.MACHINES`.
+        profile: how much.
+        traces: where shrunk traces are written.
+        seed: overrides the profile's; ``"random"`` draws one.
+        max_examples: overrides the profile's, for each machine.
+        max_time: seconds for the whole run; None for no limit.
+        level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict.
+        broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
+        kill_cycles: what a broker does instead of examples: so many times it is killed and started.
+        expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
+        kept: whether the traces that the package keeps are performed first.
+        attachment: a broker that is running already, instead.
+        stop_at_first: an implementation leaves the run with its first difference, instead of going on.
+        jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
+        shrink_time: seconds that shrinking one difference may take.
+    """
+
+    releases: tuple[str, ...]
+    implementations: tuple[str, ...]
+    machines: tuple[str, ...]
+    profile: Profile
+    traces: Path
+    seed: Wish = None
+    max_examples: int | None = None
+    max_time: float | None = None
+    level: Literal["must", "observed"] = "observed"
+    broker: Choice = "auto"
+    kill_cycles: int = 0
+    expectations: Path | None = None
+    kept: bool = True
+    attachment: Attachment | None = None
+    stop_at_first: bool = False
+    jobs: int | None = 1
+    shrink_time: float = SECONDS
+
+    def examples_of(self, machine: str) -> int:
+        """How many examples of a machine are wanted."""
+        return self.max_examples if self.max_examples is not None else self.profile.examples_of(machine)

@@ -1,0 +1,35 @@
+"""How many processes a run is worth, where it is not said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from conformance.runs.profiles import SHARES
+
+if TYPE_CHECKING:
+    from conformance.runs.plan import Plan
+
+_WORTH: Final = 60_000
+"""Checks (a step of a participant) of a run that are worth one more process: it costs a start of Python and Java."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
+    """How many processes help, besides the one that runs.
+
+    Args:
+        plan: what is to be done; the processes that it asks for are used.
+        machines: that are driven.
+    """
+    if plan.jobs is not None or not machines:
+        return (plan.jobs or 1) - 1 if machines else 0
+    examples = sum(plan.examples_of(name) / SHARES.get(name, 1.0) for name in machines)
+    participants = len(plan.releases) * len([name for name in plan.implementations if name != "broker"])
+    checks = examples * plan.profile.steps * participants
+    return max(0, min(processors() - 1, int(checks // _WORTH)))

@@ -1,0 +1,181 @@
+"""A distinct difference as it is told: shrunk, kept as a trace, and with the command that shows it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING, Any
+
+from conformance.clauses import load_clauses
+from conformance.events import Diverged
+from conformance.lockstep.divergence import DivergenceError, failure_json
+from conformance.operations.trace import Trace
+from conformance.runs.distinct import distinct_differences
+from conformance.runs.machine_run import can_stay
+from conformance.runs.shapes import shape_of
+from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.sightings import Sightings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.events import Sink
+    from conformance.lockstep.divergence import Divergence
+    from conformance.runs.dealt import Dealt
+    from conformance.runs.distinct import Distinct
+    from conformance.runs.machine_run import MachineRun
+    from conformance.runs.plan import Plan
+
+
+class Told:
+    """What is told of a run's differences: each distinct one once, when all machines have been driven.
+
+    With ``stop_at_first`` it is the first difference of each participant instead, at once.
+
+    Args:
+        plan: of the run.
+        seed: of the run.
+        sink: told of them.
+    """
+
+    def __init__(self, plan: Plan, seed: int, sink: Sink) -> None:
+        self.plan = plan
+        self.seed = seed
+        self.sink = sink
+        self.count = 0
+        self._events: list[tuple[Distinct | None, Diverged]] = []
+        self._at_once: list[Distinct] = []
+
+    def found(self, run: MachineRun, dealt: Dealt) -> list[Distinct]:
+        """Takes what a machine has found, and returns its distinct differences."""
+        if dealt.broken is not None:
+            run.lockstep.failure = None
+            self._keep(None, as_event(run, _shrunk(run, run.lockstep, DivergenceError(*dealt.broken)), self.seed))
+        if self.plan.stop_at_first:
+            return [one for one in self._at_once if one.machine == run.name]
+        found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
+        known = {one.identity: one for one, _ in self._events if one is not None}
+        for one in found:
+            earlier = known.get(one.identity)
+            if earlier is None:
+                event = tell(run, one, self.seed)
+                one.told = frozenset(event.failure["clauses"])
+                self._keep(one, event)
+            else:
+                one.told = earlier.told
+                earlier.places |= one.places
+                earlier.count += one.count
+        return found
+
+    def at_once(self, run: MachineRun, dealt: Dealt) -> None:
+        """With ``stop_at_first``: tells the first difference of each participant that has left."""
+        if not self.plan.stop_at_first:
+            return
+        told = {(one.machine, one.sighting.divergence.party) for one in self._at_once}
+        for kind, sighting in dealt.sightings.items():
+            if (run.name, kind.party) not in told:
+                told.add((run.name, kind.party))
+                (one,) = distinct_differences(run.name, Sightings({kind: sighting}), run.specification, {})
+                self._at_once.append(one)
+                self.count += 1
+                event = tell(run, one, self.seed)
+                one.told = frozenset(event.failure["clauses"])
+                self.sink(event)
+
+    def _keep(self, distinct: Distinct | None, event: Diverged) -> None:
+        self.count += 1
+        self._events.append((distinct, event))
+
+    def finish(self) -> None:
+        """Tells of all differences; what breaks a promise comes first."""
+        events = [
+            event if one is None else replace(event, releases=one.releases, machines=one.machines, times=one.count)
+            for one, event in self._events
+        ]
+        for event in sorted(events, key=is_observed):
+            self.sink(event)
+        self._events.clear()
+
+
+def is_observed(event: Diverged) -> bool:
+    """Whether only OBSERVED clauses are at stake."""
+    levels = {level for _, level, _ in event.requirements}
+    return levels == {"OBSERVED"}
+
+
+def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
+    """A difference as an event: shrunk in a lockstep of the one who differs, and saved.
+
+    Args:
+        run: the machine's that has found it.
+        distinct: the difference.
+        seed: of the run.
+    """
+    divergence = distinct.sighting.divergence
+    name = divergence.party
+    specification = run.specification(name)
+    subject = next(subject for _, subject in run.subjects if subject.name == name)
+
+    def others(seen: Divergence) -> bool:
+        return not distinct.is_shown_by(seen)
+
+    lockstep = run.machine.new_lockstep(
+        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
+    )
+    lockstep.stays = can_stay
+    failure = DivergenceError(divergence, distinct.sighting.operations)
+    event = as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
+    # The clause that fails comes first among those of its level.
+    requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
+    return replace(
+        event,
+        requirements=tuple(requirements),
+        clause=distinct.clause,
+        releases=distinct.releases,
+        times=distinct.count,
+    )
+
+
+def _shrunk(
+    run: MachineRun, lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None = None
+) -> DivergenceError:
+    return shrunk(lockstep, failure, same=same, seconds=run.plan.shrink_time)
+
+
+def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification: str = "") -> Diverged:
+    """A difference as it is, saved as a trace; of the reference itself if no specification is given."""
+    divergence, operations = failed.divergence, failed.operations
+    failure = failure_json(divergence)
+    made_by = {
+        "kidx": version_of_package("kidx"),
+        "hypothesis": version_of_package("hypothesis"),
+        "seed": seed,
+        "profile": run.plan.profile.name,
+        **({"shrinking": failed.shrinking} if failed.shrinking else {}),
+    }
+    path = Trace(run.name, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
+    catalogue = load_clauses()
+    requirements = [(i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses]
+    requirements.sort(key=lambda requirement: requirement[1] != "MUST")
+    return Diverged(
+        run.name,
+        failure,
+        tuple(requirements),
+        tuple(map(str, operations)),
+        str(path),
+        _replay(path, divergence.release, specification),
+        specification,
+        failed.shrinking,
+        releases=(divergence.release,),
+        machines=(run.name,),
+        shape=shape_of(divergence),
+    )
+
+
+def _replay(trace: Path, release: str, specification: str) -> str:
+    command = ["conformance", "replay", str(trace), "--kafka", release]
+    if specification not in ("", "jvm"):
+        command += ["-i", specification]
+    return shlex.join(command)

@@ -1,0 +1,117 @@
+"""What a machine's run says of each implementation and clause, and of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from conformance import attribution
+from conformance.clauses import clauses_for
+from conformance.errors import ToolError
+from conformance.events import Measured, Result
+from conformance.kafka.releases import newest
+from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
+from conformance.operations import every_signature
+
+if TYPE_CHECKING:
+    from conformance.events import Verdict
+    from conformance.runs.dealt import Dealt
+    from conformance.runs.distinct import Distinct
+    from conformance.runs.machine_run import MachineRun
+    from conformance.runs.participation import Attendance
+
+
+def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
+    """A row for each implementation and release, also of those that the machine cannot drive.
+
+    Args:
+        run: the machine's.
+        dealt: what came of all its hands.
+        found: the distinct differences.
+        seconds: how long it took.
+    """
+    for specification, subject in run.subjects:
+        counts = dealt.credited.get(subject.name, Counter())
+        clauses = {clause.id: counts.get(clause.id, 0) for clause in clauses_for(run.name, subject.release)}
+        mine = [one for one in found if any(place.party == subject.name for place in one.places)]
+        yield Result(
+            run.name,
+            specification,
+            subject.release,
+            dealt.examples,
+            dealt.steps,
+            seconds,
+            len(mine),
+            clauses,
+            _verdicts(run.name, subject, clauses, dealt, mine),
+            {"cut_by_time": True} if dealt.cut else {},
+        )
+    for specification in run.unsupported:
+        for release in run.plan.releases:
+            ids = [clause.id for clause in clauses_for(run.name, release)]
+            verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
+            yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts)
+
+
+def _verdicts(
+    machine: str, subject: Attendance, clauses: dict[str, int], dealt: Dealt, mine: Sequence[Distinct]
+) -> dict[str, Verdict]:
+    # What is told of, and what was at stake in differences and held in no other step.
+    diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
+    at_stake = {clause for kind in dealt.sightings if kind.party == subject.name for clause in kind.clauses}
+    diverging |= {clause for clause in at_stake if not clauses.get(clause)}
+    expected = dealt.expected.get(subject.name, set())
+    lacking = dealt.lacking.get(subject.name, set())
+    verdicts: dict[str, Verdict] = {}
+    for clause, count in clauses.items():
+        if clause in diverging:
+            verdicts[clause] = "diverges"
+        elif clause in expected:
+            verdicts[clause] = "expected-divergence"
+        elif count:
+            verdicts[clause] = "conforms"
+        elif _lacks(machine, subject, clause, lacking):
+            verdicts[clause] = "unsupported"
+        else:
+            verdicts[clause] = "not-run"
+    return verdicts
+
+
+def _lacks(machine: str, subject: Attendance, clause: str, lacking: set[str]) -> bool:
+    """Whether an implementation has none of the operations that can show a clause."""
+    if "open" in lacking:
+        return True
+    rows = attribution.ROWS.get(machine, ())
+    operations = {name for row in rows if row.clause == clause for name in row.operations.split()}
+    return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
+
+
+def coverage_of(run: MachineRun, dealt: Dealt) -> Iterator[Measured]:
+    """The histogram of what was done in which state; the ci profile demands cells of it.
+
+    Raises:
+        ToolError: one that has to be reached is empty, after as many examples as that takes, or one was reached that
+            cannot be.
+    """
+    cells = cells_of(dealt.cells)
+    # The cells are those of the newest rules: an older release refuses what that answers, and the other way round.
+    demanded = (
+        run.plan.profile.name == "ci"
+        and newest() in run.plan.releases
+        and not dealt.sightings
+        and dealt.broken is None
+        and dealt.examples >= demanded_examples(run.name)
+    )
+    yield from measured(run.name, cells, demanded=demanded)
+    if not demanded:
+        return
+    impossible = impossible_cells(run.name, cells)
+    if impossible:
+        (operation, state, outcome), reason = impossible[0]
+        raise ToolError(f"power/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
+    supported = {operation for operation in every_signature() if run.lockstep.supports(operation)}
+    empty = empty_cells(run.name, cells, supported)
+    if empty:
+        told = ", ".join(f"{operation} on {state}: {outcome}" for operation, state, outcome in empty[:5])
+        raise ToolError(f"the {run.name} machine never reached {len(empty)} cells of power/cells.toml: {told}")

@@ -1,0 +1,157 @@
+"""The pages, looked at in a real browser: wide and narrow, light and dark.
+
+``KIDX_SCREENSHOTS=DIR`` keeps what was seen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conformance.pytest_plugin.tiers import chromium
+
+pytestmark = pytest.mark.browser
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
+WRONG = """
+from kidx import OffsetIndex
+
+def open_index(kind, path, base_offset, max_index_size, writable, release):
+    if kind != "offset":
+        raise NotImplementedError
+    return OffsetIndex(path, 1 + base_offset, max_index_size, writable, dialect=release)
+"""
+LOOKS = [(width, scheme) for width in (1400, 400) for scheme in ("light", "dark")]
+
+UNREADABLE = """() => {
+  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
+  const pen = canvas.getContext("2d", {willReadFrequently: true});
+  const rgba = (colour) => {  // whatever the syntax of the colour
+    pen.clearRect(0, 0, 1, 1);
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
+  const luminance = (colour) => {
+    const [r, g, b] = colour.map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = (element) => {
+    if (!element) return rgba(matchMedia("(prefers-color-scheme: dark)").matches
+      && getComputedStyle(document.documentElement).colorScheme.includes("dark") ? "#121212" : "#fff").slice(0, 3);
+    const own = rgba(getComputedStyle(element).backgroundColor);
+    return own[3] === 1 ? own.slice(0, 3) : over(own, background(element.parentElement));
+  };
+  const found = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement, text = texts.currentNode.textContent.trim();
+    const inPicture = element.closest("svg") !== null;
+    if (!text || !element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true})) continue;
+    if (["SCRIPT", "STYLE", "TITLE"].includes(element.tagName.toUpperCase())) continue;
+    const style = getComputedStyle(element), below = background(element);
+    const ink = over(rgba(inPicture ? style.fill : style.color), below);
+    const [light, dark] = [luminance(ink), luminance(below)].sort((a, b) => b - a);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
+    const contrast = (light + 0.05) / (dark + 0.05);
+    // Where text of a picture lies on a shape of it, the shape decides, and no style says which it is.
+    if (!inPicture && contrast < (large ? 3 : 4.5))
+      found.push(`${element.tagName} ${contrast.toFixed(2)} ${text.slice(0, 40)}`);
+  }
+  return [...new Set(found)];
+}"""
+"""Texts with less contrast than WCAG 2.2 asks for at level AA."""
+
+WIDER = """() => [...document.querySelectorAll("body *")]
+  .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .slice(0, 5).map((element) => `${element.tagName}.${element.className}`)"""
+
+
+@pytest.fixture(scope="module")
+def look():
+    """Opens a page as somebody with a window of that width and that taste does; gives it and its complaints."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Chromium's own sandbox does not start as root, and these pages are ours.
+        browser = playwright.chromium.launch(executable_path=str(chromium()), args=["--no-sandbox"])
+
+        @contextmanager
+        def opened(path, width, scheme):
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            context.set_default_timeout(120_000)  # of a machine with other work
+            page, complaints = context.new_page(), []
+            page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("requestfailed", lambda request: complaints.append(f"cannot load {request.url}"))
+            page.goto(path.as_uri())
+            yield page, complaints
+            context.close()
+
+        yield opened
+        browser.close()
+
+
+@pytest.fixture
+def run_page(in_process, tmp_path):
+    """Of a run of an index that is wrong, and of what it lacks."""
+    (tmp_path / "wrong_page.py").write_text(WRONG)
+    words = ("-i", "python:wrong_page:open_index", "--kafka", "3.9.2", "--kafka", "4.4.0", "--max-examples", 20)
+    machines = ("--machine", "offset", "--machine", "time")
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    run = in_process("conformance", "run", *words, *machines, "--report", "r", work=tmp_path, environment=state)
+    assert run.returncode == 1, run.stderr
+    in_process("conformance", "report", "r", "--html", "run.html", work=tmp_path, environment=state)
+    return tmp_path / "run.html"
+
+
+@pytest.fixture
+def verify_page(in_process, tmp_path):
+    """Of a log directory, some of whose indexes are broken."""
+    logs = tmp_path / "logs"
+    for partition in GOLDEN.glob("*-0"):
+        shutil.copytree(partition, logs / partition.name)
+    for path in sorted(logs.rglob("*.index"))[:3]:
+        path.write_bytes(b"\0\0\0\1\0\0\0\1" + path.read_bytes()[8:])
+    run = in_process("kidx", "verify", logs, "--kafka", "4.4.0", "--html", "verify.html", work=tmp_path)
+    assert run.returncode == 1, run.stderr
+    return tmp_path / "verify.html"
+
+
+@pytest.mark.parametrize("name", ["run_page", "verify_page"])
+def test_a_page_can_be_read(name, look, request):
+    path = request.getfixturevalue(name)
+    pictures, wrong = {}, {}
+    for width, scheme in LOOKS:
+        with look(path, width, scheme) as (page, complaints):
+            pictures[width, scheme] = page.screenshot()
+            if kept := os.environ.get("KIDX_SCREENSHOTS"):
+                Path(kept).mkdir(parents=True, exist_ok=True)
+                page.screenshot(path=Path(kept) / f"{path.stem}-{width}-{scheme}.png", full_page=True)
+            # What is folded away can be unfolded, and read.
+            page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            if overflow > 0:
+                complaints.append(f"{overflow} pixels too wide: {page.evaluate(WIDER)}")
+            complaints.extend(page.evaluate(UNREADABLE))
+            if complaints:
+                wrong[width, scheme] = complaints
+            assert page.inner_text("h1")
+    assert not wrong
+    assert pictures[1400, "light"] != pictures[1400, "dark"], "the page does not know dark from light"
+
+
+def test_a_page_that_cannot_be_read_is_noticed(look, tmp_path):
+    """The tester is tested: a wide table, pale letters, and an error of a script."""
+    page = "<h1 style='color:#ccc'>pale</h1><div style='width:500px'>wide</div><script>nothing.at.all</script>"
+    (tmp_path / "bad.html").write_text(page)
+    with look(tmp_path / "bad.html", 400, "light") as (page, complaints):
+        assert page.evaluate(UNREADABLE) == ["H1 1.61 pale"]
+        assert page.evaluate("document.documentElement.scrollWidth") > 400
+        assert "nothing is not defined" in " ".join(complaints)
