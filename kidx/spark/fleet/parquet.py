@@ -84,13 +84,17 @@ class _Reader(DataSourceReader):
         return [InputPartition(path) for path in self._table.files()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from pyarrow import dataset  # noqa: PLC0415 -- as above
+        import pyarrow as pa  # noqa: PLC0415 -- as above
+        from pyarrow import dataset  # noqa: PLC0415
 
         if partition is None or partition.value is None:
             return
         root = self._table.store.root
         found = dataset.dataset([partition.value], partition_base_dir=root, **self._table.dataset_options())
-        yield from found.to_batches(columns=self._columns)
+        utc = pa.timestamp("us", "UTC")  # as Spark calls it; a file says what its session did
+        for batch in found.to_batches(columns=self._columns):
+            fields = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in batch.schema]
+            yield batch.cast(pa.schema(fields))
 
 
 @dataclass
