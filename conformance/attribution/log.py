@@ -7,11 +7,11 @@ clause holds is the catalogue's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from conformance.attribution.log_producers import PRODUCER_ROWS
+from conformance.attribution.log_step import Files, LogSituation, LogStep
 from conformance.attribution.rules import ANY, Row, Rules
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
@@ -21,49 +21,6 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from conformance.operations.log import LogObservation, LogState
     from kidx.dialect import Dialect
-
-Files = dict[str, bytes]
-"""Name and content of each file that is compared."""
-
-
-@dataclass(slots=True)
-class LogSituation:
-    """What is known of a log before a step.
-
-    Attributes:
-        unprepared: it was closed without a clean shutdown being prepared.
-        damaged: suffixes of the files that were damaged since it was last open.
-        furthest_start: the largest start offset since it was opened.
-    """
-
-    unprepared: bool = False
-    damaged: set[str] = field(default_factory=set)
-    furthest_start: int = 0
-
-
-def follow_log(now: LogSituation, operation: Operation, observation: LogObservation) -> None:
-    """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
-    if operation.name == "open_log":
-        now.unprepared = False
-        now.damaged.clear()
-        now.furthest_start = 0
-    elif operation.name == "close_log":
-        now.unprepared = not operation.args[0]
-    if observation.state is not None:
-        now.furthest_start = max(now.furthest_start, observation.state.start_offset)
-
-
-class LogStep(NamedTuple):
-    """What a row's condition looks at: arguments, situation and state before (None: closed), what came of it, files."""
-
-    args: tuple[Any, ...]
-    before: LogSituation
-    was: LogState | None
-    value: Any
-    now: LogState | None
-    files_before: Files
-    files: Files
-
 
 Condition = Callable[[LogStep], bool]
 

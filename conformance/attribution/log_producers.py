@@ -9,7 +9,7 @@ from kidx.producers import SNAPSHOT_SUFFIX
 from kidx.producers.snapshot import HEAD
 
 if TYPE_CHECKING:
-    from conformance.attribution.log import LogStep
+    from conformance.attribution.log_step import LogStep
     from conformance.operations.log import LogState
 
 

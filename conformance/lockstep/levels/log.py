@@ -13,7 +13,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.attribution.log import Files, LogSituation, clauses_of_log_step, follow_log
+from conformance.attribution.log import clauses_of_log_step
+from conformance.attribution.log_step import Files, LogSituation, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.files import FilesGroup, FilesLockstep
 from conformance.lockstep.generator_coverage import state_of_log
