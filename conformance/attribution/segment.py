@@ -65,7 +65,7 @@ def follow_segment(now: SegmentSituation, operation: Operation, observation: Seg
 
 
 class SegmentStep(NamedTuple):
-    """What a row's condition looks at: the arguments, the situation and state before, what came of it, the files."""
+    """The input of a row's condition: the arguments, the tracked state and state before, the outcome, the files."""
 
     args: tuple[Any, ...]
     before: SegmentSituation

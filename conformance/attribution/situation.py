@@ -90,7 +90,7 @@ class Step(NamedTuple):
         args: the operation's arguments.
         before: the situation before it.
         was: the state before it; None before an ``open``, whose rows do not ask.
-        outcome: what came of it.
+        outcome: its outcome.
         now: the state after it; None after a failed ``open``, whose rows do not ask.
     """
 

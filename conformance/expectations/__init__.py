@@ -15,7 +15,7 @@ place of ``clause``, as in ``shape = "append: outcome ok -> full"``.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
-unnoticed. One whose clause nobody exercised says nothing either way.
+unnoticed. One whose clause was not exercised says nothing either way.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ THREADS = 4
 # A connection that breaks is tried again after each of these pauses, in seconds.
 PAUSES = (0.5, 2.0)
 
-# jgo warns about a wrong checksum on stderr where nobody set up logging; our own check says it better.
+# jgo warns about a wrong checksum on stderr where no logging is set up; the check here has a better message.
 logging.getLogger("jgo").addHandler(logging.NullHandler())
 
 

@@ -75,7 +75,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.append_all(shapes)
 
     def append_all(self, shapes: list[strategies.Shape]) -> None:
-        """Batches of nobody's transaction."""
+        """Appends batches outside of transactions."""
         for shape in shapes:
             self.do("append_batch", self.records(shape), shape.codec, None)
 
@@ -131,7 +131,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(anchor=strategies.anchors())
     def delete_records(self, anchor: tuple[str, int]) -> None:
-        """Somebody deletes records, up to the high watermark at most."""
+        """Deletes records, up to the high watermark at most."""
         place, delta = anchor
         log = self.lockstep.topic.reference.log
         bases = [segment.base_offset for segment in log.segments]

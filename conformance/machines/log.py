@@ -118,7 +118,7 @@ class LogMachine(ProducerRules):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
-        """Somebody deletes records, up to the high watermark at most; files go in the cleaner's next round."""
+        """Deletes records, up to the high watermark at most; the cleaner's next round removes files."""
         if replicated:
             self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))

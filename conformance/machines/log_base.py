@@ -41,7 +41,7 @@ class LogBase(FilesMachine):
         self.is_open = False
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Everybody performs an operation, if the log is open."""
+        """Performs an operation with every participant, if the log is open."""
         if self.is_open:
             self.lockstep.perform(Operation(name, arguments))
 

@@ -108,5 +108,5 @@ class ProducerRules(LogBase):
 
     @rule()
     def expire_producers(self) -> None:
-        """The broker looks who has been silent for too long."""
+        """Expires producers that have been silent for too long."""
         self.do("expire_producers")

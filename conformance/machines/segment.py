@@ -82,7 +82,7 @@ class SegmentMachine(FilesMachine):
         self.now = 1000
 
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
-        """Everybody performs an operation."""
+        """Performs an operation with every participant."""
         seen: SegmentObservation = self.lockstep.perform(Operation(name, arguments))
         return seen
 
@@ -323,7 +323,7 @@ class SegmentMachine(FilesMachine):
 
     @invariant()
     def the_log_is_as_long_as_the_segment_says(self) -> None:
-        """Without reserved room, the size of the segment is that of its file, unless somebody else removed it."""
+        """Without reserved room, the size of the segment is that of its file, unless another step removed it."""
         state, log = self.lockstep.primary.observation.state, self.lockstep.primary.files[0]
         if state is not None and log is not None:
             assert state.size <= len(log), state

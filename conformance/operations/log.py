@@ -1,4 +1,4 @@
-"""The operations on a whole log and what came of them: plain data, as in :mod:`conformance.operations`.
+"""The operations on a whole log and their outcomes: plain data, as in :mod:`conformance.operations`.
 
 One log is open at a time, in a directory of its own that the harness gives each implementation. Time stands still
 between ``set_clock`` operations; what a broker does in the background once (deleting files, flushing a closed segment)

@@ -25,7 +25,7 @@ ERROR_KINDS: Final = (
 
 
 class Outcome(NamedTuple):
-    """What came of an operation.
+    """The outcome of an operation.
 
     Attributes:
         error: None, or one of :data:`ERROR_KINDS`, or ``"unsupported"``.

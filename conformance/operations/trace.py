@@ -76,8 +76,8 @@ class Trace:
     def save(self, directory: Path) -> Path:
         """Writes ``<machine>-<id>.json``, a step a line, and returns its path.
 
-        The file appears with all of its content; one that says the same already stays as it is. Who finds the same at
-        the same time writes a file of their own, and the last one to rename it is as good as the first.
+        The file appears with all of its content. A file with the same steps stays as it is. Processes that find a trace
+        at the same time each write a file of their own, and any of them may be the last to rename it.
 
         Raises:
             ToolError: the directory cannot be written.

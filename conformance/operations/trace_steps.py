@@ -1,6 +1,6 @@
 """Whether the steps of a trace are ones that a machine could have recorded.
 
-A trace may have been written by hand, and may come from anybody. What is refused here would end in a traceback, in a
+A trace may have been written by hand, and its source is not trusted. A step refused here would end in a traceback, in a
 run that never ends, or in a file outside of the directory that belongs to the replay.
 """
 

@@ -149,23 +149,43 @@ def distinct_differences(
 
 
 def _folded(found: Iterable[Distinct]) -> list[Distinct]:
-    """Without those that follow: where what an operation is for never held, nothing else of it says anything new."""
-    every = list(found)
-    never = {
-        (one.identity.implementation, one.operation, one.identity.aspect): one
-        for one in sorted(every, key=lambda one: one.count)
-        if one.never_held and one.clause == operations_own(one.sighting.divergence.clauses) and not one.is_refusal
-    }
+    """Without those that follow from another difference of the same operation and aspect.
+
+    Where what an operation is for never held, nothing else of it says anything new; and where it breaks a promise, what
+    it does in situations that nobody promises anything about follows.
+    """
+    every = sorted(found, key=_weight)  # so that what follows from what follows is not lost
     kept = []
     for one in every:
-        first = never.get((one.identity.implementation, one.operation, one.identity.aspect), one)
-        if first is one:
+        first = max((other for other in every if _follows(one, other)), key=_weight, default=None)
+        if first is None:
             kept.append(one)
         else:
             first.places |= one.places
             first.count += one.count
             first.first = min(first.first, one.first)
     return kept
+
+
+def _weight(one: Distinct) -> tuple[int, int]:
+    return one.count, -one.first
+
+
+def _follows(one: Distinct, other: Distinct) -> bool:
+    """Whether a difference follows from another one, which has more weight."""
+    if not other.clause or _weight(other) <= _weight(one) or other.is_refusal:
+        return False
+    if (one.identity.implementation, one.operation, one.identity.aspect) != (
+        other.identity.implementation,
+        other.operation,
+        other.identity.aspect,
+    ):
+        return False
+    catalogue = load_clauses()
+    is_observed = {catalogue[clause].level for clause in one.sighting.divergence.clauses} == {"OBSERVED"}
+    breaks_promise = catalogue[other.clause].level == "MUST"
+    is_the_purpose = other.never_held and other.clause == operations_own(other.sighting.divergence.clauses)
+    return (is_observed and breaks_promise) or is_the_purpose
 
 
 def _add(

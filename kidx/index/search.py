@@ -92,7 +92,7 @@ class Ints(Protocol):
 def offset_floor(ints: Ints, entries: int, target: int) -> int:
     """The lower bound that :func:`warm_search` finds among relative offsets, by the same comparisons, in half the time.
 
-    For look-ups that nobody watches: here, reading a key is one step of the interpreter and no call.
+    Serves look-ups without a probe: reading a key is one step of the interpreter here, without a call.
 
     Args:
         ints: the content of an ``.index``: relative offset, position, relative offset and so on.

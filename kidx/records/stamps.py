@@ -1,4 +1,4 @@
-"""Offsets and timestamps of compressed records whose keys and values nobody asks for: passed over, and not held.
+"""Offsets and timestamps of compressed records; skips keys and values without holding them.
 
 A few megabytes can decompress to gigabytes. What a search by timestamp wants of them is two numbers a record.
 """

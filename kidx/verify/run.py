@@ -185,7 +185,7 @@ def _verdicts(
             finally:
                 for future in futures:
                     future.cancel()
-        # A worker was killed, for want of memory as a rule, and nobody knows on which of these: each gets its own.
+        # A worker was killed, usually for want of memory, on an unknown one of these: each gets a worker of its own.
         while waiting:
             yield _alone(look, waiting.popleft())
 

@@ -148,7 +148,7 @@ def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
 
 
 def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
-    """For whom the bytes are exact: ``all``, ``L1`` (leaders up to 3.6) or nobody; and if so, what may explain them."""
+    """Which rule the bytes are exact for: ``all``, ``L1`` (leaders up to 3.6) or empty; and what may explain them."""
     actual = content.entries
     for complete in (True,) if finished else (True, False):
         expected = expected_entries(facts, finished=complete)

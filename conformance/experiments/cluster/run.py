@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """What came of a cluster: what was asked and compared, the verdict on each index file, and what was wrong."""
+    """The result for a cluster: what was asked and compared, the verdict on each index file, and what was wrong."""
 
     release: str
     mode: Mode

@@ -54,7 +54,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one case.
+    """The result of one case.
 
     Attributes:
         comes_up: whether the partition has a leader again; ``error`` says why not.
@@ -101,7 +101,7 @@ def damage_files(
     tell: Callable[[str], None] = lambda _: None,
     reference: type[ReferencePartition] = ReferencePartition,
 ) -> list[Outcome]:
-    """Damages files of a started broker and says what came of each case; it is stopped in the end.
+    """Damages files of a started broker, returns the result of each case, and stops the broker in the end.
 
     Args:
         broker: started.

@@ -65,7 +65,7 @@ class FuzzPlan:
 
 @dataclass
 class FuzzResult:
-    """What came of one format.
+    """The result for one format.
 
     Attributes:
         format: its name.

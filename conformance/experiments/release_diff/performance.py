@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Performance:
-    """What came of a trace in one release.
+    """The result of a trace in one release.
 
     Attributes:
         release: whose classes performed it, or whose dialect.
@@ -93,7 +93,7 @@ class Performer:
 
 
 def can_perform(lockstep: Any, operation: Operation) -> bool:
-    """Whether anything is open that could be asked; an opening and a damage to files ask nobody."""
+    """Whether an index or log is open; opening and file damage need none."""
     return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
 
 

@@ -93,7 +93,7 @@ def alphabet(kind: str) -> list[Letter]:
 
 @dataclass(frozen=True)
 class Explored:
-    """What came of a small world.
+    """The result for a small world.
 
     Attributes:
         kind: of the index.

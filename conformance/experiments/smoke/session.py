@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Talk(Protocol):
-    """Somebody who answers requests.
+    """A program that answers requests.
 
     Attributes:
         kinds: the kinds of index there may be.

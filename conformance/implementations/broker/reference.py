@@ -115,7 +115,7 @@ class ReferencePartition:
         return offset, None
 
     def append_rebuilt(self, data: bytes) -> None:
-        """Appends what a leader has compressed anew: its offsets are final, its bytes nobody else's (SEG-8).
+        """Appends a batch that a leader recompressed: offsets are final, bytes differ from the producer's (SEG-8).
 
         Raises:
             KidxError: it does not go on where the log ends.

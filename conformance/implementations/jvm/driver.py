@@ -42,7 +42,7 @@ def driver_class(name: str) -> Any:
 def connected_driver(
     name: str, release: str, group: Group, kinds: Mapping[str, int], reply: bytearray, progress: Progress | None
 ) -> Any:
-    """A driver of a release's classes that writes what came of each operation into ``reply``.
+    """A driver of a release's classes that writes the observation of each operation into ``reply``.
 
     Args:
         name: of the class, which takes a class loader, a map of exceptions and a buffer.

@@ -71,7 +71,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
-        """What came of the last operation, which was this one.
+        """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
             ToolError: the class threw what no error kind stands for.

@@ -86,7 +86,7 @@ class JvmIndex:
         return JvmFollowers(rules, members)
 
     def observation(self, operation: Operation) -> Observation:
-        """What came of the last operation, which was this one.
+        """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
             ToolError: the classes threw what no error kind stands for.

@@ -252,7 +252,7 @@ class ProcessIndex:
 
 
 def introduce(peer: LinePeer, deadline: float) -> About:
-    """Says ``start`` to a program that has just been started, and reads who it is.
+    """Says ``start`` to a program that has just been started, and reads its name and version.
 
     Raises:
         PeerError: it does not answer, or with something else.

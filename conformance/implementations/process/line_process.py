@@ -27,7 +27,7 @@ STDERR_TAIL: Final = 4096
 """Bytes of stderr that are kept; a stack trace fits."""
 
 LONGEST_REPLY: Final = 16 << 20
-"""Bytes without a line break after which nobody waits for the end of the line any more."""
+"""Bytes without a line break after which the line counts as malformed."""
 
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
@@ -235,10 +235,10 @@ class LinePeer:
             del self._complaints[: -STDERR_TAIL - 1]
 
     def _expect_silence(self, first: bytes = b"") -> None:
-        """Fails if it has said something that nobody asked for; what it wrote to stderr is none of that.
+        """Fails if the program wrote to standard output without a request. Output on stderr is allowed.
 
         Args:
-            first: the line that came before it in one go: which of them was the reply, nobody can tell.
+            first: the line read together with it; which of the two was the reply is unknown.
         """
         ready = dict(self._poll.poll(0))
         self._listen(ready)
@@ -252,10 +252,10 @@ class LinePeer:
             self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
 
     def _drain(self, until: float) -> None:
-        """Reads both pipes until nobody of its group can write to them or to a file any more.
+        """Reads both pipes until no process of the group can write to them or to a file any more.
 
-        Those who have been killed hold the pipes: the end of the pipes is the end of them all. A daemon with a session
-        of its own holds them as well, and goes on; then the group is looked for itself.
+        Killed processes hold the pipes until they end, so the end of the pipes is the end of the group. A daemon with a
+        session of its own holds them as well and goes on; then the group itself is looked up.
         """
         waiting = select.poll()
         for pipe in (self._stdout, self._stderr):

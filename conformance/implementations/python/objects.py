@@ -1,4 +1,4 @@
-"""Somebody else's Python classes (``python:MODULE:FACTORY``).
+"""External Python classes (``python:MODULE:FACTORY``).
 
 ``FACTORY`` is called as ``factory(kind, path, base_offset, max_index_size, writable)`` and returns an index: an object
 with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, which are
@@ -236,7 +236,7 @@ class PythonObjectIndex:
         outcome = self._outcome(operation)
         try:
             state = None if outcome.error == FAILURE or self._index is None else self._state()
-        except Exception as error:  # noqa: BLE001 -- anything can come out of somebody else's code
+        except Exception as error:  # noqa: BLE001 -- external code may raise anything
             outcome, state = _bug(error, "its state after " + str(operation)), None
         if outcome.error == FAILURE:
             self._failure = outcome
@@ -333,7 +333,7 @@ def _bug(error: Exception, where: str) -> Outcome:
         return Outcome(FAILURE, None, f"{error} (in {where})")
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
-        frame = frame.tb_next  # the harness's own part of the traceback helps nobody
+        frame = frame.tb_next  # leaves the harness's own frames out of the traceback
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return Outcome(FAILURE, None, f"raised {type(error).__name__} in {where}:\n{trace}")
 

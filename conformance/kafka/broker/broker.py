@@ -242,7 +242,7 @@ class Broker(ABC):
 
     @abstractmethod
     def _new_node(self) -> Node:
-        """Return a node with ports that nobody uses."""
+        """Return a node with free ports."""
 
     @abstractmethod
     def _launch(self, node: Node, properties: Path) -> None:
@@ -337,7 +337,7 @@ class Broker(ABC):
 
 
 def port_was_taken(error: BrokerError) -> bool:
-    """Tell whether a broker could not start because somebody else listens on its port."""
+    """Tell whether a broker could not start because another process listens on its port."""
     return any(said in f"{error}\n{error.tail}" for said in _PORT_TAKEN)
 
 
