@@ -13,7 +13,7 @@ import pytest
 
 from kidx.verify import verify_paths
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # each starts many Python processes
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
