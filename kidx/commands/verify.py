@@ -110,7 +110,7 @@ def _check_targets(findings: Path | None, html: Path | None) -> None:
         check_writable(findings)
     for path in (findings, html):
         if path is not None and not path.parent.is_dir():
-            raise ToolError(f"{path.parent} is no directory to write {path.name} to")
+            raise ToolError(f"{path.parent} is not a directory, so {path.name} cannot be written to it")
 
 
 def _write(result: Verification, findings: Path | None, html: Path | None) -> None:
