@@ -381,16 +381,6 @@ class Dialect:
         """Retention moves the log start before it removes segments; before, afterwards (KAFKA-16890; from 3.8)."""
         return self.version >= (3, 8)
 
-    @cached_property
-    def markers_raise_epochs(self) -> bool:
-        """A marker of transactions of the second version needs a larger epoch than its batches (from 4.2)."""
-        return self.version >= (4, 2)
-
-    @cached_property
-    def last_epoch_is_forgiven(self) -> bool:
-        """A marker of the second version may repeat the largest epoch there is (from 4.3)."""
-        return self.version >= (4, 3)
-
 
 # fmt: off
 _SPANS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[int, int]], ...]] = (

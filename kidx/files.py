@@ -82,7 +82,7 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
         errors: of ``bytes.decode``.
 
     Raises:
-        OSError: it cannot be read, is no regular file, larger than ``limit``, or no UTF-8.
+        OSError: it cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
     """
     with regular(path) as descriptor:
         data = _read_all(descriptor, limit + 1)

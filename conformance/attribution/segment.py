@@ -227,7 +227,7 @@ def segment_clauses_of(
 
     Args:
         operation: what was done.
-        before: the situation it was done in, not yet told of this step.
+        before: the tracked state before the step.
         observation: what the reference made of it.
         files_before: the four files before it.
         files: and after it.

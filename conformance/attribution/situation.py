@@ -28,9 +28,9 @@ class Situation:
     """What is known before a step.
 
     Attributes:
-        release, dialect: what the reference is held to.
+        release, dialect: what the reference follows.
         preexisting: whether the file existed at the ``open`` that comes next or came last; the lockstep says so.
-        kind, path, base_offset, max_index_size, writable: as the last ``open`` was told.
+        kind, path, base_offset, max_index_size, writable: the arguments of the last ``open``.
         state: the state before the step; None as long as nothing has been opened.
         closed: nothing is open, or the index is unmapped.
         damaged: the file has been tampered with since it was last made or emptied.

@@ -96,7 +96,7 @@ class Ledger:
             clauses: the clauses that the diverging step exercised.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it was held to.
+            release: the Kafka release it had to follow.
         """
         number = self.find(clauses, "", machine, implementation, release)
         return None if number is None else self.expectations[number]
@@ -109,7 +109,7 @@ class Ledger:
             shape: of the divergence, see :mod:`conformance.runs.shapes`.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it was held to.
+            release: the Kafka release it had to follow.
         """
         ids = tuple(clauses)
         for number, expectation in enumerate(self.expectations):

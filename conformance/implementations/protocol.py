@@ -15,7 +15,7 @@ class Implementation(Protocol):
 
     Attributes:
         name: how reports call it, e.g. ``"jvm 3.9.2"``.
-        release: the Kafka release whose dialect it is held to.
+        release: the Kafka release whose dialect it must follow.
         speaks_kafka: its refusals carry Kafka's own texts, which are compared letter for letter.
     """
 
@@ -52,7 +52,7 @@ class Member(Implementation, Protocol):
 
 
 class Fleet(Protocol):
-    """Several implementations that perform an operation in one go, while the lockstep is busy with its references.
+    """Several implementations that perform an operation in one call, while the references perform it.
 
     Attributes:
         start: begins to perform an operation, at least; once it was called, ``finish`` must be, before anything else.
@@ -64,7 +64,7 @@ class Fleet(Protocol):
 
 
 class Follower(Implementation, Protocol):
-    """An index that can be told of many steps at once, with what has to come of each.
+    """An index that takes many steps in one call, with the expected observation of each (batched execution).
 
     It performs them on its own, some steps behind the references, and stops behind the first that comes out otherwise;
     only then a lockstep asks for its observation and looks at its files.
@@ -72,7 +72,7 @@ class Follower(Implementation, Protocol):
 
     @staticmethod
     def followers(rules: int, members: Sequence[tuple[Follower, int]]) -> Followers:
-        """Those of one kind, each with the number of the set of rules that it is held to, below ``rules``."""
+        """Those of one kind, each with the number of the set of rules that it must follow, below ``rules``."""
 
     def observation(self, operation: Operation) -> Observation:
         """The observation of the last operation performed, which ``operation`` repeats."""

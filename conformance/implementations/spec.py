@@ -51,7 +51,7 @@ def parse_spec(text: str) -> Spec:
     form = form_of(text)
     if form is None:
         *others, last = map(str, FORMS.values())
-        raise ToolError(f"{text!r} is no implementation: write {', '.join(others)} or {last}")
+        raise ToolError(f"{text!r} is not an implementation: write {', '.join(others)} or {last}")
     rest = text.partition(":")[2]
     if form.name == "exec":
         return Spec(form.name, _command(text, rest))

@@ -5,7 +5,7 @@ local Maven repository (``M2_REPO``, else ``~/.m2/repository``) and otherwise do
 pure-Python Maven resolver; either way it must have the locked SHA-256 before it enters the cache. Behind a
 company's mirror, ``KIDX_MAVEN_MIRROR`` is the address to ask instead of jgo's default.
 
-Nothing is printed here: pass ``progress`` to be told (:mod:`conformance.kafka.progress` draws it).
+Nothing is printed here: pass ``progress`` to be called (:mod:`conformance.kafka.progress` draws it).
 """
 
 from __future__ import annotations

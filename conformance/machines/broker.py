@@ -52,7 +52,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.large = 0
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Both perform an operation."""
+        """Performs an operation with the broker and the reference."""
         self.lockstep.perform(Operation(name, arguments))
 
     def records(self, shape: strategies.Shape, *, keyed: bool | None = None) -> list[list[Any]]:

@@ -154,7 +154,7 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 def closings() -> st.SearchStrategy[str]:
-    """How an index is let go of: closed as Kafka does, as a killed process leaves it, or with its file."""
+    """How an index is released: closed as Kafka does, as a killed process leaves it, or deleted."""
     return st.sampled_from(("close", "close", "crash", "delete"))
 
 

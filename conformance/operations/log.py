@@ -91,7 +91,7 @@ class LogState(NamedTuple):
         high_watermark: of the partition, and last_stable_offset: below it all transactions are decided.
         recovery_point: everything below it is on disk.
         segments: base offset and bytes of each, in order.
-        producers_end: the offset after the last batch that the producers have been told of.
+        producers_end: the offset after the last batch that the producer state covers.
         ongoing: where the open transactions began, and unreplicated: the completed ones that are not replicated yet.
         producers: of each, in the order of their ids: id, epoch, coordinator's epoch, timestamp, where its open
             transaction began (-1 for none), and its last batches: last sequence, last offset, offset delta, timestamp.

@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
         """An outcome from its reply.
 
         Raises:
-            ValueError: it is none of ``ok``, ``error`` and ``unsupported``.
+            ValueError: it has neither ``ok``, ``error`` nor ``unsupported``.
         """
         if "ok" in data:
             value = data["ok"]

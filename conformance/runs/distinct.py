@@ -93,7 +93,7 @@ class Distinct:
     @property
     def operation(self) -> str:
         """The operation that shows it."""
-        return self.sighting.divergence.operation.name
+        return _operation(self.sighting)
 
     def is_shown_by(self, divergence: Divergence) -> bool:
         """Whether a difference of the same participant is this one."""
@@ -210,6 +210,11 @@ def _age(release: str) -> int:
     return RELEASES.index(release) if release in RELEASES else -1
 
 
+def _operation(sighting: Sighting) -> str:
+    """The operation; many of them at once are the same."""
+    return sighting.divergence.operation.name.removeprefix("bulk_")
+
+
 def _aspect(divergence: Divergence) -> str:
     return FAILED if divergence.is_failure else divergence.aspects[0]
 
@@ -237,7 +242,7 @@ def _by_failing_clause(
         left = [pair for pair in left if clause not in pair[0].clauses]
     rest: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in left:
-        own = operations_own(kind.clauses), sighting.divergence.operation.name
+        own = operations_own(kind.clauses), _operation(sighting)
         rest.setdefault(own, []).append((kind, sighting))
     yield from ((*own, alike) for own, alike in rest.items())
 

@@ -71,7 +71,7 @@ class IndexView:
         return fields[3], fields[2]
 
     def slot(self, anchor: str) -> int:
-        """The slot that an anchor speaks of."""
+        """The slot that an anchor names."""
         entries = self.entries
         if anchor == "first":
             return 0

@@ -107,7 +107,7 @@ class MappedBuffer:
         try:
             codec.pack_into(self.data, position, value)
         except struct.error:
-            raise InvalidArgumentError(f"{self.name}: {value} is no signed number of {codec.size} bytes") from None
+            raise InvalidArgumentError(f"{self.name}: {value} is not a signed number of {codec.size} bytes") from None
         self.position = end
 
     def put_entry(self, codecs: tuple[struct.Struct, ...], whole: struct.Struct, *values: int) -> None:

@@ -50,7 +50,7 @@ class Keys(NamedTuple):
         return WARM_SECTION_BYTES // self.stride
 
     def watched(self, entries: int, probe: ProbeCallback) -> Keys:
-        """The same keys, each reading of one told to ``probe``."""
+        """The same keys; ``probe`` is called with each reading of one."""
         first_warm = max(0, entries - 1 - self.warm_entries)
 
         def read(data: Buffer, position: int) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.java_numbers import INT_MAX, to_int
 from kidx.producers.cut_records import records_of
@@ -23,8 +23,6 @@ from kidx.records.record import NO_PRODUCER_EPOCH, NO_SEQUENCE
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.records import EndTransactionMarker, RecordBatch
-
-_LAST_EPOCH: Final = 32_767
 
 
 class Origin(Enum):
@@ -73,8 +71,6 @@ class ProducerAppendInfo:
         current: what is remembered of it; stays as it is.
         origin: who appends.
         dialect: the rules of a release.
-        lowest_sequence: the smallest sequence number since its transaction began to be verified; None without one.
-        expects_first: its transaction is verified for a producer that raises its epoch with each one (from 4.1).
 
     Attributes:
         updated: what is to be remembered.
@@ -88,27 +84,21 @@ class ProducerAppendInfo:
         current: ProducerEntry,
         origin: Origin,
         dialect: Dialect,
-        *,
-        lowest_sequence: int | None = None,
-        expects_first: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
         self.producer_id = producer_id
         self.current = current
         self.origin = origin
         self.dialect = dialect
-        self.lowest_sequence = lowest_sequence
-        self.expects_first = expects_first
         self.updated = current.without_batches()
         self.started: list[Transaction] = []
 
-    def append(self, batch: RecordBatch, *, located: bool = False, transaction_version: int = 0) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
         """Takes a batch into account.
 
         Args:
             batch: of this producer.
             located: where it lies in the log is known.
-            transaction_version: of the coordinator that wrote a marker; asked for from 4.2.
 
         Returns:
             The transaction that it completes.
@@ -125,7 +115,7 @@ class ProducerAppendInfo:
         if record is None:  # compaction has removed the marker, and the transaction before it
             return None
         marker = read_marker(record, self.dialect)
-        return self._marker(batch, marker, record.timestamp, transaction_version)
+        return self._marker(batch, marker, record.timestamp)
 
     def _data(self, batch: RecordBatch, *, located: bool) -> None:
         first = batch.base_offset
@@ -149,12 +139,10 @@ class ProducerAppendInfo:
             self.updated.current_txn_first_offset = first
             self.started.append(Transaction(self.producer_id, first, located))
 
-    def _marker(
-        self, batch: RecordBatch, marker: EndTransactionMarker, timestamp: int, transaction_version: int
-    ) -> CompletedTxn | None:
+    def _marker(self, batch: RecordBatch, marker: EndTransactionMarker, timestamp: int) -> CompletedTxn | None:
         offset = batch.base_offset
         if self.origin is not Origin.REPLICATION or self.dialect.recover_fences_markers:
-            self._check_epoch(batch.producer_epoch, offset, transaction_version)
+            self._check_epoch(batch.producer_epoch, offset)
             self._check_coordinator(marker.coordinator_epoch, offset)
         first = self.updated.current_txn_first_offset
         if first is None and self.dialect.empty_transactions_complete:
@@ -169,15 +157,10 @@ class ProducerAppendInfo:
             return None
         return CompletedTxn(self.producer_id, first, offset, marker.control_type is ControlRecordType.ABORT)
 
-    def _check_epoch(self, epoch: int, offset: int, transaction_version: int = 0) -> None:
+    def _check_epoch(self, epoch: int, offset: int) -> None:
         known = self.updated.producer_epoch
-        raised = transaction_version >= 2 and self.dialect.markers_raise_epochs
-        if epoch > known or (epoch == known and not raised):
+        if epoch >= known:
             return
-        if raised and epoch == known:
-            again = self.updated.current_txn_first_offset is None
-            if again or (epoch == _LAST_EPOCH and self.dialect.last_epoch_is_forgiven):
-                return  # the same marker once more
         raise ProducerFencedError(
             f"Producer's epoch at offset {offset} is no longer valid in partition {self.topic_partition}:"
             f" {epoch} (request epoch), {known} (current epoch)"
@@ -193,12 +176,6 @@ class ProducerAppendInfo:
 
     def _check_sequence(self, epoch: int, sequence: int, offset: int) -> None:
         where = f"producer {self.producer_id} at offset {offset} in partition {self.topic_partition}"
-        if self.expects_first and sequence != 0 and not self.current.batches:
-            raise OutOfOrderSequenceError(f"{where}: {sequence} (incoming seq. number), 0 is the first of its epoch")
-        if self.lowest_sequence is not None and sequence > self.lowest_sequence:
-            raise OutOfOrderSequenceError(
-                f"{where}: {sequence} (incoming seq. number), {self.lowest_sequence} (earliest seen sequence)"
-            )
         strict = self.dialect.unknown_sequences_are_refused
         if epoch != self.updated.producer_epoch:
             if sequence == 0:

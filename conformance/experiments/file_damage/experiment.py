@@ -106,7 +106,7 @@ def damage_files(
     Args:
         broker: started.
         cases: what to try, each in a topic of its own.
-        tell: told what is being done, a line at a time.
+        tell: called with a line of text for each activity.
         reference: the class that predicts; a defective one in a test.
 
     Raises:
@@ -237,7 +237,7 @@ class _Experiment:
         self._compare_files(topic, "after the start")
 
     def _fetch(self, topic: _Topic) -> int:
-        """Goes to every offset, as a consumer does that was told it."""
+        """Fetches at every offset, as a consumer that seeks to it does."""
         offsets = [record.offset for record in topic.records]
         found = self.party.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):

@@ -21,7 +21,7 @@ DEADLINE: Final = 20
 
 
 class HangError(Exception):
-    """A case did not come to its end."""
+    """A case did not end."""
 
 
 class Examined(NamedTuple):

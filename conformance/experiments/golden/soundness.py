@@ -132,4 +132,4 @@ def _entries(data: bytes, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
 
 def _size(data: bytes, entry: struct.Struct, clause: str, name: str) -> Iterator[Finding]:
     if len(data) % entry.size:
-        yield Finding(clause, name, f"{len(data)} bytes are no multiple of {entry.size}")
+        yield Finding(clause, name, f"{len(data)} bytes are not a multiple of {entry.size}")

@@ -46,7 +46,7 @@ class Performer:
         machine: whose operations.
         release: whose classes and dialect.
         scratch: an empty directory.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
     """
 
     def __init__(self, machine: str, release: str, scratch: Path, progress: Progress | None = None) -> None:

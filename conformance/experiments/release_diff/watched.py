@@ -20,7 +20,7 @@ class Watched:
 
     Args:
         implementation: what performs the operations.
-        release: the release it reports, whose dialect it is held to; its own by default. Texts of one that reports
+        release: the release it reports, whose dialect it must follow; its own by default. Texts of one that reports
             another's are not compared by the lockstep.
         listener: called with every operation and its observation.
 

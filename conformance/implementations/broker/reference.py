@@ -1,6 +1,6 @@
 """The other side of the broker machine: one partition, kept by kidx in the dialect of the release.
 
-It is told what a broker cannot be asked to do otherwise: the leader's epoch, the broker's clock, what its checkpoint
+The machine passes what a broker cannot be asked to do: the leader's epoch, the broker's clock, what its checkpoint
 files say, and whether its retention has run. Everything else is kidx's own.
 """
 

@@ -50,7 +50,7 @@ def connected_driver(
         group: of the release's jars.
         kinds: the number that stands in a reply for an exception, by the name of its class.
         reply: shared with Java; it must live as long as the driver.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.

@@ -26,7 +26,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
 
     Args:
         release: a locked release.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars, or a class whose parts are not known.

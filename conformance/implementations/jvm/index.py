@@ -47,7 +47,7 @@ class JvmIndex:
 
     Args:
         release: a locked release.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.

@@ -32,7 +32,7 @@ class UnknownExceptionError(Exception):
 
 
 def number_of(kind: str) -> int:
-    """The number of an error kind on the Java side, where one also learns whether its text is told."""
+    """The number of an error kind on the Java side, with whether its text is part of the reply."""
     return _KINDS[kind] + (_SILENT if kind in SILENT else 0)
 
 

@@ -62,7 +62,7 @@ _INT: Final = struct.Struct("=i")
 
 
 class _Untold(Enum):
-    """Stands for a file whose content the script has not told."""
+    """Stands for a file whose content the script does not give."""
 
     UNTOLD = 0
 

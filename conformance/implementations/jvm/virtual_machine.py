@@ -74,7 +74,7 @@ _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
-    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is told meanwhile.
+    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is called meanwhile.
 
     Raises:
         ToolError: as :func:`start_jvm` and :func:`conformance.kafka.fetch.class_path`.

@@ -244,9 +244,9 @@ class GapsArePassedOver(_Infos):
 
 
 class _Unfenced(ProducerAppendInfo):
-    def _check_epoch(self, epoch: int, offset: int, transaction_version: int = 0) -> None:
+    def _check_epoch(self, epoch: int, offset: int) -> None:
         if self.origin is not Origin.COORDINATOR:
-            super()._check_epoch(epoch, offset, transaction_version)
+            super()._check_epoch(epoch, offset)
 
 
 @defect("LG-38")
@@ -269,9 +269,9 @@ class OldCoordinatorsAreObeyed(_Infos):
 
 
 class _KeepsEpoch(ProducerAppendInfo):
-    def append(self, batch: RecordBatch, *, located: bool = False, transaction_version: int = 0) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
         before = self.updated.producer_epoch
-        completed = super().append(batch, located=located, transaction_version=transaction_version)
+        completed = super().append(batch, located=located)
         if batch.is_control and before >= 0:
             self.updated.producer_epoch = before
         return completed
@@ -317,9 +317,9 @@ class RemembersWhatWasCutAway(ProducerStateManager):
 
 
 class _Timeless(ProducerAppendInfo):
-    def append(self, batch: RecordBatch, *, located: bool = False, transaction_version: int = 0) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
         before = self.updated.last_timestamp
-        completed = super().append(batch, located=located, transaction_version=transaction_version)
+        completed = super().append(batch, located=located)
         if batch.is_control:
             self.updated.last_timestamp = before
         return completed

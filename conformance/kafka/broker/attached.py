@@ -46,7 +46,7 @@ class AttachedBroker:
         bootstrap: ``HOST:PORT``.
         log_dir: one of its ``log.dirs``.
         release: what it is said to be.
-        progress: told how far the fetching of jars is: the release's own say what it understands.
+        progress: called with the progress of fetching jars: the release's own say what it understands.
 
     Raises:
         ToolError: the address is malformed, does not answer, or is that of a broker of another release; or the

@@ -48,7 +48,7 @@ CONFIG: Final[dict[str, object]] = {
 
 
 class Member(LocalBroker):
-    """One broker of a cluster: what it is was decided with the others."""
+    """One broker of a cluster: its node was chosen together with the others."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LocalCluster:
         config: broker properties for all of them, which win over :data:`CONFIG`.
         mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
         base: where to make its directory; by default the system's place for temporary files.
-        progress: told how far the fetching of jars is.
+        progress: called with the progress of fetching jars.
 
     Raises:
         UnknownReleaseError: the release is not locked.
