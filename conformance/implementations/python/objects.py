@@ -185,7 +185,7 @@ class PythonObjectIndex:
 
     An exception that is not a refusal, and a result of the wrong shape, are the outcome ``failure``, with the
     traceback or the result in its text; everything after it in the same example fails alike. The state of an
-    observation is None where it is unknown: nothing is open, an attribute is missing, or the index is closed and raises.
+    observation is None where it is unknown: nothing is open, an attribute is missing, or the index raises when closed.
 
     Args:
         factory: see the module.
