@@ -102,7 +102,7 @@ class Diverged(Event):
 class Replayed(Event):
     """The traces that the package keeps of a machine have been performed, before anything new is tried.
 
-    ``traces`` are their ids, ``diverged`` those of them that came to a difference which counts.
+    ``traces`` are their ids, ``diverged`` those of them that ended in a difference that counts.
     """
 
     machine: str
@@ -183,7 +183,7 @@ def event_from_json(document: Json) -> Event | None:
     kind = _EVENTS.get(document.get("event", ""))
     if kind is None:
         if not isinstance(document.get("event"), str):
-            raise ValueError(f"{document!r:.80} is no event")
+            raise ValueError(f"{document!r:.80} is not an event")
         return None
     fields = {field.name for field in dataclasses.fields(kind)}
     try:

@@ -1,13 +1,13 @@
-"""The pytest plug-in: an implementation's conformance as tests, in anybody's repository.
+"""The pytest plug-in: an implementation's conformance as tests, in its own repository.
 
 ::
 
     pytest --kafka 4.3.1 --conformance-impl exec:./my-index
 
-collects a test for each machine × clause of the catalogue, beside the repository's own tests. Whoever has this
-package installed loads this module in every session of pytest, so it imports nothing until it is asked for.
+collects a test for each machine × clause of the catalogue, beside the repository's own tests. Every
+session of pytest loads this module where the package is installed, so it imports nothing until it is asked for.
 
-PYTEST_DONT_REWRITE: it asserts nothing, and whoever names it twice (entry point and ``-p``) gets no warning for that.
+PYTEST_DONT_REWRITE: it asserts nothing, and naming it twice (entry point and ``-p``) then gives no warning.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {tier.marker}")
     required(config)
     if config.getoption("--kafka") or config.getoption("--conformance-impl"):
-        from conformance.pytest_plugin.items import ConformancePlugin  # noqa: PLC0415 -- nobody else pays for it
+        from conformance.pytest_plugin.items import ConformancePlugin  # noqa: PLC0415 -- imported where it is used
 
         config.pluginmanager.register(ConformancePlugin(config), "conformance-items")
 

@@ -5,7 +5,7 @@
 #   KIDX_PROPERTIES    the file with its other properties; ZooKeeper's lie beside it. Default: those of the image
 #   KIDX_CLUSTER_ID    KRaft: what its storage is formatted with the first time. Default: drawn
 #   KIDX_LOG           everything that is said goes to the end of this file. Default: standard output
-#   KIDX_LEASE         a file that somebody has locked; when nobody has, the container ends at once
+#   KIDX_LEASE         a file locked by the harness; when the lock is gone, the container ends at once
 set -euo pipefail
 
 [ -z "${KIDX_LOG:-}" ] || exec >>"$KIDX_LOG" 2>&1

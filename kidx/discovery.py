@@ -115,7 +115,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Problem:
-    """A path that could not be looked at, and why; ``clause``: what it is needed for."""
+    """A path that could not be read, and why; ``clause``: what it is needed for."""
 
     path: Path
     message: str
@@ -179,7 +179,7 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
         version, count = -1, -1
     if version != 0 or count != len(lines) - 2:
         raise OSError(
-            f"{path} is no checkpoint of offsets of version 0: it begins with {shortened(lines[0])} and has "
+            f"{path} is not a checkpoint of offsets of version 0: it begins with {shortened(lines[0])} and has "
             f"{len(lines) - 2} entries"
         )
     return dict(_offset(line, number, path) for number, line in enumerate(lines[2:], 3))
@@ -193,7 +193,7 @@ def _offset(line: str, number: int, path: str | os.PathLike[str]) -> tuple[tuple
         entry = ("", -1), 0
     if not (0 <= entry[0][1] <= INT_MAX and abs(entry[1]) <= _OFFSET_MAX):
         raise OSError(
-            f"{os.fspath(path)} is no checkpoint of offsets: line {number} is no topic, partition and offset: "
+            f"{os.fspath(path)} is not a checkpoint of offsets: line {number} is not a topic, partition and offset: "
             f"{shortened(line)}"
         )
     return entry

@@ -1,7 +1,8 @@
-"""Opening what may be anything: a name says nothing about what lies behind it, how large it is, or how long it stays.
+"""Opens files safely: a name does not tell the type, the size or the lifetime of a file.
 
-A FIFO with the name of a checkpoint blocks who opens it, a sparse file of terabytes costs nobody anything, and a mapped
-file that is cut ends the process of who reads it. What kidx has not written itself is opened here, and never mapped.
+A FIFO with the name of a checkpoint blocks the process that opens it. A sparse file of terabytes takes no disk space.
+A mapped file that is cut kills the process that reads it. kidx opens every file that it has not written here, and maps
+none of them.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
         errors: of ``bytes.decode``.
 
     Raises:
-        OSError: it cannot be read, is no regular file, larger than ``limit``, or no UTF-8.
+        OSError: it cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
     """
     with regular(path) as descriptor:
         data = _read_all(descriptor, limit + 1)
@@ -91,7 +92,7 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise OSError(
-            errno.EILSEQ, f"Holds byte {data[error.start]:#04x} at {error.start}, which is no UTF-8", os.fspath(path)
+            errno.EILSEQ, f"Holds byte {data[error.start]:#04x} at {error.start}, which is not UTF-8", os.fspath(path)
         ) from error
 
 
@@ -122,7 +123,7 @@ def pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _next_data(descriptor: int, position: int, size: int) -> int:
-    """Where a hole that ``position`` lies in ends; ``position`` if it lies in none, or nobody knows."""
+    """The end of the hole that ``position`` lies in; ``position`` if it lies in none, or the system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         return position
     try:

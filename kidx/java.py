@@ -64,7 +64,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class JavaSearch:
-    """What a search for Java came to."""
+    """The result of a search for Java."""
 
     found: Java | None
     passed_over: tuple[PassedOver, ...]

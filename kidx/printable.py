@@ -1,7 +1,7 @@
 """Text from files, names and other programs, made fit to be shown.
 
 A name or a message may hold control characters, escape sequences, line breaks, marks that turn the direction of
-writing, or bytes that are no UTF-8. Shown as they are they command the terminal, forge lines, or cannot be encoded.
+writing, or bytes that are not UTF-8. Shown as they are they command the terminal, forge lines, or cannot be encoded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def printable(text: str) -> str:
     r"""The text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
 
     What ``str.isprintable`` calls printable stays; the rest becomes ``\n``, ``\x1b``, ``\u202e`` and so on. A byte of a
-    file name that is no UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes stay as they are.
+    file name that is not UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes stay as they are.
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 

@@ -17,7 +17,7 @@ _SIGNALS: Final = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP"
 
 
 class SignalledError(BaseException):
-    """Raised in the main thread by a signal that asks the process to end; not to be caught but by who ends it.
+    """Raised in the main thread by a signal that ends the process; only the code that ends it may catch this.
 
     No KeyboardInterrupt and no SystemExit: click makes an Abort of the one, Hypothesis a failing example of the other.
 

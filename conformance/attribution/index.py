@@ -35,7 +35,7 @@ def clauses_of(operation: Operation, before: Situation, observation: Observation
 
     Args:
         operation: what was done.
-        before: the situation it was done in, not yet told of this step.
+        before: the tracked state before the step.
         observation: the reference's outcome and state.
     """
     name, args = operation

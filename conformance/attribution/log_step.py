@@ -41,7 +41,7 @@ def follow_log(now: LogSituation, operation: Operation, observation: LogObservat
 
 
 class LogStep(NamedTuple):
-    """What a row's condition looks at: arguments, situation and state before (None: closed), what came of it, files."""
+    """The input of a row's condition: arguments, tracked state and state before (None: closed), outcome, files."""
 
     args: tuple[Any, ...]
     before: LogSituation

@@ -65,7 +65,7 @@ def follow_segment(now: SegmentSituation, operation: Operation, observation: Seg
 
 
 class SegmentStep(NamedTuple):
-    """What a row's condition looks at: the arguments, the situation and state before, what came of it, the files."""
+    """The input of a row's condition: the arguments, the tracked state and state before, the outcome, the files."""
 
     args: tuple[Any, ...]
     before: SegmentSituation
@@ -227,7 +227,7 @@ def segment_clauses_of(
 
     Args:
         operation: what was done.
-        before: the situation it was done in, not yet told of this step.
+        before: the tracked state before the step.
         observation: what the reference made of it.
         files_before: the four files before it.
         files: and after it.

@@ -28,9 +28,9 @@ class Situation:
     """What is known before a step.
 
     Attributes:
-        release, dialect: what the reference is held to.
+        release, dialect: what the reference follows.
         preexisting: whether the file existed at the ``open`` that comes next or came last; the lockstep says so.
-        kind, path, base_offset, max_index_size, writable: as the last ``open`` was told.
+        kind, path, base_offset, max_index_size, writable: the arguments of the last ``open``.
         state: the state before the step; None as long as nothing has been opened.
         closed: nothing is open, or the index is unmapped.
         damaged: the file has been tampered with since it was last made or emptied.
@@ -90,7 +90,7 @@ class Step(NamedTuple):
         args: the operation's arguments.
         before: the situation before it.
         was: the state before it; None before an ``open``, whose rows do not ask.
-        outcome: what came of it.
+        outcome: its outcome.
         now: the state after it; None after a failed ``open``, whose rows do not ask.
     """
 

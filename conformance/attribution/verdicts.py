@@ -22,7 +22,7 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: C
     The state follows from the rest: where another outcome is excused, a step that was done instead of refused, or the
     reverse, has left another state; where other bytes are excused, the fields that say how long the file is follow.
 
-    What an excused divergence leads to later cannot be told from a violation, because the parties no longer have the
+    A later consequence of an excused divergence looks like a violation, because the participants no longer have the
     same state: a lockstep at level MUST ends the example there, or goes on without that implementation.
 
     Args:

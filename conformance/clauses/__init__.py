@@ -17,8 +17,8 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     exercised_by = ["offset", "time"] # or not_exercised = "why no machine can show it"
 
 ``MUST`` is what users and other tools depend on: answers, bytes, refusals. ``OBSERVED`` is an accident or a defect of
-Kafka that nobody should have to copy; ``excuses`` names the parts of a step (:data:`FACETS`) in which an implementation
-may do better, all of them if it is left out.
+Kafka that an implementation need not copy; ``excuses`` names the parts of a step (:data:`FACETS`) in which it may do
+better, all of them if it is left out.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Clause:
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
         exercised_by: the machines whose steps can show it; empty if none can.
         not_exercised: why none can; empty if one can.
-        reason: of an OBSERVED clause, why nobody should have to copy it.
+        reason: of an OBSERVED clause, why an implementation need not copy it.
         ticket: Kafka's issue about it, where one is known.
         trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
         excuses: of an OBSERVED clause, the facets in which a step may differ because of it.

@@ -15,7 +15,7 @@ place of ``clause``, as in ``shape = "append: outcome ok -> full"``.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
-unnoticed. One whose clause nobody exercised says nothing either way.
+unnoticed. One whose clause was not exercised says nothing either way.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Ledger:
             clauses: the clauses that the diverging step exercised.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it was held to.
+            release: the Kafka release it had to follow.
         """
         number = self.find(clauses, "", machine, implementation, release)
         return None if number is None else self.expectations[number]
@@ -109,7 +109,7 @@ class Ledger:
             shape: of the divergence, see :mod:`conformance.runs.shapes`.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it was held to.
+            release: the Kafka release it had to follow.
         """
         ids = tuple(clauses)
         for number, expectation in enumerate(self.expectations):

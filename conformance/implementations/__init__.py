@@ -1,1 +1,1 @@
-"""Who can be held to the rules: the reference, Kafka's own classes, brokers, somebody else's program."""
+"""The implementations a lockstep can hold: reference, model, Kafka's own classes, brokers, external programs."""

@@ -1,7 +1,7 @@
 """Which operations an implementation does not have, found out by asking for each of them once.
 
-A machine has to know before its first step what to leave out: a party that meets an operation which it does not have
-leaves the example, because nobody knows what the others' state would have been for it.
+A machine has to know before its first step what to leave out. A participant that meets an operation it lacks leaves
+the example, because its state after that operation is unknown.
 """
 
 from __future__ import annotations

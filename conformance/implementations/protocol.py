@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class Implementation(Protocol):
-    """One party of a lockstep. It owns one directory and has at most one index open.
+    """One participant of a lockstep. It owns one directory and has at most one index open.
 
     Attributes:
         name: how reports call it, e.g. ``"jvm 3.9.2"``.
-        release: the Kafka release whose dialect it is held to.
+        release: the Kafka release whose dialect it must follow.
         speaks_kafka: its refusals carry Kafka's own texts, which are compared letter for letter.
     """
 
@@ -30,7 +30,7 @@ class Implementation(Protocol):
         """Whether it has an operation of this name at all."""
 
     def perform(self, operation: Operation) -> Observation:
-        """Performs one operation and says what came of it. A refusal is an outcome, never an exception."""
+        """Performs one operation and returns its observation. A refusal is an outcome, never an exception."""
 
     def end(self) -> None:
         """Ends the example: closes handles, without caring what that does to the files."""
@@ -48,11 +48,11 @@ class Member(Implementation, Protocol):
         """Those of one kind, to be driven as one."""
 
     def observation(self, operation: Operation) -> Observation:
-        """What came of the last operation, which was this one."""
+        """The observation of the last operation, which ``operation`` repeats."""
 
 
 class Fleet(Protocol):
-    """Several implementations that perform an operation in one go, while the lockstep is busy with its references.
+    """Several implementations that perform an operation in one call, while the references perform it.
 
     Attributes:
         start: begins to perform an operation, at least; once it was called, ``finish`` must be, before anything else.
@@ -64,7 +64,7 @@ class Fleet(Protocol):
 
 
 class Follower(Implementation, Protocol):
-    """An index that can be told of many steps at once, with what has to come of each.
+    """An index that takes many steps in one call, with the expected observation of each (batched execution).
 
     It performs them on its own, some steps behind the references, and stops behind the first that comes out otherwise;
     only then a lockstep asks for its observation and looks at its files.
@@ -72,10 +72,10 @@ class Follower(Implementation, Protocol):
 
     @staticmethod
     def followers(rules: int, members: Sequence[tuple[Follower, int]]) -> Followers:
-        """Those of one kind, each with the number of the set of rules that it is held to, below ``rules``."""
+        """Those of one kind, each with the number of the set of rules that it must follow, below ``rules``."""
 
     def observation(self, operation: Operation) -> Observation:
-        """What came of the operation that it has performed last, which was this one."""
+        """The observation of the last operation performed, which ``operation`` repeats."""
 
 
 class Script(Protocol):
@@ -101,7 +101,7 @@ class Followers(Protocol):
     """Several followers, which perform a script together while the next one is made."""
 
     def begin(self) -> None:
-        """An example begins, for all of them; whoever has stopped goes on."""
+        """Begins an example for all releases; those that have stopped go on."""
 
     def script(self) -> Script:
         """A new one without any step."""

@@ -5,7 +5,7 @@ accept the same replies is tested. Replies are read twice in every step of a loc
 about a microsecond.
 
 Numbers are looked at closely on purpose. In Python ``7.0 == 7`` and ``True == 1``, so a program that keeps 64-bit
-integers in doubles, or answers 1 for true, would otherwise agree with everybody until the numbers get large.
+integers in doubles, or answers 1 for true, would otherwise agree with the reference until the numbers get large.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FAILURE: Final = "failure"
 """The error of an outcome that is no refusal: the implementation crashed, was late, or talked nonsense."""
 
 OUT_OF_MEMORY: Final = "out_of_memory"
-"""The error of an outcome that tells nothing: Kafka allocates what a damaged record claims before it looks for its
-bytes. What a larger heap would have come to, nobody knows: who says so is held to nothing and leaves the example."""
+"""The error of an outcome without information: Kafka allocates what a damaged record claims before it looks for its
+bytes, and the outcome under a larger heap is unknown. Such a reply ends the example for that implementation."""
 
 ESSENTIAL: Final = frozenset({"open", "close", "crash", "delete"})
 """Operations that a machine cannot leave out: after them it damages the file, or opens another one."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
 
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
-"""Called with a release and with somebody to tell about jars being fetched."""
+"""Called with a release and a progress callback for jars being fetched."""
 
 
 class Spec(NamedTuple):
@@ -51,7 +51,7 @@ def parse_spec(text: str) -> Spec:
     form = form_of(text)
     if form is None:
         *others, last = map(str, FORMS.values())
-        raise ToolError(f"{text!r} is no implementation: write {', '.join(others)} or {last}")
+        raise ToolError(f"{text!r} is not an implementation: write {', '.join(others)} or {last}")
     rest = text.partition(":")[2]
     if form.name == "exec":
         return Spec(form.name, _command(text, rest))
@@ -97,7 +97,7 @@ def mutant_subject(name: str, release: str, machines: Container[str]) -> Impleme
         NotDrivenError: it is spoilt in something that none of the ``machines`` drives.
         ToolError: there is none of that name.
     """
-    # Imported here because a mutant is made of the adapters of all machines, and nobody else needs them.
+    # Imported here because a mutant is made of the adapters of all machines, and no other implementation needs them.
     from conformance.implementations.mutants import implementation_of, mutant  # noqa: PLC0415
 
     planted = mutant(name)

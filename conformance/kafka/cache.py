@@ -10,7 +10,7 @@ The directory is ``KIDX_CACHE`` if set, else the user's cache directory for ``ki
 A class path has some fifty jars and hashing them takes a second, so it is done once: the ``.verified``
 file records size and modification time of the bytes that were hashed, and while both still hold the jar
 is taken as it is (about 1 ms for a whole class path). That finds an interrupted copy or a replaced jar,
-not somebody who forges time stamps in the user's own cache directory.
+not a forged time stamp in the user's own cache directory.
 
 Nothing is ever written in place: a jar and its ``.verified`` file are completed elsewhere in the cache
 and renamed, so a process that dies leaves nothing half-written under ``jars/``.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Jar
 
 # Another process that downloads is waited for this long, in seconds. After that we download as well:
-# it may be a stopped process, and renaming is safe whoever comes first.
+# it may be a stopped process, and renaming is safe whichever comes first.
 LOCK_PATIENCE = 600.0
 # Leftovers of killed processes are removed when they are this old, in seconds.
 PARTIAL_AGE = 3600.0

@@ -41,7 +41,7 @@ class ReleaseStatus:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch came to: the class path, its size in bytes, and how many jars had to be brought."""
+    """The result of a fetch: the class path, its size in bytes, and how many jars had to be brought."""
 
     release: str
     group: Group

@@ -5,7 +5,7 @@ local Maven repository (``M2_REPO``, else ``~/.m2/repository``) and otherwise do
 pure-Python Maven resolver; either way it must have the locked SHA-256 before it enters the cache. Behind a
 company's mirror, ``KIDX_MAVEN_MIRROR`` is the address to ask instead of jgo's default.
 
-Nothing is printed here: pass ``progress`` to be told (:mod:`conformance.kafka.progress` draws it).
+Nothing is printed here: pass ``progress`` to be called (:mod:`conformance.kafka.progress` draws it).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ THREADS = 4
 # A connection that breaks is tried again after each of these pauses, in seconds.
 PAUSES = (0.5, 2.0)
 
-# jgo warns about a wrong checksum on stderr where nobody set up logging; our own check says it better.
+# jgo warns about a wrong checksum on stderr where no logging is set up; the check here has a better message.
 logging.getLogger("jgo").addHandler(logging.NullHandler())
 
 

@@ -22,7 +22,7 @@ from conformance.machines.transaction import TransactionMachine
 
 
 class Machine(Protocol):
-    """What every machine offers to those who run it, whatever it drives."""
+    """What every machine offers to a run, whatever it drives."""
 
     kind: ClassVar[str]
 

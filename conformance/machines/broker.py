@@ -52,7 +52,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.large = 0
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Both perform an operation."""
+        """Performs an operation with the broker and the reference."""
         self.lockstep.perform(Operation(name, arguments))
 
     def records(self, shape: strategies.Shape, *, keyed: bool | None = None) -> list[list[Any]]:
@@ -75,7 +75,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.append_all(shapes)
 
     def append_all(self, shapes: list[strategies.Shape]) -> None:
-        """Batches of nobody's transaction."""
+        """Appends batches outside of transactions."""
         for shape in shapes:
             self.do("append_batch", self.records(shape), shape.codec, None)
 
@@ -131,7 +131,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(anchor=strategies.anchors())
     def delete_records(self, anchor: tuple[str, int]) -> None:
-        """Somebody deletes records, up to the high watermark at most."""
+        """Deletes records, up to the high watermark at most."""
         place, delta = anchor
         log = self.lockstep.topic.reference.log
         bases = [segment.base_offset for segment in log.segments]

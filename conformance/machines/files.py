@@ -1,4 +1,4 @@
-"""What the machines have in common that drive more than one file: whom they are bound to, and who takes part.
+"""The common part of the machines that drive more than one file: binding and participants.
 
 Subclass recipe: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, add the rules.
 """

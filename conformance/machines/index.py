@@ -41,7 +41,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @classmethod
     def bind(cls, lockstep: Lockstep) -> type[Self]:
-        """This machine, driving ``lockstep``; it leaves out what some party does not have."""
+        """This machine, driving ``lockstep``; it leaves out operations that a participant lacks."""
         left_out = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
         members = {"lockstep": lockstep, "left_out": left_out, "__module__": cls.__module__}
         return type(cls.__name__, (cls,), members)
@@ -80,7 +80,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.lockstep.end()
 
     def do(self, name: str, *arguments: Any) -> Observation | None:
-        """Everybody performs an operation. None where there is no party at all (the benchmark's baseline)."""
+        """Performs an operation with every participant. None without participants (the benchmark's baseline)."""
         if name in self.left_out:
             return None
         if self.lockstep.groups:
@@ -90,7 +90,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @property
     def state(self) -> State | None:
-        """The state of the newest dialect's reference; None if nothing has been opened, or without any party."""
+        """The state of the newest dialect's reference; None if nothing has been opened, or without participants."""
         groups = self.lockstep.groups
         return groups[-1].observation.state if groups else None
 
@@ -137,7 +137,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.lockstep.compare_directories()
 
     def move(self, path: str) -> None:
-        """Renames; a failure changes the name all the same, and the file may come to be somebody else's (AI-21)."""
+        """Renames; a failure changes the name all the same, and the name may then be another file's (AI-21)."""
         seen = self.do("rename", path)
         self.misnamed = self.misnamed or (seen is not None and seen.outcome.error is not None)
 
@@ -154,7 +154,7 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 def closings() -> st.SearchStrategy[str]:
-    """How an index is let go of: closed as Kafka does, as a killed process leaves it, or with its file."""
+    """How an index is released: closed as Kafka does, as a killed process leaves it, or deleted."""
     return st.sampled_from(("close", "close", "crash", "delete"))
 
 

@@ -34,7 +34,7 @@ class LogMachine(ProducerRules):
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
-        """Opens the log as a broker does with what its checkpoints say; where some do not open it, the example ends."""
+        """Opens the log with the checkpoints' offsets, as a broker does; ends the example if a release refuses."""
         arguments = (self.settings, start, recovery_point, clean, self.now)
         self.lockstep.perform(Operation("open_log", arguments))
         self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
@@ -71,7 +71,7 @@ class LogMachine(ProducerRules):
 
     @rule(shape=strategies.shapes(gaps=False), newer=strategies.newer_epochs())
     def append_as_leader(self, shape: strategies.Shape, newer: int) -> None:
-        """A producer's batch gets its offsets here."""
+        """Appends a producer's batch as a leader, which assigns its offsets."""
         self.epoch += newer
         batch: dict[str, Any] = {"records": self.records(shape), **shape.options()}
         self.timestamps.add(self.now)
@@ -83,7 +83,7 @@ class LogMachine(ProducerRules):
         compacted=st.sampled_from((0, 0, 0, 4)),
     )
     def append_as_follower(self, shapes: list[strategies.Shape], newer: int, compacted: int) -> None:
-        """Several batches arrive from a leader, perhaps behind offsets that compaction has removed there."""
+        """Appends several batches as a follower, perhaps behind offsets that compaction has removed."""
         self.epoch += newer
         base, batches = self.state.end_offset + compacted, []
         for shape in shapes:
@@ -94,7 +94,7 @@ class LogMachine(ProducerRules):
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
     def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
-        """A follower gets batches that begin before the end, do not follow one another, or are of a newer epoch."""
+        """Appends, as a follower, batches that begin before the end, are out of order, or are of a newer epoch."""
         end = self.state.end_offset
         first = {"base": max(0, end + (0 if repeated else start)), "epoch": self.epoch + newer, "records": [[0, 50]]}
         self.do("append_as_follower", [first, dict(first)] if repeated else [first], self.epoch)
@@ -108,17 +108,17 @@ class LogMachine(ProducerRules):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
-        """A follower finds that its end is not the leader's."""
+        """Truncates, as a follower does whose end is not the leader's."""
         self.do("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
-        """A follower is too far behind, or too far ahead."""
+        """Truncates fully, as a follower does that is too far behind or ahead."""
         self.do("truncate_fully", self.offset("end", delta))
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
-        """Somebody deletes records, up to the high watermark at most; files go in the cleaner's next round."""
+        """Deletes records, up to the high watermark at most; the cleaner's next round removes files."""
         if replicated:
             self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))
@@ -127,25 +127,25 @@ class LogMachine(ProducerRules):
 
     @rule()
     def apply_retention(self) -> None:
-        """The cleaner's round."""
+        """Runs one round of the cleaner."""
         self.do("apply_retention")
 
     # -- moving ------------------------------------------------------------------------------------------------
 
     @rule(anchor=st.sampled_from(("end", "end", "half", "start", "active")), delta=strategies.near())
     def update_high_watermark(self, anchor: str, delta: int) -> None:
-        """The replicas have got so far."""
+        """Raises the high watermark."""
         self.do("update_high_watermark", self.offset(anchor, delta))
 
     @rule(newer=st.sampled_from((1, 0, 2)))
     def become_leader(self, newer: int) -> None:
-        """A new leader's epoch begins at the end."""
+        """Begins a new leader epoch at the end."""
         self.epoch += newer
         self.do("assign_epoch", self.epoch, self.state.end_offset)
 
     @rule(milliseconds=st.sampled_from((10, 1000, 0, 100_000, -500)))
     def pass_time(self, milliseconds: int) -> None:
-        """The clock moves, also backwards."""
+        """Moves the clock, also backwards."""
         self.now = max(0, self.now + milliseconds)
         self.do("set_clock", self.now)
 
@@ -160,7 +160,7 @@ class LogMachine(ProducerRules):
 
     @invariant()
     def every_target_is_answered_as_the_reference_does(self) -> None:
-        """After every step, in examples that ask at all."""
+        """Asks after every step, in the examples that ask."""
         if self.asks and self.is_open:
             self.list_offsets()
 

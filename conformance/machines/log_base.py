@@ -41,7 +41,7 @@ class LogBase(FilesMachine):
         self.is_open = False
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Everybody performs an operation, if the log is open."""
+        """Performs an operation with every participant, if the log is open."""
         if self.is_open:
             self.lockstep.perform(Operation(name, arguments))
 
@@ -53,7 +53,7 @@ class LogBase(FilesMachine):
         return self.lockstep.primary.observation.state or _EMPTY
 
     def offset(self, anchor: str, delta: int = 0) -> int:
-        """An offset that an anchor speaks of, not negative."""
+        """The offset that an anchor names, not negative."""
         state = self.state
         bases = [base for base, _ in state.segments] or [0]
         anchors = {
@@ -87,6 +87,6 @@ class LogBase(FilesMachine):
         return records
 
     def append_one(self, of_producer: dict[str, Any]) -> None:
-        """A follower gets a batch of one record."""
+        """Appends a batch of one record as a follower."""
         batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
         self.do("append_as_follower", [batch | of_producer], self.epoch)

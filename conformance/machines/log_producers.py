@@ -61,7 +61,7 @@ class ProducerRules(LogBase):
 
     @rule(written=st.lists(writes(), min_size=1, max_size=4), compacted=st.sampled_from((0, 0, 0, 3)))
     def replicate_writes(self, written: list[Write], compacted: int) -> None:
-        """A follower gets what a leader has accepted of producers and coordinators, whatever that was."""
+        """Appends, as a follower, batches of producers and coordinators that a leader has accepted."""
         base, batches = self.state.end_offset + compacted, []
         for write in written:
             batches.append(self.written(write, base=base))
@@ -70,12 +70,12 @@ class ProducerRules(LogBase):
 
     @rule(write=writes(client=True))
     def produce(self, write: Write) -> None:
-        """A producer's batch arrives at the leader: perhaps once more, out of order, or of an old epoch."""
+        """Appends a producer's batch as a leader: perhaps a duplicate, out of order, or of an old epoch."""
         self.do("append_as_leader", [self.written(write)], self.epoch)
 
     @rule(write=markers())
     def end_transaction(self, write: Write) -> None:
-        """A transaction coordinator's marker arrives at the leader: perhaps of an old epoch, or twice."""
+        """Appends a coordinator's marker as a leader: perhaps of an old epoch, or twice."""
         self.do("append_as_leader", [self.written(write)], self.epoch)
 
     @rule(producers=many(), transactional=st.booleans())
@@ -92,12 +92,12 @@ class ProducerRules(LogBase):
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
     def append_transaction(self, producer: int, ends: str | None) -> None:
-        """A follower gets a batch of a transaction, or its end."""
+        """Appends a batch of a transaction, or its end, as a follower."""
         self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
     def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
-        """A follower that has got a transaction, perhaps as all replicas have, loses what came behind it (LG-31)."""
+        """Appends a transaction as a follower, may raise the high watermark over it, truncates behind it (LG-31)."""
         end = self.state.end_offset
         # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
         for part in (in_transaction(producer), marker(producer, ends), {}, {}):
@@ -108,5 +108,5 @@ class ProducerRules(LogBase):
 
     @rule()
     def expire_producers(self) -> None:
-        """The broker looks who has been silent for too long."""
+        """Expires producers that have been silent for too long."""
         self.do("expire_producers")

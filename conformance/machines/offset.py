@@ -31,7 +31,7 @@ class OffsetMachine(MappedIndexMachine):
     def begin(self, base_offset: int, start: Start, position_step: int) -> None:
         """Creates the file, mostly with entries in it; one in six past the warm section.
 
-        Nobody says that positions grow. Where they are equal or go back, the bound of a fetch tells which slots the
+        No clause says that positions grow. Where they are equal or go back, the bound of a fetch tells which slots the
         search has looked at (AI-35, AI-36).
         """
         self.create(base_offset, start.max_index_size)

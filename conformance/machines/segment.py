@@ -82,7 +82,7 @@ class SegmentMachine(FilesMachine):
         self.now = 1000
 
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
-        """Everybody performs an operation."""
+        """Performs an operation with every participant."""
         seen: SegmentObservation = self.lockstep.perform(Operation(name, arguments))
         return seen
 
@@ -97,7 +97,7 @@ class SegmentMachine(FilesMachine):
         return found
 
     def at(self, spot: Spot) -> Batch:
-        """The batch that a spot speaks of; one at the base if there is none."""
+        """The batch that a spot names; one at the base if there is none."""
         batches = self.batches()
         if not batches:
             return Batch(self.base_offset, self.base_offset, -1, 0, 0)
@@ -170,7 +170,7 @@ class SegmentMachine(FilesMachine):
         timestamp=st.sampled_from((-1, 0, 5000, LONG_MAX)),
     )
     def append_oddly(self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int) -> None:
-        """Appends no or broken bytes, says something else than the truth about them, or copies them from a file."""
+        """Appends no or broken bytes, passes wrong numbers about them, or copies them from a file."""
         if how == "file":
             self.do("append_from_file", self.bytes_of(plans).hex(), at % 62 if at % 2 else 0)
             return
@@ -184,7 +184,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(spot=spots(), span=st.sampled_from((0, 1, 5)), stable=st.sampled_from((1, 0, 5)), is_aborted=st.booleans())
     def complete_transaction(self, spot: Spot, span: int, stable: int, is_aborted: bool) -> None:
-        """Says that a transaction has ended, as a log does after the append."""
+        """Ends a transaction, as a log does after the append."""
         last = max(self.at(spot).last_offset + spot.delta, 0)
         self.do("update_txn_index", 1, max(last - span, 0), last, is_aborted, last + stable)
 
@@ -259,7 +259,7 @@ class SegmentMachine(FilesMachine):
         size=st.sampled_from((0, 100, INT_MAX)),
     )
     def ask(self, name: str, spot: Spot, upper: Spot, size: int) -> None:
-        """What else a segment is asked for."""
+        """Asks a segment for everything else."""
         batch = self.at(spot)
         arguments: tuple[int, ...] = ()
         if name == "largest_timestamp":
@@ -323,7 +323,7 @@ class SegmentMachine(FilesMachine):
 
     @invariant()
     def the_log_is_as_long_as_the_segment_says(self) -> None:
-        """Without reserved room, the size of the segment is that of its file, unless somebody else removed it."""
+        """Without reserved room, the size of the segment is that of its file, unless another step removed it."""
         state, log = self.lockstep.primary.observation.state, self.lockstep.primary.files[0]
         if state is not None and log is not None:
             assert state.size <= len(log), state

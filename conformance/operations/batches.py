@@ -7,7 +7,7 @@ A batch is a JSON object; only ``records`` has to be there::
     {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
 
 A record is ``[offset - base, timestamp(, bytes of value)]``; a producer is id, epoch and first sequence number;
-``max_timestamp`` makes the header say something else than the truth, and ``log_append_time`` marks the batch as stamped
+``max_timestamp`` makes the header wrong, and ``log_append_time`` marks the batch as stamped
 by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
 (``"coordinator_epoch": 1``; 0 if it says nothing). Of an ``"empty": true`` batch compaction has left no record; with
 ``"control": true`` it was a marker's.

@@ -15,7 +15,7 @@ from kidx.records import SimpleRecord
 BROKER_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     # Makes the topic, with one partition; `settings` are topic configurations by their names.
     "create_topic": ("settings",),
-    # kafka-python produces, as anybody would: all records, then a flush. It decides on the batches.
+    # kafka-python produces as an application would: all records, then a flush. It decides on the batches.
     "send_records": ("records", "codec"),
     # One batch as it is given, through the Produce API; `producer` is null or one of PRODUCERS, and the batch then
     # part of that producer's transaction, which begins with it if none is open.

@@ -10,6 +10,6 @@ class Effect(Enum):
 
     OPENS = "opens"
     RELEASES = "releases"
-    """Lets go of the files, so that the harness may damage them; a damage to a mapped file ends the process."""
+    """Releases the files, so that the harness may damage them; damage to a mapped file kills the process."""
     DAMAGES = "damages"
     """Performed by the harness, on files that nothing has open."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("offset", "time", "transaction")
 
 SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
-    # Every kind of index. `open` creates the file or opens the one that is there; `crash` lets go of it as a killed
+    # Every kind of index. `open` creates the file or opens the one that is there; `crash` releases it as a killed
     # process does, without trimming.
     "open": ("kind", "path", "base_offset", "max_index_size", "writable"),
     "truncate_to": ("offset",),
@@ -50,7 +50,7 @@ SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "zero_range": ("start", "end"),
     "swap_ranges": ("first", "second", "size"),
     "write_file": ("content",),  # hexadecimal: the whole file, as the fuzzer makes it
-    # Something else has happened to the file that only the harness can do.
+    # Done to the file by the harness only, for another reason than damage.
     "remove_file": (),
 }
 """Every operation and the names of its arguments, in order."""

@@ -1,4 +1,4 @@
-"""The operations on a whole log and what came of them: plain data, as in :mod:`conformance.operations`.
+"""The operations on a whole log and their outcomes: plain data, as in :mod:`conformance.operations`.
 
 One log is open at a time, in a directory of its own that the harness gives each implementation. Time stands still
 between ``set_clock`` operations; what a broker does in the background once (deleting files, flushing a closed segment)
@@ -91,7 +91,7 @@ class LogState(NamedTuple):
         high_watermark: of the partition, and last_stable_offset: below it all transactions are decided.
         recovery_point: everything below it is on disk.
         segments: base offset and bytes of each, in order.
-        producers_end: the offset after the last batch that the producers have been told of.
+        producers_end: the offset after the last batch that the producer state covers.
         ongoing: where the open transactions began, and unreplicated: the completed ones that are not replicated yet.
         producers: of each, in the order of their ids: id, epoch, coordinator's epoch, timestamp, where its open
             transaction began (-1 for none), and its last batches: last sequence, last offset, offset delta, timestamp.

@@ -25,7 +25,7 @@ ERROR_KINDS: Final = (
 
 
 class Outcome(NamedTuple):
-    """What came of an operation.
+    """The outcome of an operation.
 
     Attributes:
         error: None, or one of :data:`ERROR_KINDS`, or ``"unsupported"``.
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
         """An outcome from its reply.
 
         Raises:
-            ValueError: it is none of ``ok``, ``error`` and ``unsupported``.
+            ValueError: it has neither ``ok``, ``error`` nor ``unsupported``.
         """
         if "ok" in data:
             value = data["ok"]

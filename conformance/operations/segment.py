@@ -1,4 +1,4 @@
-"""The operations on one segment and what came of them: plain data, as in :mod:`conformance.operations`.
+"""The operations on one segment and their outcomes: plain data, as in :mod:`conformance.operations`.
 
 One segment is open at a time, in the directory that the harness gives each implementation. Batches are hexadecimal, so
 that a trace holds the very bytes; clocks stand still and are set by the operations that look at them (``now``).

@@ -1,4 +1,4 @@
-"""A trace: the recorded operations of one run, as JSON that no version of Hypothesis is needed to read.
+"""A trace: the recorded operations of one run, as JSON that is independent of Hypothesis.
 
 The document (JSON Schema: ``conformance/schemas/trace.json``)::
 
@@ -76,8 +76,8 @@ class Trace:
     def save(self, directory: Path) -> Path:
         """Writes ``<machine>-<id>.json``, a step a line, and returns its path.
 
-        The file appears with all of its content; one that says the same already stays as it is. Who finds the same at
-        the same time writes a file of their own, and the last one to rename it is as good as the first.
+        The file appears with all of its content. A file with the same steps stays as it is. Processes that find a trace
+        at the same time each write a file of their own, and any of them may be the last to rename it.
 
         Raises:
             ToolError: the directory cannot be written.
@@ -102,16 +102,16 @@ class Trace:
         """Reads a trace.
 
         Raises:
-            TraceError: the file cannot be read, is no trace, or is one of another version.
+            TraceError: the file cannot be read, is not a trace, or has another version.
         """
         try:
             document = json.loads(Path(path).read_text("utf-8"))
         except OSError as error:
             raise TraceError(f"the trace {path} cannot be read: {error.strerror or error}") from error
         except (ValueError, RecursionError) as error:
-            raise TraceError(f"the trace {path} is no JSON: {error}") from error
+            raise TraceError(f"the trace {path} is not JSON: {error}") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise TraceError(f"{path} is no trace: its format is not {FORMAT!r}")
+            raise TraceError(f"{path} is not a trace: its format is not {FORMAT!r}")
         if document.get("version") != VERSION:
             found = document.get("version")
             raise TraceError(f"{path} is a trace of version {found!r}; this program reads version {VERSION}")
@@ -156,7 +156,7 @@ def _from_json(document: Json) -> Trace:
     steps = members["steps"]
     for number, step in enumerate(steps, start=1):
         if not isinstance(step, dict) or not isinstance(step.get("op"), str):
-            raise StepError(f"step {number} is {step!r}, no operation")
+            raise StepError(f"step {number} is {step!r}, not an operation")
     operations = tuple(Operation.from_json(step) for step in steps)
     check_steps(members["machine"], operations)
     return Trace(

@@ -1,6 +1,6 @@
 """Whether the steps of a trace are ones that a machine could have recorded.
 
-A trace may have been written by hand, and may come from anybody. What is refused here would end in a traceback, in a
+A trace may have been written by hand, and its source is not trusted. A step refused here would end in a traceback, in a
 run that never ends, or in a file outside of the directory that belongs to the replay.
 """
 
@@ -48,7 +48,7 @@ def is_inside(value: Any) -> bool:
 
 
 def _fits(path: str) -> bool:
-    """Whether a file system takes it: as UTF-8, which says no half of a surrogate pair, and not too long."""
+    """Whether a file system accepts it: encodable as UTF-8 (no half of a surrogate pair), and not too long."""
     try:
         lengths = [len(name.encode()) for name in path.split("/")]
     except UnicodeEncodeError:
@@ -142,7 +142,7 @@ def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
     """Texts of other machines' operations: UTF-8 can say them, and as parts of file names they lead nowhere else."""
     for text in _texts(arguments):
         if encodable(text) != text:
-            raise StepError(f"{where}: {quoted(repr(text))} is no text that UTF-8 can say")
+            raise StepError(f"{where}: {quoted(repr(text))} is not text that UTF-8 can encode")
         if in_names and (text.startswith("/") or ".." in text or "\0" in text):
             raise StepError(f"{where}: {quoted(repr(text))} leads out of the directory of the replay")
 

@@ -93,7 +93,7 @@ class Distinct:
     @property
     def operation(self) -> str:
         """The operation that shows it."""
-        return self.sighting.divergence.operation.name
+        return _operation(self.sighting)
 
     def is_shown_by(self, divergence: Divergence) -> bool:
         """Whether a difference of the same participant is this one."""
@@ -149,23 +149,43 @@ def distinct_differences(
 
 
 def _folded(found: Iterable[Distinct]) -> list[Distinct]:
-    """Without those that follow: where what an operation is for never held, nothing else of it says anything new."""
-    every = list(found)
-    never = {
-        (one.identity.implementation, one.operation, one.identity.aspect): one
-        for one in sorted(every, key=lambda one: one.count)
-        if one.never_held and one.clause == operations_own(one.sighting.divergence.clauses) and not one.is_refusal
-    }
+    """Without those that follow from another difference of the same operation and aspect.
+
+    Where what an operation is for never held, nothing else of it says anything new; and where it breaks a promise, what
+    it does in situations that nobody promises anything about follows.
+    """
+    every = sorted(found, key=_weight)  # so that what follows from what follows is not lost
     kept = []
     for one in every:
-        first = never.get((one.identity.implementation, one.operation, one.identity.aspect), one)
-        if first is one:
+        first = max((other for other in every if _follows(one, other)), key=_weight, default=None)
+        if first is None:
             kept.append(one)
         else:
             first.places |= one.places
             first.count += one.count
             first.first = min(first.first, one.first)
     return kept
+
+
+def _weight(one: Distinct) -> tuple[int, int]:
+    return one.count, -one.first
+
+
+def _follows(one: Distinct, other: Distinct) -> bool:
+    """Whether a difference follows from another one, which has more weight."""
+    if not other.clause or _weight(other) <= _weight(one) or other.is_refusal:
+        return False
+    if (one.identity.implementation, one.operation, one.identity.aspect) != (
+        other.identity.implementation,
+        other.operation,
+        other.identity.aspect,
+    ):
+        return False
+    catalogue = load_clauses()
+    is_observed = {catalogue[clause].level for clause in one.sighting.divergence.clauses} == {"OBSERVED"}
+    breaks_promise = catalogue[other.clause].level == "MUST"
+    is_the_purpose = other.never_held and other.clause == operations_own(other.sighting.divergence.clauses)
+    return (is_observed and breaks_promise) or is_the_purpose
 
 
 def _add(
@@ -188,6 +208,11 @@ def _standing(sighting: Sighting) -> tuple[int, int]:
 
 def _age(release: str) -> int:
     return RELEASES.index(release) if release in RELEASES else -1
+
+
+def _operation(sighting: Sighting) -> str:
+    """The operation; many of them at once are the same."""
+    return sighting.divergence.operation.name.removeprefix("bulk_")
 
 
 def _aspect(divergence: Divergence) -> str:
@@ -217,7 +242,7 @@ def _by_failing_clause(
         left = [pair for pair in left if clause not in pair[0].clauses]
     rest: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in left:
-        own = operations_own(kind.clauses), sighting.divergence.operation.name
+        own = operations_own(kind.clauses), _operation(sighting)
         rest.setdefault(own, []).append((kind, sighting))
     yield from ((*own, alike) for own, alike in rest.items())
 

@@ -1,7 +1,7 @@
 """Batches to append: what is interesting about them, and why. Plural names, as in :mod:`conformance.strategies`.
 
-A batch is drawn as a :class:`BatchPlan` before anybody knows which offset and timestamp come next, and made into bytes
-when the rule runs. What stands first in a list is what examples shrink to.
+Hypothesis draws a :class:`BatchPlan` before the next offset and timestamp are known; the rule makes it into bytes when
+it runs. What stands first in a list is what examples shrink to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRODUCER_ROLES: Final = (
     *("commit",) * 2,
     "odd marker",
 )
-"""Whose batch it is: nobody's, or a producer's outside, inside or at the end of a transaction."""
+"""The batch's producer: none, or one outside, inside or at the end of a transaction."""
 
 ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00\x00\x00\x00", b"\x00\x00"),

@@ -1,7 +1,7 @@
 """What a machine can see of the index it drives, so that strategies can aim at it.
 
-A strategy is drawn before anybody knows the state of the index, so it does not draw a number but an :class:`Aim`: an
-anchor such as "the last key" and a small distance from it. The rule resolves it against the view. Aims shrink well
+Hypothesis draws before the state of the index is known, so a strategy does not draw a number but an :class:`Aim`: an
+anchor such as "the last key" and a small distance from it. The rule resolves it against the probe. Aims shrink well
 (towards "last key, distance 0"), and no example is thrown away because a drawn number misses the interesting places.
 """
 
@@ -27,7 +27,7 @@ class Aim(NamedTuple):
 class IndexView:
     """Keys, values and sizes of the open index, read from the primary reference's file and state.
 
-    Without any party (Hypothesis alone) everything is empty, and every anchor is the base.
+    Without participants (Hypothesis alone) everything is empty, and every anchor is the base.
     """
 
     def __init__(self, lockstep: Lockstep, kind: str) -> None:
@@ -71,7 +71,7 @@ class IndexView:
         return fields[3], fields[2]
 
     def slot(self, anchor: str) -> int:
-        """The slot that an anchor speaks of."""
+        """The slot that an anchor names."""
         entries = self.entries
         if anchor == "first":
             return 0

@@ -59,7 +59,7 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
     except (typer.Abort, KeyboardInterrupt):
         code = 130
     except BrokenPipeError:
-        # Whoever reads has had enough, as `head` has; Python must not try to write the rest on its way out.
+        # The reader has closed the pipe, as `head` does; Python must not try to write the rest on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     except Exception:  # noqa: BLE001 -- exit code 1, which Python itself would give, says that something diverges

@@ -111,7 +111,7 @@ def _long(text: str, where: str) -> int:
     except ValueError:
         value = LONG_MAX + 1
     if not LONG_MIN <= value <= LONG_MAX:
-        raise ToolError(f"{where} is no timestamp in milliseconds: {text!r}")
+        raise ToolError(f"{where} is not a timestamp in milliseconds: {text!r}")
     return value
 
 

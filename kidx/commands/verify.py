@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 from kidx.commands.line import say, say_json
 from kidx.commands.options import chosen_dialect
 from kidx.errors import ToolError
+from kidx.verify.findings import HARMLESS
 
 if TYPE_CHECKING:
     from kidx.verify import Verification
@@ -43,7 +43,7 @@ def verify_command(
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures.")] = None,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where the work is done.")] = "local",
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With spark: keep tables and report of this run here.")
+        str | None, typer.Option(metavar="DIR|URL", help="With spark: keep tables and report of this run here.")
     ] = None,
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="NAME", help="With spark: name of the run, to go on with it.")
@@ -110,7 +110,7 @@ def _check_targets(findings: Path | None, html: Path | None) -> None:
         check_writable(findings)
     for path in (findings, html):
         if path is not None and not path.parent.is_dir():
-            raise ToolError(f"{path.parent} is no directory to write {path.name} to")
+            raise ToolError(f"{path.parent} is not a directory, so {path.name} cannot be written to it")
 
 
 def _write(result: Verification, findings: Path | None, html: Path | None) -> None:
@@ -125,18 +125,18 @@ def _write(result: Verification, findings: Path | None, html: Path | None) -> No
 
 
 def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
-    faults = [finding for finding in result.findings if finding.verdict not in {"exact", "sound"}]
-    remarks = [finding for finding in result.findings if finding.verdict in {"exact", "sound"}]
-    lines = [_line(finding) for finding in faults[: None if verbose else _SHOWN]]
-    if len(faults) > len(lines):
-        lines.append(f"... {len(faults) - len(lines)} more findings: see --verbose, --json, --findings or --html")
+    counts = result.finding_counts()
+    remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
+    faults = result.faults(None if verbose else _SHOWN)
+    say(*map(_line, faults))
+    if (more := counts.total() - remarks - len(faults)) > 0:
+        say(f"... {more} more findings: see --verbose, --json, --findings or --html")
     if verbose:
-        lines += [_line(finding) for finding in remarks]
-        lines += [f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files]
-    if not quiet:
-        lines += _tables(result)
-        if remarks and not verbose:
-            lines.append(f"{len(remarks)} remarks; --verbose shows them")
+        say(*(_line(finding) for finding in result.findings if finding.verdict in HARMLESS))
+        say(*(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files))
+    lines = [] if quiet else _tables(result)
+    if remarks and not verbose and not quiet:
+        lines.append(f"{remarks} remarks; --verbose shows them")
     say(*lines, _last_line(result))
 
 
@@ -149,7 +149,7 @@ def _why(releases: str, why: str) -> str:
 
 
 def _tables(result: Verification) -> list[str]:
-    counts = Counter((_kind(file.path), file.verdict) for file in result.files)
+    counts = result.counts()
     kinds = sorted({kind for kind, _ in counts})
     lines = []
     for kind in kinds:
@@ -158,13 +158,9 @@ def _tables(result: Verification) -> list[str]:
     return lines
 
 
-def _kind(path: str) -> str:
-    name = Path(path).name
-    return Path(name).suffix or name
-
-
 def _last_line(result: Verification) -> str:
-    bad = sum(file.verdict not in {"exact", "sound"} for file in result.files)
-    files = f"{bad} of {len(result.files)}" if bad else len(result.files)
+    counts = result.counts()
+    bad = sum(number for (_, verdict), number in counts.items() if verdict not in HARMLESS)
+    files = f"{bad} of {counts.total()}" if bad else counts.total()
     work = f"{files} files, {result.segments} segments, {result.batches} batches"
     return f"{result.verdict.upper()}: {work} in {result.partitions} partitions"

@@ -1,4 +1,4 @@
-"""Dumps of ``.index``, ``.timeindex`` and ``.txnindex``, each held against its log as Kafka does (DL-3 to DL-7)."""
+"""Dumps of ``.index``, ``.timeindex`` and ``.txnindex``, each compared with its log as Kafka does (DL-3 to DL-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dump finds wrong, gathered over all files and told on stderr when they have been dumped (DL-5, DL-7)."""
+"""What a dump finds wrong, gathered over all files and written to stderr after the dump (DL-5, DL-7)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Wording:
         optional_is_java: an offset that may be missing is ``OptionalLong[7]``, or Scala's ``Some(7)``.
         first_offset_alarms: the first record of a log that does not begin at 0 counts as not consecutive: an error of
             Kafka's dump, not of the log.
-        latest_first: of which kinds the mismatch that was found last is told first.
+        latest_first: the kinds whose last mismatch is reported first.
         missing_batch_shown: whether a producer without a batch has the fields of one all the same.
         trailing_space: what ends the line of a producer without a batch.
         keyless_bar: whether the line of a record without metadata and key still begins with a bar.

@@ -23,7 +23,7 @@ _INTS: Final = ctypes.POINTER(_INT)
 
 
 def _copy(descriptor: int, length: int, name: str) -> mmap.mmap:
-    """The bytes of a file that another process may cut, which ends who has it mapped; zeros take no memory.
+    """Copies the file: if another process cut it, reading a mapping of it would kill this one. Zeros take no memory.
 
     Raises:
         FileChangedError: it became shorter.
@@ -52,7 +52,7 @@ class MappedBuffer:
     Attributes:
         data: the mapping.
         ints: the same as big-endian ``int32`` after ``int32``, for the one loop in which reading each with ``struct``
-            takes too long. A C pointer: whoever uses it has compared with ``limit`` first.
+            takes too long. A C pointer without a bounds check: compare with ``limit`` first.
     """
 
     __slots__ = ("data", "ints", "limit", "name", "position", "writable")
@@ -107,7 +107,7 @@ class MappedBuffer:
         try:
             codec.pack_into(self.data, position, value)
         except struct.error:
-            raise InvalidArgumentError(f"{self.name}: {value} is no signed number of {codec.size} bytes") from None
+            raise InvalidArgumentError(f"{self.name}: {value} is not a signed number of {codec.size} bytes") from None
         self.position = end
 
     def put_entry(self, codecs: tuple[struct.Struct, ...], whole: struct.Struct, *values: int) -> None:

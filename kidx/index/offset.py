@@ -116,7 +116,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
 
         Args:
             target: an offset.
-            probe: told of every comparison, see :class:`kidx.index.search.Probe`.
+            probe: called with every comparison, see :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
@@ -182,7 +182,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
             )
         if self.length % self.entry_size:
             raise CorruptIndexError(
-                f"{self._file} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
+                f"{self._file} is corrupt: {self.length} bytes are not a multiple of {self.entry_size}",
                 f"Index file {self._absolute_path} is corrupt, found {self.length} bytes"
                 f" which is neither positive nor a multiple of {self.entry_size}{'.' if scala else ''}",
             )

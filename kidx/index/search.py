@@ -50,7 +50,7 @@ class Keys(NamedTuple):
         return WARM_SECTION_BYTES // self.stride
 
     def watched(self, entries: int, probe: ProbeCallback) -> Keys:
-        """The same keys, each reading of one told to ``probe``."""
+        """The same keys; ``probe`` is called with each reading of one."""
         first_warm = max(0, entries - 1 - self.warm_entries)
 
         def read(data: Buffer, position: int) -> tuple[Any, ...]:
@@ -92,7 +92,7 @@ class Ints(Protocol):
 def offset_floor(ints: Ints, entries: int, target: int) -> int:
     """The lower bound that :func:`warm_search` finds among relative offsets, by the same comparisons, in half the time.
 
-    For look-ups that nobody watches: here, reading a key is one step of the interpreter and no call.
+    Serves look-ups without a probe: reading a key is one step of the interpreter here, without a call.
 
     Args:
         ints: the content of an ``.index``: relative offset, position, relative offset and so on.

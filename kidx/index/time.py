@@ -132,7 +132,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
 
         Args:
             timestamp: milliseconds.
-            probe: told of every comparison, see :class:`kidx.index.search.Probe`.
+            probe: called with every comparison, see :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
@@ -189,7 +189,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             )
         if self.length % self.entry_size:
             raise CorruptIndexError(
-                f"{self._file} is corrupt: {self.length} bytes are no multiple of {self.entry_size}",
+                f"{self._file} is corrupt: {self.length} bytes are not a multiple of {self.entry_size}",
                 f"Time index file {self._absolute_path} is corrupt, found {self.length} bytes which is neither positive"
                 f" nor a multiple of {self.entry_size}{'.' if self.dialect.scala_texts else ''}",
             )

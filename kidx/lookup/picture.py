@@ -16,7 +16,7 @@ _SHOWN: Final = 8
 
 
 def draw(told: Explanation) -> Iterator[str]:
-    """The lines of a picture: marks tell more than colours, so that it can be piped and read by everybody."""
+    """The lines of a picture: marks carry the meaning, not colours, so that nothing is lost in a pipe."""
     yield f"looking for {told.question} {told.target}"
     yield from _segments(told)
     for name, look in (("time index", told.time_index), ("offset index", told.offset_index)):

@@ -63,7 +63,7 @@ class RecordBatch(Protocol):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """What set the timestamps: the producer or the broker."""
 
     @property
     def codec(self) -> Codec:

@@ -152,7 +152,7 @@ class DefaultRecordBatch(StoredBatch):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """What set the timestamps: the producer or the broker."""
         if self.attributes & ATTRIBUTE_LOG_APPEND_TIME:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME

@@ -151,7 +151,7 @@ def empty_batch(
         base_offset: where the batch once began.
         last_offset: where it once ended.
         timestamp: its largest timestamp, milliseconds; the base timestamp becomes -1.
-        timestamp_type: who set it.
+        timestamp_type: what set it.
         producer_id: or -1.
         producer_epoch: or -1.
         base_sequence: or -1.

@@ -78,7 +78,7 @@ class Message:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamp; a v1 message inside another has the type of that one."""
+        """What set the timestamp; a v1 message inside another has the outer message's type."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.wrapper_type is not None:
@@ -251,7 +251,7 @@ class LegacyRecordBatch(StoredBatch):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """What set the timestamps: the producer or the broker."""
         return self._header().timestamp_type
 
     @property

@@ -37,12 +37,12 @@ Header = tuple[str, bytes | None]
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch (``TimestampType.java``)."""
+    """What set the timestamps of a batch (``TimestampType.java``)."""
 
     NO_TIMESTAMP_TYPE = -1
-    """Nobody: v0 has none."""
+    """None: v0 has no timestamps."""
     CREATE_TIME = 0
-    """The producer, or whoever used it."""
+    """The producer, or the application that uses it."""
     LOG_APPEND_TIME = 1
     """The broker, when it appended the batch."""
 

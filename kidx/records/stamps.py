@@ -1,4 +1,4 @@
-"""Offsets and timestamps of compressed records whose keys and values nobody asks for: passed over, and not held.
+"""Offsets and timestamps of compressed records; skips keys and values without holding them.
 
 A few megabytes can decompress to gigabytes. What a search by timestamp wants of them is two numbers a record.
 """
@@ -24,7 +24,7 @@ _HEADERS_READ: Final = 1 << 20
 """Bytes of headers, more than there can be, that are read to tell how releases refuse them."""
 
 HELD: Final = 64 << 20
-"""Bytes of decompressed records that are held, about, so that what is wrong with a later one is told first."""
+"""Bytes of decompressed records held, about, so that an error in a later one is raised first."""
 
 OBJECT: Final = 256
 """Bytes that an object takes besides, about."""
@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
 
 
 def all_before_first(make: Callable[[], Iterator[Item]], size: Callable[[Item], int]) -> Iterator[Item]:
-    """Items that have all been made before the first is given: what is wrong with a later one is told at once.
+    """Items that are all made before the first is yielded: an error in a later one is raised at once.
 
     Args:
         make: makes all of them. Called a second time if they are too many to be held.

@@ -1,7 +1,7 @@
 """The records of v2 batches as columns: where key, value and headers lie, without an object for each record.
 
-For whoever reads records by the million; :class:`kidx.records.DefaultRecordBatch` says the same readably, and is asked
-for everything that is not as it should be, so that damage has Kafka's own errors.
+Serves reading records by the million. :class:`kidx.records.DefaultRecordBatch` is the readable equivalent. It reads
+every batch that is not well-formed, so that damage has Kafka's own errors.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RecordColumns(NamedTuple):
 
         Where another kind of array is wanted, ``cast(pyarrow.binary())`` makes one.
         """
-        import pyarrow as pa  # noqa: PLC0415 -- only who asks for it needs it
+        import pyarrow as pa  # noqa: PLC0415 -- only this method needs it
 
         from kidx.scan import record_kernels  # noqa: PLC0415 -- loaded already
 

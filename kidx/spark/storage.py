@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from kidx.errors import ToolError
 from kidx.files import open_regular
@@ -15,16 +17,29 @@ from kidx.files import open_regular
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
+_TAGS: Final = frozenset({"etag", "e_tag", "md5", "md5hash", "content_md5", "crc32c", "generation", "version_id"})
+"""What stores call a checksum or a version of a file's content."""
 _WITHOUT_FSSPEC = "{url} needs fsspec: pip install 'kidx[spark]'"
 
 
 class Entry(NamedTuple):
-    """One name in a directory: full path within the store, size in bytes, last written in milliseconds if known."""
+    """One name in a directory.
+
+    Attributes:
+        path: within the store.
+        is_directory: or what a store shows as one.
+        size: bytes.
+        modified: when it was last written, milliseconds; None if the store does not say.
+        tag: another one whenever anything that the store tells of the file changes.
+        tagged: the store tells a checksum or a version of the content.
+    """
 
     path: str
     is_directory: bool
     size: int
     modified: int | None
+    tag: str = ""
+    tagged: bool = False
 
     @property
     def name(self) -> str:
@@ -116,6 +131,36 @@ class Store:
         """
         return LocalReader(path) if self.is_local else RemoteReader(self._opened[0], path)
 
+    @property
+    def filesystem(self) -> AbstractFileSystem:
+        """What opens the URL, local ones included."""
+        return self._opened[0]
+
+    def refresh(self) -> None:
+        """Forgets listings that the file system has kept."""
+        self._opened[0].invalidate_cache()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Writes a small file, and the directories above it.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._opened[0].makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._opened[0].pipe_file(path, data)
+
+    def fetch(self, path: str, target: Path) -> None:
+        """Copies a file to this machine; does nothing if there is none.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        filesystem = self._opened[0]
+        try:
+            filesystem.get_file(path, str(target))
+        except FileNotFoundError:
+            target.unlink(missing_ok=True)
+
     def read_all(self, path: str) -> bytes:
         """All bytes of a small file; empty if there is none."""
         try:
@@ -127,12 +172,16 @@ class Store:
 
 def _entry_of(info: dict[str, Any]) -> Entry:
     modified = info.get("mtime") or info.get("LastModified") or info.get("last_modified")
+    if isinstance(info.get("modificationTime"), int):
+        modified = info["modificationTime"] / 1000
     seconds = modified.timestamp() if isinstance(modified, datetime) else modified
     return Entry(
         info["name"].rstrip("/"),
         info.get("type") == "directory",
         info.get("size") or 0,
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
+        sha256(repr(sorted(info.items())).encode(errors="replace")).hexdigest(),
+        any(info.get(name) for name in info if name.lower() in _TAGS),
     )
 
 

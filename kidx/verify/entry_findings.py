@@ -22,7 +22,7 @@ class EntryFindings:
     Args:
         suffix: ``.index`` or ``.timeindex``.
         content: the file.
-        reporter: is told.
+        reporter: receives the findings.
     """
 
     def __init__(self, suffix: str, content: IndexContent, reporter: Reporter) -> None:
@@ -54,7 +54,7 @@ class EntryFindings:
                 self._suffix,
                 clause,
                 "broken",
-                f"{size} bytes are no multiple of {whole}: the sanity check of a broker refuses the file",
+                f"{size} bytes are not a multiple of {whole}: the sanity check of a broker refuses the file",
                 expected=f"a multiple of {whole}",
                 actual=size,
             )

@@ -255,7 +255,7 @@ class Gatherer:
         facts["before_max"][slots] = np.where(number > 0, running[number - 1], self._before_max)
 
     def finish(self) -> None:
-        """No batch follows: entries that point behind the log are told what is before them."""
+        """No batch follows: resolves entries that point behind the log to what is before them."""
         behind = self._by_position.rest()
         self.offset_facts["before_last"][behind] = self.log.last_offset
         self.offset_facts["around_position"][behind] = -1
@@ -300,7 +300,7 @@ class Gatherer:
                 self.log.epochs.append((latest, int(rows["base_offset"][number])))
 
     def _note_transactions(self, rows: Array) -> None:
-        """A producer's first batch after an end, and the ends; runs of batches of one producer are told at once."""
+        """A producer's first batch after an end, and the ends; a run of batches of one producer is one call."""
         control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
         open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
         producers = rows["producer_id"]

@@ -31,7 +31,7 @@ SEVERITY: Final[dict[str, int]] = {"exact": 0, "sound": 1, "unreadable": 2, "mis
 """The verdicts from best to worst."""
 
 HARMLESS: Final = frozenset({"exact", "sound"})
-"""Verdicts that nobody has to act on."""
+"""Verdicts that need no action."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

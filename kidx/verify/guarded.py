@@ -1,4 +1,4 @@
-"""Verifying so that one file's trouble is one finding, and all the others are looked at."""
+"""Verifies so that an error in one file is one finding, and all other files are still verified."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
             slot,
             "OI-3",
             f"({offsets[slot]}, {positions[slot]}) follows ({offsets[slot - 1]}, {positions[slot - 1]}): "
-            "the binary search goes astray, and fetches may start too late",
+            "the binary search fails, and fetches may start too late",
             expected=f"more than {offsets[slot - 1]} at more than {positions[slot - 1]}",
         )
     findings.check_base()

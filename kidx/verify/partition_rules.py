@@ -206,8 +206,8 @@ def _compare_epochs(
                 path,
                 "LG-4",
                 "broken",
-                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: who asks where it ended is "
-                "told of another, and truncates wrongly",
+                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks where "
+                "it ended gets another epoch's end, and truncates wrongly",
                 offset=offset,
                 expected=f"epoch {epoch} from {offset}",
             )

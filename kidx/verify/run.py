@@ -6,7 +6,7 @@ import importlib
 import multiprocessing
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,12 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
 from kidx.scan.compiled import worth_compiling
-from kidx.verify.findings import Finding, Verdict, in_order, worst
+from kidx.verify.findings import HARMLESS, Finding, Verdict, in_order, worst
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 
@@ -67,6 +68,19 @@ class Verification:
             return 2
         return 0 if self.verdict in {"exact", "sound"} else 1
 
+    def counts(self) -> Counter[tuple[str, Verdict]]:
+        """How many files there are of each suffix, or name without one, and verdict."""
+        return Counter((kind_of(file.path), file.verdict) for file in self.files)
+
+    def finding_counts(self) -> Counter[Verdict]:
+        """How many findings there are of each verdict."""
+        return Counter(finding.verdict for finding in self.findings)
+
+    def faults(self, most: int | None = None) -> list[Finding]:
+        """The findings that are no mere remarks, in order; of many the first."""
+        faults = (finding for finding in self.findings if finding.verdict not in HARMLESS)
+        return list(islice(faults, most))
+
     def to_json(self) -> dict[str, Any]:
         """The document of ``kidx verify --json``."""
         return {
@@ -87,6 +101,12 @@ class Verification:
         self.segments += partition.segments
         self.batches += partition.batches
         self.bytes_read += partition.bytes_read
+
+
+def kind_of(path: str) -> str:
+    """What files are counted by: the suffix, or the name where there is none."""
+    name = path.rpartition("/")[2]
+    return Path(name).suffix or name
 
 
 def verify_paths(
@@ -165,7 +185,7 @@ def _verdicts(
             finally:
                 for future in futures:
                     future.cancel()
-        # A worker was killed, for want of memory as a rule, and nobody knows on which of these: each gets its own.
+        # A worker was killed, usually for want of memory, on an unknown one of these: each gets a worker of its own.
         while waiting:
             yield _alone(look, waiting.popleft())
 

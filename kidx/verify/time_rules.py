@@ -44,7 +44,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
     Args:
         content: the file.
         facts: about the log.
-        reporter: is told.
+        reporter: receives the findings.
         finished: nothing is appended any more, so that the last entry must be there.
     """
     entries, found, log = content.entries, facts.time_facts, facts.log
@@ -58,7 +58,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             slot,
             "TI-3c",
             f"({stamps[slot]}, {offsets[slot]}) follows ({stamps[slot - 1]}, {offsets[slot - 1]}): "
-            "the binary search goes astray, and look-ups by time start too late",
+            "the binary search fails, and look-ups by time start too late",
             expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or behind it",
         )
     findings.check_base()
@@ -148,7 +148,7 @@ def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
 
 
 def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
-    """For whom the bytes are exact: ``all``, ``L1`` (leaders up to 3.6) or nobody; and if so, what may explain them."""
+    """Which rule the bytes are exact for: ``all``, ``L1`` (leaders up to 3.6) or empty; and what may explain them."""
     actual = content.entries
     for complete in (True,) if finished else (True, False):
         expected = expected_entries(facts, finished=complete)

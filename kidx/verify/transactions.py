@@ -80,7 +80,7 @@ def check_transactions(
         verdict: of the segment.
         open_: as the segments before leave it; taken on.
         log_start: base offset of the first segment.
-        reporter: is told.
+        reporter: receives the findings.
     """
     expected = open_.follow(verdict.transactions)
     path = verdict.segment.path(_SUFFIX)

@@ -1,7 +1,7 @@
 """Many small segments on Spark and by the plain parallel verifier, side by side: what Spark costs, and what it needs.
 
 ``python3 bootstrap.py python tests/bench/fleet.py --segments 10000``. The session is started, and one segment verified
-by each worker, before the clock starts. Sizes: of the listing, of what is kept of a segment, and of the driver.
+by each worker, before the clock starts. Sizes: of the tables, and of the driver.
 """
 
 from __future__ import annotations
@@ -84,16 +84,15 @@ def main() -> None:
         result = fleet.verify(spark, [data], out=root / "out", run_id="bench")
         assert result.summary.files == len(plain.files)
         assert result.findings() == plain.findings
-        run = root / "out" / "runs" / "bench"
-        kept = sum(path.stat().st_size for path in (run / "work").iterdir())
-        tables = sum(
-            path.stat().st_size
-            for table in ("findings", "files", "partitions", "summary")
-            for path in (root / "out" / table / "run_id=bench").rglob("*.parquet")
-        )
+        sizes = {
+            table.name: sum(path.stat().st_size for path in (table / "run_id=bench").rglob("*.parquet"))
+            for table in (root / "out").iterdir()
+        }
+        kept = sizes["listing"] + sizes["verdicts"]
+        tables = sum(sizes.values()) - kept
         on_spark = sum(result.seconds.values())
         logs = sum(path.stat().st_size for path in data.rglob("*.log"))
-        model = size_of(plain.segments, logs, cores)
+        model = size_of(plain.segments, logs)
         table = Table(title=f"{platform.processor() or platform.machine()}, {cores} cores, {sys.version.split()[0]}")
         table.add_column("figure")
         table.add_column("measured", justify="right")
@@ -108,8 +107,8 @@ def main() -> None:
             ("on Spark", f"{on_spark:.2f} s"),
             ("verifying on Spark / plain", f"{result.seconds['verify'] / plain_seconds:.2f}"),
             ("all on Spark / plain", f"{on_spark / plain_seconds:.2f}"),
-            ("tasks", f"{len(list((run / 'work').glob('*.done')))}", f"{model.tasks}"),
-            ("driver, more than before", f"{resident() - before:.1f} MB", f"{model.driver_bytes / 1e6:.1f} MB"),
+            ("tasks", f"{len(list((root / 'out/verdicts/run_id=bench').glob('*.parquet')))}", f"{model.tasks}"),
+            ("driver, more than before", f"{resident() - before:.1f} MB", "0 MB"),
             ("kept", f"{kept:,} bytes", f"{model.kept_bytes:,} bytes"),
             ("tables", f"{tables:,} bytes", f"{model.table_bytes:,} bytes"),
         ):

@@ -71,7 +71,7 @@ def test_a_place_that_is_none_is_refused_before_anything_is_started(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").touch()
     for place, complaint in (
-        ("file", "is no directory"),
+        ("file", "is not a directory"),
         ("full", "neither empty nor a corpus"),
         ("a/b", "there is no"),
     ):

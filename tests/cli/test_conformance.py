@@ -438,12 +438,12 @@ GOOD = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "4
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no JSON"),
-        ("{", "is no JSON"),
-        ("\udcff", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ("[]", "is no trace"),
-        ({}, "is no trace"),
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("\udcff", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is not a trace"),
+        ({}, "is not a trace"),
         (GOOD | {"version": 2}, "is a trace of version 2; this program reads version 1"),
         (GOOD | {"version": None}, "is a trace of version None"),
         ({"format": "kidx-trace", "version": 1}, "machine is missing"),

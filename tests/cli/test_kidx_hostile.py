@@ -156,7 +156,7 @@ def test_a_checkpoint_that_is_no_text_is_one_line(data):
         done = kidx("lookup", data / "create-time-0", "--offset", 1)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
-        assert "no UTF-8" in done.stderr
+        assert "not UTF-8" in done.stderr
         (data / name).unlink()
     assert kidx("lookup", data / "create-time-0", "--offset", 1).returncode == 0
 

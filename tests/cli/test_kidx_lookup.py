@@ -52,7 +52,7 @@ def test_the_way_is_told_from_segment_to_record():
         ((PARTITION, "--time", "soon"), "there is no time 'soon'; there are latest, earliest, max-timestamp"),
         ((PARTITION, "--time", "max-timestamp", "--kafka", "2.8.2"), "Kafka 2.8.2 has no time 'max-timestamp'"),
         ((PARTITION, "--targets", "/nowhere"), "/nowhere cannot be read"),
-        ((PARTITION, "--timestamp", 1 << 63), "--timestamp is no timestamp in milliseconds"),
+        ((PARTITION, "--timestamp", 1 << 63), "--timestamp is not a timestamp in milliseconds"),
         ((PARTITION.parent, "--time", "latest"), "is not the directory of one partition"),
         (("/nowhere", "--time", "latest"), "/nowhere is missing"),
         ((PARTITION, "--time", "latest", "--kafka", "1.0"), "unknown Kafka release '1.0'"),
@@ -70,5 +70,5 @@ def test_a_line_that_is_no_number_is_named():
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "kidx: line 2 of - is no timestamp in milliseconds: 'noon'\n",
+        "kidx: line 2 of - is not a timestamp in milliseconds: 'noon'\n",
     )

@@ -88,7 +88,7 @@ BAD = {
     "an unknown release": (lambda d: [d, "--kafka", "1.0"], "unknown Kafka release '1.0'"),
     "an unknown engine": (lambda d: [d, "--engine", "flink"], "there is no engine 'flink'"),
     "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "written as .parquet or .ndjson"),
-    "nowhere to write": (lambda d: [d, "--html", d / "none" / "x.html"], "is no directory"),
+    "nowhere to write": (lambda d: [d, "--html", d / "none" / "x.html"], "is not a directory"),
 }
 
 

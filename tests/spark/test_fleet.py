@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from kidx.records import build_batch
 from kidx.verify import verify_paths
 
 pytestmark = pytest.mark.spark
@@ -38,7 +42,12 @@ def brokers(tmp_path_factory):
     times = next(path for path in sorted((one / "uncompressed-0").glob("*.timeindex")) if path.stat().st_size >= 24)
     times.write_bytes(times.read_bytes()[:-5])
     next((two / "transactions-0").glob("*.index")).unlink()
+    time.sleep(2.1)  # what has just been written is verified again, as its time stamp may hide a later change
     return root
+
+
+def verdicts_of(result):
+    return {(row.path, row.verdict) for row in result.frame("files").collect()}
 
 
 def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark, brokers, tmp_path):
@@ -51,8 +60,7 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
     assert result.findings() == plain.findings
     assert result.verdict == plain.verdict == "broken"
     assert result.exit_code == 1
-    verdicts = {(row.path, row.verdict) for row in result.frame("files").collect()}
-    assert verdicts == {(file.path, file.verdict) for file in plain.files}
+    assert verdicts_of(result) == {(file.path, file.verdict) for file in plain.files}
     assert (result.summary.segments, result.summary.partitions) == (plain.segments, plain.partitions)
     assert result.summary.bytes_read == plain.bytes_read
     assert told[-1][0] == told[-1][1] > 0
@@ -76,19 +84,21 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path):
+def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, monkeypatch):
     from kidx.errors import ToolError
     from kidx.spark import fleet
+    from kidx.spark.fleet import sizing
 
+    monkeypatch.setattr(sizing, "SMALLEST", 1 << 20)
     first = fleet.verify(spark, [brokers], out=tmp_path, run_id="again")
-    work = tmp_path / "runs" / "again" / "work"
-    kept = sorted(path for path in work.glob("*.done") if not path.name.startswith("replicas"))
+    kept = sorted((tmp_path / "verdicts" / "run_id=again").glob("*.parquet"))
     assert first.resumed == 0
     assert len(kept) >= 4
+    lost = spark.read.parquet(str(kept[0])).count()
     kept[0].unlink()
     before = {path: path.stat().st_mtime_ns for path in kept[1:]}
     second = fleet.verify(spark, [brokers], out=tmp_path, run_id="again")
-    assert second.resumed == len(kept) - 1
+    assert 0 < second.resumed == first.summary.segments - lost
     assert {path: path.stat().st_mtime_ns for path in kept[1:]} == before
     assert second.findings() == first.findings()
     with pytest.raises(ToolError, match="was started with other release"):
@@ -115,16 +125,94 @@ def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path):
     assert json.dumps(trend.to_json())
 
 
-def test_a_partition_too_big_for_a_task_is_put_together_again(spark, long_log, tmp_path, monkeypatch):
+def test_the_segments_of_a_partition_are_shared_out_and_put_together_again(spark, long_log, tmp_path, monkeypatch):
     from kidx.spark import fleet
-    from kidx.spark.fleet import work
+    from kidx.spark.fleet import sizing
 
-    monkeypatch.setattr(work, "LARGEST", 1 << 20)
+    monkeypatch.setattr(sizing, "SMALLEST", 1 << 20)
     result = fleet.verify(spark, [long_log], out=tmp_path, run_id="split")
-    assert len(list((tmp_path / "runs" / "split" / "work").glob("*.done"))) >= 3
+    assert len(list((tmp_path / "verdicts" / "run_id=split").glob("*.parquet"))) >= 3
     plain = verify_paths([long_log], processes=1)
     assert result.findings() == plain.findings
     assert (result.verdict, result.summary.files) == (plain.verdict, len(plain.files))
+
+
+@pytest.fixture
+def changing(tmp_path, write_partition):
+    """Two log directories with partitions of three segments, each for another change."""
+    root = tmp_path / "changing"
+    for number, names in ((1, "start recovery epochs leftover last spoilt mended untouched"), (2, "clean")):
+        data = root / f"broker{number}"
+        for name in names.split():
+            directory = data / f"{name}-0"
+            batches = [[(n, build_batch([(n, b"k", b"v" * 80)] * 1, base_offset=n, partition_leader_epoch=0))
+                        for n in range(start, start + 30)] for start in (0, 30, 60)]  # fmt: skip
+            write_partition(directory, batches, interval=256)
+            (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        (data / "meta.properties").write_text(f"version=1\nnode.id={number}\n")
+    for name in ("index", "timeindex"):  # room that a broker had reserved
+        with (root / "broker2" / "clean-0" / f"{60:020d}.{name}").open("ab") as file:
+            file.write(bytes(24))
+    flip(root / "broker1" / "mended-0" / f"{0:020d}.index", 3, 64)
+    time.sleep(2.1)
+    return root
+
+
+def change(root):
+    """Everything that a verdict depends on and that is not size or time of a segment's files."""
+    one, two = root / "broker1", root / "broker2"
+    (one / "log-start-offset-checkpoint").write_text("0\n1\nstart 0 500\n")
+    (one / "recovery-point-offset-checkpoint").write_text("0\n1\nrecovery 0 500\n")
+    (one / "epochs-0" / "leader-epoch-checkpoint").write_text("0\n1\n7 0\n")
+    (one / "leftover-0" / f"{0:020d}.log.deleted").write_bytes(b"")
+    for path in (one / "last-0").glob(f"{60:020d}.*"):
+        path.unlink()
+    for name in ("spoilt", "mended"):
+        index = one / f"{name}-0" / f"{0:020d}.index"
+        status = index.stat()
+        flip(index, 3, 64)
+        os.utime(index, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert (index.stat().st_size, index.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    (two / ".kafka_cleanshutdown").write_text("")
+
+
+def test_a_resumed_run_depends_on_all_that_a_verdict_depends_on(spark, changing, tmp_path):
+    from kidx.spark import fleet
+
+    first = fleet.verify(spark, [changing], out=tmp_path / "out", run_id="one")
+    before = verify_paths([changing], processes=1)
+    assert first.findings() == before.findings
+    change(changing)
+    second = fleet.verify(spark, [changing], out=tmp_path / "out", run_id="one")
+    after = verify_paths([changing], processes=1)
+    assert after.findings != before.findings
+    assert second.findings() == after.findings
+    assert verdicts_of(second) == {(file.path, file.verdict) for file in after.files}
+    # Anew: all of broker 2, the last segment and the one that has become it, and two indexes.
+    assert second.resumed == first.summary.segments - 3 - 1 - 1 - 2
+
+
+class Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def test_nothing_under_the_output_is_executed(spark, changing, tmp_path):
+    from kidx.errors import ToolError
+    from kidx.spark import fleet
+
+    out, sprung = tmp_path / "out", tmp_path / "sprung"
+    fleet.verify(spark, [changing], out=out, run_id="one")
+    planted = [path for path in out.rglob("*") if path.is_file() and path.suffix not in {".json", ".html"}]
+    for path in planted:
+        path.write_bytes(pickle.dumps(Trap(sprung)))
+    with pytest.raises(ToolError, match=r"the run one in .* ended early"):
+        fleet.verify(spark, [changing], out=out, run_id="one")
+    assert planted
+    assert not sprung.exists()
 
 
 def test_a_file_that_breaks_the_verifier_is_a_finding(spark, long_log, tmp_path):

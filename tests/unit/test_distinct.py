@@ -37,6 +37,13 @@ def test_an_operation_whose_own_clause_never_holds_is_one_difference_with_all_th
     assert (found.clause, found.count) == ("OI-1", 14)
 
 
+def test_what_nobody_promises_follows_from_a_broken_promise_of_the_operation():
+    (found,) = distinct((difference("OI-7"), 9), (difference("AI-11b"), 4), held={"OI-7": 40})
+    assert (found.clause, found.count) == ("OI-7", 13)
+    other = difference("AI-11b", operation="entry")
+    assert len(distinct((difference("OI-7"), 9), (other, 4), held={"OI-7": 40})) == 2
+
+
 def test_what_is_wrong_in_one_situation_is_a_difference_of_the_particular_clause():
     (found,) = distinct((difference("OI-5", "OI-7"), 5), held={"OI-7": 40})
     assert found.clause == "OI-5"

@@ -68,7 +68,7 @@ def test_a_read_only_mapping_is_not_written(mapped):
 def test_a_number_that_java_does_not_have_is_refused(mapped):
     """A value too wide for the field: the refusal names file and value, and the cursor stays."""
     buffer = mapped(bytes(8))
-    with pytest.raises(InvalidArgumentError, match=f"a: {2**31} is no signed number of 4 bytes"):
+    with pytest.raises(InvalidArgumentError, match=f"a: {2**31} is not a signed number of 4 bytes"):
         buffer.put(INT, 2**31)
     assert buffer.position == 0
 

@@ -235,7 +235,7 @@ def test_sanity_check_in_the_dialects_words(release, path):
             f" which is less than the base offset 100{stop}"
         )
         index.truncate_to(100)
-        with pytest.raises(CorruptIndexError, match="19 bytes are no multiple of 8") as refusal:
+        with pytest.raises(CorruptIndexError, match="19 bytes are not a multiple of 8") as refusal:
             index.sanity_check()
         assert refusal.value.kafka_message == (
             f"Index file {path} is corrupt, found 19 bytes which is neither positive nor a multiple of 8{stop}"

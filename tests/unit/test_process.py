@@ -303,10 +303,10 @@ def variant(state: str, directory: Path) -> ProcessIndex:
         (["/nowhere/my-index"], "/nowhere/my-index"),
         ([str(ADAPTERS)], "Permission denied"),
         ([sys.executable, "-c", "raise SystemExit('no such option')"], "no such option"),
-        ([sys.executable, "-c", "print('hello'); input()"], "no JSON"),
+        ([sys.executable, "-c", "print('hello'); input()"], "not JSON"),
         ([sys.executable, "-c", "print('{\"ok\": null}'); input(); input()"], "the reply to start is"),
-        ([sys.executable, "-c", "print('\\xff' * 9); input(); input()"], "no JSON"),
-        ([sys.executable, "-c", "print('[' * 100000); input(); input()"], "no JSON"),
+        ([sys.executable, "-c", "print('\\xff' * 9); input(); input()"], "not JSON"),
+        ([sys.executable, "-c", "print('[' * 100000); input(); input()"], "not JSON"),
     ],
 )
 def test_a_program_that_does_not_introduce_itself_is_one_clear_line(words, text):
@@ -392,7 +392,7 @@ def test_half_a_line_is_quoted():
 
 def test_bytes_that_are_no_text_are_quoted():
     peer = python("input(); import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); input()")
-    with pytest.raises(PeerError, match="no UTF-8"):
+    with pytest.raises(PeerError, match="not UTF-8"):
         peer.ask("hello", 10)
 
 

@@ -131,4 +131,4 @@ def test_a_replay_that_is_refused_writes_no_script(tmp_path, monkeypatch, capsys
 
 def test_half_a_surrogate_pair_in_a_log_trace_is_refused(tmp_path, monkeypatch, capsys):
     one = Trace("log", "4.4.0", (Operation("damage_log_file", ("\ud800.log", "cut_file", [0])),))
-    assert "is no text that UTF-8 can say" in refused(monkeypatch, capsys, one.save(tmp_path))
+    assert "is not text that UTF-8 can encode" in refused(monkeypatch, capsys, one.save(tmp_path))

@@ -145,7 +145,7 @@ VARIANTS = [
     ("if op == 'state': reply = {'error': 'closed', 'message': ''}", LIFE, "or declares state as unsupported"),
     ("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
     ("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
-    ("if op == 'stop': print('bye')", STOP, "logs belong on standard error"),
+    ("if op == 'stop': print('bye')", STOP, "write logs to standard error"),
     ("if op == 'append': reply = {'ok': None}; Path(self.index.path).write_bytes(bytes(80))", FILE, "all are zero"),
 ]
 

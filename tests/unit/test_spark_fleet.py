@@ -1,28 +1,51 @@
-"""What the fleet's tasks do, without Spark: portions, replicas, the page."""
+"""What the fleet's tasks do, without Spark: listing, verdicts, replicas, the page."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
+import fsspec
+import pyarrow as pa
 import pytest
 
-from kidx.discovery import discover
 from kidx.records import build_batch, file_batches
-from kidx.spark.fleet.replicas import compare_replicas
-from kidx.spark.fleet.report import write_report
-from kidx.spark.fleet.rows import Rows
-from kidx.spark.fleet.sizing import size_of
+from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.places import Place
+from kidx.spark.fleet.replicas import Replica, compare_replicas
+from kidx.spark.fleet.report import render_report
+from kidx.spark.fleet.sizing import MOST, SMALLEST, size_of
 from kidx.spark.fleet.summary import Count, Summary
-from kidx.spark.fleet.work import Kept, perform_named, portions
+from kidx.spark.fleet.tables import LISTING
+from kidx.spark.fleet.work import settle, verify_rows
 from kidx.verify import verify_paths
+from kidx.verify.findings import Finding, in_order
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 
 
-def partitions_of(*paths):
-    return [partition for path in paths for partition in discover([path]).partitions]
+def listed(*paths, asked=Asked()):  # noqa: B008 -- it is frozen
+    """Rows of the listing, as one task gives them."""
+    roots = roots_of(paths, asked.options)
+    numbers = pa.record_batch({"id": range(len(roots))})
+    return [row for batch in list_roots(roots, asked, iter([numbers])) for row in batch.to_pylist()]
+
+
+def verified(*paths, asked=Asked()):  # noqa: B008
+    """The findings, and verdicts by path, as the tasks of a run give them."""
+    findings, verdicts = [], {}
+    for row in listed(*paths, asked=asked):
+        assert row["problem"] is None
+        rows = [row | {"segments": [segment]} for segment in row["segments"]]
+        batches = pa.Table.from_pylist(rows, LISTING).to_batches()
+        found = pa.Table.from_batches(verify_rows(asked, 0, lambda _: None, iter(batches)))
+        for settled in settle(asked, pa.Table.from_pylist([row], LISTING), found).to_pylist():
+            findings += [Finding(**finding) for finding in settled["findings"]]
+            verdicts |= {file["path"]: file["verdict"] for file in settled["files"]}
+    return in_order(findings), verdicts
 
 
 @pytest.fixture
@@ -34,7 +57,12 @@ def pair(tmp_path):
 
 
 def differences(one, two):
-    return list(compare_replicas(partitions_of(one, two)))
+    replicas = [
+        Replica(row["topic"], row["partition"], Place(row["place"], os.fsdecode(row["raw"])),
+                tuple((each["base_offset"], each["log"]) for each in row["segments"]), row["start_offset"])
+        for row in listed(one, two)
+    ]  # fmt: skip
+    return list(compare_replicas(replicas))
 
 
 def last_log(directory):
@@ -99,31 +127,73 @@ def test_what_cannot_be_read_is_a_difference(pair):
     assert "cannot be compared" in found.message
 
 
-def test_portions_hold_every_segment_once_and_their_names_tell_what_changed(tmp_path):
-    data = tmp_path / "data"
-    shutil.copytree(GOLDEN, data, ignore=shutil.ignore_patterns("running", "*.json"))
-    wanted = [str(segment.log) for partition in partitions_of(data) for segment in partition.segments]
+@pytest.fixture
+def data(tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(GOLDEN, copy, ignore=shutil.ignore_patterns("running", "*.json"))
+    index = min(path for path in (copy / "restarted-0").glob("*.index") if path.stat().st_size)
+    content = bytearray(index.read_bytes())
+    content[7] ^= 64
+    index.write_bytes(content)
+    return copy
 
-    def portions_now():
-        return portions([(partition, "1") for partition in partitions_of(data)], 4, None, None)
 
-    work = portions_now()
-    held = [str(segment.log) for portion in work for share in portion.shares for segment in share.partition.segments]
-    assert sorted(held) == sorted(wanted)
-    names = [portion.id for portion in work]
-    assert [portion.id for portion in portions_now()] == names
-    next((data / "restarted-0").glob("*.index")).write_bytes(b"")
-    assert len({portion.id for portion in portions_now()} - set(names)) == 1
+def test_the_tasks_say_what_one_machine_says(data, monkeypatch):
+    plain = verify_paths([data], processes=1)
+    assert plain.findings
+    findings, verdicts = verified(data)
+    assert findings == plain.findings
+    assert verdicts == {file.path: file.verdict for file in plain.files}
+    monkeypatch.chdir(data.parent)
+    for given in (["data"], ["."], [Path("data") / "restarted-0"], sorted(Path("data/restarted-0").glob("*.log"))):
+        assert verified(*given)[0] == verify_paths(given, processes=1).findings
 
-    kept = Kept(tmp_path / "work")
-    for portion in portions_now():
-        kept.lay_down(portion.id, portion)
-        perform_named(kept, portion.id)
-        assert kept.has(portion.id)
-    rows = Rows(kept, None, None, ())
-    found = [row for portion in portions_now() for row in rows.findings([[portion.id]])]
-    assert found == [finding.to_json() for finding in verify_paths([data], processes=1).findings]
-    assert not list((tmp_path / "work").glob("*.work"))
+
+def test_a_store_is_verified_as_a_directory_is_with_its_own_names(data):
+    store = fsspec.filesystem("memory")
+    store.put(str(data), "/fleet/data", recursive=True)
+    try:
+        plain = verify_paths([data], processes=1)
+        for below in ("", "/restarted-0"):
+            url = f"memory://fleet/data{below}"
+            findings, verdicts = verified(url)
+            expected = verify_paths([f"{data}{below}"], processes=1)
+            assert [str(finding) for finding in findings] == [
+                str(finding).replace(str(data), "memory:///fleet/data") for finding in expected.findings
+            ]
+            assert len(verdicts) == len(expected.files)
+        assert plain.findings
+        (row,) = listed("memory://fleet/nowhere")
+        assert row["problem"] == "No such file or directory"
+    finally:
+        store.rm("/fleet", recursive=True)
+
+
+def test_a_verdict_is_used_again_only_if_nothing_can_have_changed(data):
+    def keys():
+        return {each["log"]: each["key"] for row in listed(data / "restarted-0") for each in row["segments"]}
+
+    fresh = keys()
+    assert not set(fresh.values()) & set(keys().values()), "a file may change again within a tick of its clock"
+    time.sleep(2.1)
+    settled = keys()
+    assert keys() == settled
+    index = max((data / "restarted-0").glob("*.index"))
+    status = index.stat()
+    index.write_bytes(bytes(status.st_size))
+    os.utime(index, ns=(status.st_atime_ns, status.st_mtime_ns))
+    changed = keys()
+    assert [log for log in settled if settled[log] != changed[log]] == [index.with_suffix(".log").name]
+
+
+def test_names_that_are_no_utf_8_are_told_with_their_bytes(tmp_path):
+    directory = tmp_path / os.fsdecode(b"caf\xe9-0")
+    shutil.copytree(GOLDEN / "restarted-0", directory)
+    findings, verdicts = verified(tmp_path)
+    plain = verify_paths([tmp_path], processes=1)
+    assert sorted(verdicts.values()) == sorted(file.verdict for file in plain.files)
+    assert len(findings) == len(plain.findings)
+    assert all("caf\\xe9-0" in path for path in verdicts)
 
 
 class Page(HTMLParser):
@@ -141,7 +211,7 @@ class Page(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
+def test_the_page_is_whole_and_needs_nothing_else():
     counts = (
         Count("verdict", "exact", "exact", 90, 9000),
         Count("verdict", "broken", "broken", 10, 1000),
@@ -154,9 +224,8 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
         counts, {"broken": 3}, 25, 4, 1000, 123_456, 1, ("/b/t-0: the batch at offset 5 has other bytes",), ()
     )
     asked = {"run_id": "monday", "paths": ["/a & b"], "release": None, "kidx": "0"}
-    path = write_report(tmp_path / "report.html", summary, asked, [("/c", "Permission denied")])
+    text = render_report(summary, asked, [("/c", "Permission denied")])
     page = Page()
-    text = path.read_text("utf-8")
     page.feed(text)
     assert not page.open
     assert not [attrs for _, attrs in page.tags if {"src", "href"} & set(attrs)]
@@ -168,15 +237,33 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
         assert said in text, said
 
 
-def test_the_model_of_sizes_counts_the_tasks_that_there_are(tmp_path):
-    for number in range(40):
-        directory = tmp_path / f"t-{number}"
-        directory.mkdir()
-        for base in range(10):
-            (directory / f"{base:020d}.log").write_bytes(bytes(1000))
-    found = [(partition, "1") for partition in partitions_of(tmp_path)]
-    for cores in (1, 2, 5):
-        assert abs(len(portions(found, 4 * cores, None, None)) - size_of(400, 400_000, cores).tasks) <= 2
-    petabyte = size_of(10**6, 10**15, 1000)
-    assert 90_000 < petabyte.tasks <= 100_001
-    assert petabyte.driver_bytes < 2 << 30
+def test_the_model_of_sizes_has_tasks_neither_too_small_nor_too_many():
+    assert size_of(10, 1000).tasks == 1
+    some = size_of(40_000, 40_000 << 20)
+    assert some.tasks * SMALLEST >= 40_000 << 20
+    assert some.task_bytes <= SMALLEST
+    assert size_of(10**6, 10**15).tasks == MOST
+
+
+def test_trouble_in_a_store_is_told_of_what_it_is_about(data, monkeypatch):
+    store = fsspec.filesystem("memory")
+    store.put(str(data), "/fleet/data", recursive=True)
+    store.pipe_file("/fleet/data/log-start-offset-checkpoint", b"0\n1\nnonsense\n")
+    fetch = type(store).get_file
+
+    def refuse(self, path, target, **options):
+        if path.endswith(f"untouched-0/{0:020d}.log"):
+            raise PermissionError(13, "Permission denied")
+        fetch(self, path, target, **options)
+
+    monkeypatch.setattr(type(store), "get_file", refuse)
+    try:
+        rows = listed("memory://fleet/data")
+        (problem,) = [row for row in rows if row["problem"] is not None]
+        assert (problem["place"], problem["clause"]) == ("memory:///fleet/data/log-start-offset-checkpoint", "LG-12")
+        (found,) = [row for row in rows if row["topic"] == "untouched"]
+        batches = pa.Table.from_pylist([found | {"segments": found["segments"][:1]}], LISTING).to_batches()
+        (verdict,) = pa.Table.from_batches(verify_rows(Asked(), 0, lambda _: None, iter(batches))).to_pylist()
+        assert [file["why"] for file in verdict["files"]] == ["cannot be fetched: Permission denied"]
+    finally:
+        store.rm("/fleet", recursive=True)

@@ -164,7 +164,7 @@ def test_a_stray_timestamp_takes_the_room_of_an_offset(path):
 @pytest.mark.parametrize("timestamp", [2**63, 2**80])
 def test_a_timestamp_that_is_no_long_is_refused(index, timestamp):
     """Java's types rule it out; kidx refuses it, and the next append is fine."""
-    with pytest.raises(InvalidArgumentError, match=f"{timestamp} is no signed number of 8 bytes"):
+    with pytest.raises(InvalidArgumentError, match=f"{timestamp} is not a signed number of 8 bytes"):
         index.maybe_append(timestamp, 130)
     index.maybe_append(4000, 130)
     assert index.entry(3) == (4000, 130)
@@ -252,7 +252,7 @@ def test_sanity_check_in_the_dialects_words(release, path):
             index.sanity_check()
     path.write_bytes(entries_of((5, 1)) + b"odd")
     with TimeIndex(path, 100, dialect=release) as index:
-        with pytest.raises(CorruptIndexError, match="15 bytes are no multiple of 12") as refusal:
+        with pytest.raises(CorruptIndexError, match="15 bytes are not a multiple of 12") as refusal:
             index.sanity_check()
         assert refusal.value.kafka_message == (
             f"Time index file {path} is corrupt, found 15 bytes which is neither positive nor a multiple of 12"

@@ -9,7 +9,7 @@ The logs of all replicas must be the same, batch for batch. Their indexes need n
   - SEG-3: a follower appends what one fetch brought, and up to 3.9.0 (and 4.0.0) an append has one entry at most. The
     entries of such a file tell which batches came together; there must be a grouping that explains every one of them.
   - SEG-7: after a restart or a truncation the first batch gets no entry.
-  - SEG-9: up to 3.6 a leader names the record with the largest timestamp, and everybody else the last of its batch.
+  - SEG-9: up to 3.6 a leader names the record with the largest timestamp, and every other writer the last of its batch.
 
 * *broken*: anything else.
 """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """What came of a cluster: what was asked and compared, the verdict on each index file, and what was wrong."""
+    """The result for a cluster: what was asked and compared, the verdict on each index file, and what was wrong."""
 
     release: str
     mode: Mode
@@ -78,8 +78,8 @@ def run_cluster(
         seed: decides what is produced.
         mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
         base: where to make its directory.
-        progress: told how far the fetching of jars is.
-        say: told what is being done, a line at a time.
+        progress: called with the progress of fetching jars.
+        say: called with a line of text for each activity.
 
     Raises:
         BrokerError: a broker did not start, died, or did not do what it was asked in time; the line names its log.

@@ -6,11 +6,11 @@ Two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 
 2. *unclean restart*: broker 3 is killed; it comes back after more was appended, recovers its log and catches up.
 3. *leader change*: broker 2 is stopped cleanly, then 1, the leader, appends to ``diverging`` alone and is killed: now 3
    leads ``replicated``, and 2, back again, ``diverging``, without the records that only 1 has.
-4. *truncation*: more is appended to both; 1 comes back, cuts off what nobody else has and follows.
+4. *truncation*: more is appended to both; 1 comes back, cuts off what no other broker has and follows.
 
 After each, every broker that runs is asked: the leader by time, whose answers a scan of what was produced must
-confirm; each follower, whose refusal must be the one of its release; and each follower again as a debugger, whom it
-answers out of its own index files, and must answer as the leader does.
+confirm; each follower, whose refusal must be the one of its release; and each follower again as a debugger, which it
+must answer out of its own index files, as the leader does.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Topic:
 
 @dataclass(slots=True)
 class Told:
-    """What came of the story: how much was asked and compared, and what was not as it must be."""
+    """The result of the story: how much was asked and compared, and what was not as it must be."""
 
     topics: dict[str, Topic]
     answers: int = 0

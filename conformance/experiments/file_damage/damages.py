@@ -34,7 +34,7 @@ def delete(path: Path, size: int) -> None:
 
 
 def rename(path: Path, size: int) -> None:
-    """Renames it, as one does who wants to see whether it is needed."""
+    """Renames it, as an operator does to see whether it is needed."""
     del size
     path.rename(path.with_name(path.name + ".bak"))
 

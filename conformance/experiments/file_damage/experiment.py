@@ -54,7 +54,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one case.
+    """The result of one case.
 
     Attributes:
         comes_up: whether the partition has a leader again; ``error`` says why not.
@@ -101,12 +101,12 @@ def damage_files(
     tell: Callable[[str], None] = lambda _: None,
     reference: type[ReferencePartition] = ReferencePartition,
 ) -> list[Outcome]:
-    """Damages files of a started broker and says what came of each case; it is stopped in the end.
+    """Damages files of a started broker, returns the result of each case, and stops the broker in the end.
 
     Args:
         broker: started.
         cases: what to try, each in a topic of its own.
-        tell: told what is being done, a line at a time.
+        tell: called with a line of text for each activity.
         reference: the class that predicts; a defective one in a test.
 
     Raises:
@@ -237,7 +237,7 @@ class _Experiment:
         self._compare_files(topic, "after the start")
 
     def _fetch(self, topic: _Topic) -> int:
-        """Goes to every offset, as a consumer does that was told it."""
+        """Fetches at every offset, as a consumer that seeks to it does."""
         offsets = [record.offset for record in topic.records]
         found = self.party.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):

@@ -1,4 +1,4 @@
-"""What wrong answers cost a consumer that seeks to the offset it is told."""
+"""The cost of wrong answers for a consumer that seeks to the answered offset."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Cost(NamedTuple):
     """Of all look-ups: how many were asked, how many are wrong, and what the worst of them costs.
 
     Attributes:
-        missed: records at or after the target's time that the consumer never reads; all of them where it is told that
-            there is none, or told nothing but an error.
+        missed: records at or after the target's time that the consumer never reads; all of them where the
+            answer is none or an error.
         reread: records before the right place that it reads (again).
     """
 

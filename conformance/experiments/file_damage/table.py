@@ -1,4 +1,4 @@
-"""What came of all cases, as a table for people (Markdown) and for programs (JSON)."""
+"""The results of all cases, as a table for people (Markdown) and for programs (JSON)."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 A *case* is the content of one file. What is done with it is a fixed script of operations (:mod:`scripts`), performed in
 the same lockstep as the machines', so that a finding is a trace like any other. Which contents are tried is decided by
-:mod:`mutations`; contents whose outcomes nobody has seen before are kept in the :mod:`corpus` and mutated further.
+:mod:`mutations`; contents whose outcomes are new are kept in the :mod:`corpus` and mutated further.
 """

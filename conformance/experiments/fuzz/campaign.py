@@ -65,7 +65,7 @@ class FuzzPlan:
 
 @dataclass
 class FuzzResult:
-    """What came of one format.
+    """The result for one format.
 
     Attributes:
         format: its name.
@@ -103,8 +103,8 @@ def fuzz(plan: FuzzPlan, tell: Tell = lambda _: None, progress: Progress | None 
 
     Args:
         plan: what to do.
-        tell: told of every finding, in words.
-        progress: told while jars are being fetched.
+        tell: called with every finding, in words.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: an implementation cannot be had, or a directory not be used.

@@ -1,4 +1,4 @@
-"""Performs the script of a content in lockstep, and tells what came of it."""
+"""Performs the script of a content in lockstep, and returns the result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEADLINE: Final = 20
 
 
 class HangError(Exception):
-    """A case did not come to its end."""
+    """A case did not end."""
 
 
 class Examined(NamedTuple):
-    """What came of one content.
+    """The result for one content.
 
     Attributes:
         outcomes: of every step, as (operation, error kind or value), in the newest dialect's reference.

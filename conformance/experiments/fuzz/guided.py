@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.experiments.fuzz.campaign import FuzzPlan, FuzzResult
 
 _QUIET: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
-"""Signals that libFuzzer must leave alone: the JVM uses them for its own ends."""
+"""Signals that libFuzzer must leave alone: the JVM uses them itself."""
 
 
 def has_atheris() -> bool:
@@ -52,7 +52,7 @@ def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- ourselves
             if not status.exists():
                 reason = done.stderr.strip().splitlines()[-1:] or ["it wrote nothing"]
-                raise ToolError(f"guided fuzzing of the format {format_name!r} came to nothing: {reason[0]}")
+                raise ToolError(f"guided fuzzing of the format {format_name!r} failed: {reason[0]}")
             fields = json.loads(status.read_text("utf-8"))
         results.append(FuzzResult(**fields | {"flips": Counter(fields["flips"])}))
     return results

@@ -141,5 +141,5 @@ def _log_keys(content: bytes) -> tuple[list[int], list[int]]:
             offsets |= {batch.base_offset, batch.last_offset}
             times.add(batch.max_timestamp)
     except (KidxError, OSError):
-        pass  # the numbers read so far will do; what is wrong is for the parties to say
+        pass  # the numbers read so far will do; what is wrong is for the participants to say
     return sorted(offsets), sorted(times)

@@ -1,4 +1,4 @@
-"""Golden corpora: segments that a real broker wrote, with what it answered, to be held against without a broker.
+"""Golden corpora: segments that a real broker wrote, with what it answered, to compare with offline.
 
 ``conformance record`` makes one (:func:`record`); :data:`CHECKS` hold kidx to one, offline::
 

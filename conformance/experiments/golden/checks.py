@@ -1,4 +1,4 @@
-"""What kidx is held to by a corpus: one function a question, each giving what it finds."""
+"""The checks of kidx against a corpus: one function a question, each returning its findings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPECIAL: Final = {-1: "LO-2", -2: "LO-1", -3: "LO-10", -4: "LO-3", -5: "LO-4", 
 
 
 def check_files(corpus: Corpus) -> list[Finding]:
-    """Every file is there with its SHA-256, and no other."""
+    """Every listed file exists with its SHA-256, and no other file does."""
     expected = {f"{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.files.items()}
     expected |= {f"{RUNNING}/{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.running.items()}
     found = {

@@ -142,7 +142,7 @@ def load_corpus(directory: str | Path) -> Corpus:
     except OSError as error:
         raise ToolError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ToolError(f"{path} is no corpus: {error!r}") from error
+        raise ToolError(f"{path} is not a corpus: {error!r}") from error
 
 
 def sha256_of(path: Path) -> str:

@@ -65,7 +65,7 @@ class Topic:
 
 
 def topics(release: str, seed: int) -> list[Topic]:
-    """The topics for a release. Whatever restarts the broker comes first: nobody else is to see it."""
+    """The topics for a release. Those that restart the broker come first, so that the others do not see it."""
     config = small_segments(release)
     stamped = {"message.timestamp.type": "LogAppendTime"}
     plans = [
@@ -179,7 +179,7 @@ def _stamped(seed: int) -> tuple[Step, ...]:
 
 
 def _txns(seed: int) -> tuple[Step, ...]:
-    """Three producers, one of them with a transaction still open in the end, and records of nobody's in between."""
+    """Three producers, one with a transaction still open in the end, and records without a producer id between."""
     random_ = _random(seed, 4)
     steps: list[Step] = []
     open_: set[str] = set()

@@ -46,8 +46,8 @@ def record(
         out: a new or empty directory, or one with a corpus, which is replaced when the new one is complete.
         seed: for what is produced.
         broker: in a container or as a local process.
-        progress: told how far the fetching of jars is.
-        tell: told what is being done, a line at a time.
+        progress: called with the progress of fetching jars.
+        tell: called with a line of text for each activity.
 
     Raises:
         ToolError: the release is not locked, the directory is no place for a corpus, or kafka-python is missing.
@@ -91,7 +91,7 @@ def _check_place(target: Path) -> None:
     if not target.parent.is_dir():
         raise ToolError(f"there is no directory {target.parent}")
     if target.exists() and not target.is_dir():
-        raise ToolError(f"{target} is no directory")
+        raise ToolError(f"{target} is not a directory")
     if target.is_dir() and any(target.iterdir()) and not (target / CORPUS_FILE).exists():
         raise ToolError(f"{target} is neither empty nor a corpus")
 

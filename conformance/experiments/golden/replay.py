@@ -31,7 +31,7 @@ class Clock:
 
 
 def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) -> UnifiedLog:
-    """A log of this partition in a directory, opened as a leader does; that it leads, and since when, is told.
+    """A log of this partition in a directory, opened as a leader does; its leadership and epoch are set.
 
     Raises:
         KidxError, OSError: it cannot be loaded.

@@ -3,7 +3,8 @@
 The bytes of an index depend on how records were grouped into appends and on restarts, which no log tells. What can be
 derived is whether a lookup that starts where the index says finds what a scan of the whole segment would find:
 :mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules` have the proof, rule by rule. Here they are asked
-about bytes and batches that need not lie in files. What *no release writes* but misleads nobody is no finding.
+about bytes and batches that need not lie in files. Bytes that *no release writes* are no finding if they mislead no
+look-up.
 
 Transaction index: exactly the transactions whose abort marker lies in the segment, in order, each with the last stable
 offset of its time (TX-15): a fetch hides what it finds there, so one too few or too many is wrong.
@@ -131,4 +132,4 @@ def _entries(data: bytes, entry: struct.Struct) -> Iterator[tuple[int, ...]]:
 
 def _size(data: bytes, entry: struct.Struct, clause: str, name: str) -> Iterator[Finding]:
     if len(data) % entry.size:
-        yield Finding(clause, name, f"{len(data)} bytes are no multiple of {entry.size}")
+        yield Finding(clause, name, f"{len(data)} bytes are not a multiple of {entry.size}")

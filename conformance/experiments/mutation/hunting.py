@@ -26,7 +26,7 @@ LIMIT: Final = 2_000
 
 @dataclass(frozen=True)
 class Hunt:
-    """What came of looking for one mutant from one seed.
+    """The result of looking for one mutant from one seed.
 
     Attributes:
         mutant: its name.

@@ -1,4 +1,4 @@
-"""The power of the machines: many hunts at once, and what they come to."""
+"""Mutation testing: many hunts at once, and their figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the hunts for one mutant came to.
+    """The results of the hunts for one mutant.
 
     Attributes:
         mutant: which.
@@ -49,7 +49,7 @@ class Measured:
 
     @property
     def figures(self) -> dict[str, int | float | str]:
-        """The machine, examples to kill from each seed, ``survived`` where it was not found, and what they come to."""
+        """The machine, examples to kill from each seed, ``survived`` where it was not found, and their figures."""
         seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
         middle = "survived" if self.median is None else f"{self.median:g}"
         return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
@@ -104,7 +104,7 @@ def measure(
         profile: of which the steps of an example are taken.
         limit: examples at most, for each mutant and seed.
         jobs: processes; as many as there are processors if None.
-        tell: told of each hunt as it ends.
+        tell: called with each hunt as it ends.
     """
     mutants = list(mutants)
     found: dict[tuple[str, int], Hunt] = {}

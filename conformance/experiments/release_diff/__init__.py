@@ -1,8 +1,8 @@
 """``conformance diff``: what changed between two releases of Kafka, as executed behaviour.
 
-Kafka's own classes of the *new* release are held to the reference in the dialect of the *old* one, as if they reported
-that release; the old release's own classes run alongside as a control and must not differ. What differs is a difference
-between the releases::
+Kafka's classes of the *new* release are compared with the reference in the dialect of the *old* one, as if they were
+of that release. The old release's own classes run alongside as a control and must not differ. Every divergence is a
+difference between the releases::
 
     found = compare(Plan("3.9.1", "3.9.2", ("offset",), traces=directory))
     for difference in found.differences:

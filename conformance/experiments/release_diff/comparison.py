@@ -117,8 +117,8 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
 
     Args:
         plan: what to compare.
-        sink: told of progress.
-        progress: told while jars are being fetched.
+        sink: called with progress.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: the work cannot be done: no Java, no jars, or the old release diverges from its own reference.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Performance:
-    """What came of a trace in one release.
+    """The result of a trace in one release.
 
     Attributes:
         release: whose classes performed it, or whose dialect.
@@ -46,7 +46,7 @@ class Performer:
         machine: whose operations.
         release: whose classes and dialect.
         scratch: an empty directory.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
     """
 
     def __init__(self, machine: str, release: str, scratch: Path, progress: Progress | None = None) -> None:
@@ -93,7 +93,7 @@ class Performer:
 
 
 def can_perform(lockstep: Any, operation: Operation) -> bool:
-    """Whether anything is open that could be asked; an opening and a damage to files ask nobody."""
+    """Whether an index or log is open; opening and file damage need none."""
     return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
 
 

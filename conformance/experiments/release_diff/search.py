@@ -92,11 +92,11 @@ class Search:
     Args:
         machine: name of the machine.
         old: the release whose dialect counts.
-        new: the release whose classes are held to it.
+        new: the release whose classes are compared with it.
         known: what other machines have found already; added to.
         scratch: an empty directory.
-        sink: told of progress.
-        progress: told while jars are being fetched.
+        sink: called with progress.
+        progress: called while jars are fetched.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Search:
         """Rounds until the examples or the seconds are used up, or nothing new turns up in lives of any length.
 
         Raises:
-            ToolError: the old release's own classes differ from their reference, so that nothing can be held to it.
+            ToolError: the old release's own classes differ from their reference, so that no comparison is possible.
         """
         started = time.monotonic()
         found: list[Found] = []

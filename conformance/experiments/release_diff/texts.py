@@ -1,7 +1,7 @@
 """Refusals that both releases make and word differently: collected while a search runs, shortened afterwards.
 
-A text parts nobody's ways, so it must not end an example as other differences do. Two changes are the same if their
-texts are, numbers and file names aside.
+A different text leaves the state equal, so it must not end an example as other differences do. Two changes are the
+same if their texts are, numbers and file names aside.
 """
 
 from __future__ import annotations

@@ -19,16 +19,16 @@ class Watched:
     """Passes everything on, and remembers what was answered.
 
     Args:
-        implementation: who performs.
-        release: the release it reports, whose dialect it is held to; its own by default. Texts of one that reports
+        implementation: what performs the operations.
+        release: the release it reports, whose dialect it must follow; its own by default. Texts of one that reports
             another's are not compared by the lockstep.
-        listener: told of every operation and what came of it.
+        listener: called with every operation and its observation.
 
     Attributes:
         performed: operations since the example began.
-        last: what came of the last of them.
+        last: the observation of the last of them.
         unobserved: fields of the state that are passed on as ``beside`` has them in the same step.
-        beside: who performs every operation before this one.
+        beside: the implementation that performs every operation before this one.
     """
 
     def __init__(

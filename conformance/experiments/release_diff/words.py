@@ -112,7 +112,7 @@ def step(operation: Operation) -> str:
 
 
 def in_words(outcome: Outcome) -> str:
-    """What came of an operation."""
+    """The outcome of an operation, in words."""
     return str(outcome) if outcome.error is not None else show(outcome.value)
 
 

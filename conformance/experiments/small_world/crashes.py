@@ -124,7 +124,7 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
 
 @dataclass(frozen=True)
 class Crashed:
-    """What came of the crash points of one operation in one release; ``failure`` is the first difference."""
+    """The result for the crash points of one operation in one release; ``failure`` is the first difference."""
 
     release: str
     operation: str

@@ -93,7 +93,7 @@ def alphabet(kind: str) -> list[Letter]:
 
 @dataclass(frozen=True)
 class Explored:
-    """What came of a small world.
+    """The result for a small world.
 
     Attributes:
         kind: of the index.
@@ -130,8 +130,8 @@ def explore(
         length: letters of a sequence.
         releases: whose dialects and classes.
         implementations: specifications such as ``jvm``.
-        progress: told while jars are being fetched.
-        tell: told of the sequences done, now and then.
+        progress: called while jars are fetched.
+        tell: called with the number of sequences done, now and then.
 
     Raises:
         ToolError: an implementation cannot be had here.

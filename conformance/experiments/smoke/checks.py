@@ -60,7 +60,7 @@ def smoke(
         A report; one whose exit code is 2 if the program runs but never says anything.
 
     Raises:
-        ToolError: there is nobody to look at: a bad IMPL, no such program, a module that cannot be imported, no Java.
+        ToolError: there is nothing to check: a bad IMPL, no such program, a module that cannot be imported, no Java.
     """
     spec = parse_spec(text)
     report = SmokeReport(text, release)

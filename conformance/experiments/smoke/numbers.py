@@ -50,7 +50,7 @@ def _lost(key: int, found: list[int]) -> str:
 
 
 def _coming_back(talk: Talk, kind: str, key: int) -> list[int]:
-    """Every number that is told of a new index with this one in it."""
+    """Every number that a new index reports with this one in it."""
     open_new(talk, kind, str(key), OF_KIND[kind].base_of(key))
     expect_ok(talk.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
     outcome = talk.ask(*OF_KIND[kind].read(key))

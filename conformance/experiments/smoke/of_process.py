@@ -30,7 +30,7 @@ def ends(request: Json | None, talk: Talk, _: Path) -> None:
     if status != 0:
         raise CheckFailedError("It should end with exit status 0.")
     if written.strip() and (request is None or not _is_nothing(written)):
-        raise CheckFailedError("It wrote something that nobody asked for; logs belong on standard error.")
+        raise CheckFailedError("It wrote to standard output without a request; write logs to standard error.")
 
 
 _END: Final = {True: "standard input ends, or a killed harness leaves the process behind", False: "stop is read"}

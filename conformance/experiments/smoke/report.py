@@ -1,4 +1,4 @@
-"""What came of looking at an adapter: the checks, as text and as a document."""
+"""The result of checking an adapter, as text and as a document."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Check(NamedTuple):
 
 @dataclass
 class SmokeReport:
-    """What came of all checks.
+    """The results of all checks.
 
     Attributes:
         implementation: the IMPL.
         release: the release it was told to be.
         about: what it says of itself.
         checks: in the order in which they were made.
-        started: whether there was anybody to talk to.
+        started: whether the program answered ``start``.
     """
 
     implementation: str

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Talk(Protocol):
-    """Somebody who answers requests.
+    """A program that answers requests.
 
     Attributes:
         kinds: the kinds of index there may be.
@@ -44,7 +44,7 @@ class Talk(Protocol):
         """One operation; PeerError if what came is no answer. Names of files are relative to the directory."""
 
     def state(self) -> State | Outcome | None:
-        """The state, the refusal to tell it, or None: not told."""
+        """The state, a refusal, or None if it is unsupported."""
 
 
 class ProcessTalk:
@@ -144,7 +144,7 @@ class ProcessTalk:
         except MalformedReplyError as error:
             self.peer.fail(f"gave a reply that the protocol does not have ({error})")
         except (ValueError, RecursionError):
-            self.peer.fail("replied with what is no JSON")
+            self.peer.fail("replied with something that is not JSON")
 
 
 class ObjectTalk:

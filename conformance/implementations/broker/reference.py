@@ -1,6 +1,6 @@
 """The other side of the broker machine: one partition, kept by kidx in the dialect of the release.
 
-It is told what a broker cannot be asked to do otherwise: the leader's epoch, the broker's clock, what its checkpoint
+The machine passes what a broker cannot be asked to do: the leader's epoch, the broker's clock, what its checkpoint
 files say, and whether its retention has run. Everything else is kidx's own.
 """
 
@@ -115,7 +115,7 @@ class ReferencePartition:
         return offset, None
 
     def append_rebuilt(self, data: bytes) -> None:
-        """Appends what a leader has compressed anew: its offsets are final, its bytes nobody else's (SEG-8).
+        """Appends a batch that a leader recompressed: offsets are final, bytes differ from the producer's (SEG-8).
 
         Raises:
             KidxError: it does not go on where the log ends.

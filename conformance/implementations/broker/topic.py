@@ -1,4 +1,4 @@
-"""A running broker as a party of the broker machine: its connections, its stops and starts, what lies on its disk."""
+"""A running broker as a participant of the broker machine: connections, stops and starts, files on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunningBroker:
     """A broker that is started, asked and stopped for the machine.
 
     Args:
-        broker: a started one; whoever started it also ends it.
+        broker: a started one; the caller that started it also ends it.
     """
 
     def __init__(self, broker: Broker) -> None:

@@ -42,7 +42,7 @@ def driver_class(name: str) -> Any:
 def connected_driver(
     name: str, release: str, group: Group, kinds: Mapping[str, int], reply: bytearray, progress: Progress | None
 ) -> Any:
-    """A driver of a release's classes that writes what came of each operation into ``reply``.
+    """A driver of a release's classes that writes the observation of each operation into ``reply``.
 
     Args:
         name: of the class, which takes a class loader, a map of exceptions and a buffer.
@@ -50,7 +50,7 @@ def connected_driver(
         group: of the release's jars.
         kinds: the number that stands in a reply for an exception, by the name of its class.
         reply: shared with Java; it must live as long as the driver.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.

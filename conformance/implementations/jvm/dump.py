@@ -20,7 +20,7 @@ class Dumped(NamedTuple):
 
     Attributes:
         stdout, stderr: the texts.
-        error: simple name of the Java exception that ended it; None if it came to its end.
+        error: simple name of the Java exception that ended it; None if it ended normally.
     """
 
     stdout: str

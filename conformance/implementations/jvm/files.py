@@ -26,7 +26,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
 
     Args:
         release: a locked release.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars, or a class whose parts are not known.
@@ -71,7 +71,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
-        """What came of the last operation, which was this one.
+        """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
             ToolError: the class threw what no error kind stands for.

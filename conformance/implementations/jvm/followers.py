@@ -16,7 +16,7 @@ class JvmFollowers:
 
     Args:
         rules: how many sets of rules there are.
-        members: implementations, each with its ``driver`` and the number of the set of rules that it is held to.
+        members: implementations, each with its ``driver`` and the number of the set of rules that it must follow.
     """
 
     def __init__(self, rules: int, members: Sequence[tuple[Any, int]]) -> None:

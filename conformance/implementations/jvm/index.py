@@ -47,7 +47,7 @@ class JvmIndex:
 
     Args:
         release: a locked release.
-        progress: told while jars are being fetched.
+        progress: called while jars are fetched.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
@@ -86,7 +86,7 @@ class JvmIndex:
         return JvmFollowers(rules, members)
 
     def observation(self, operation: Operation) -> Observation:
-        """What came of the last operation, which was this one.
+        """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
             ToolError: the classes threw what no error kind stands for.

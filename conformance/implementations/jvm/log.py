@@ -84,7 +84,7 @@ _CODES: Final = {
     )
 }
 _SETTINGS: Final = {
-    "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # our timestamps are nobody's clock
+    "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # the timestamps of batches follow no clock
     "message.timestamp.after.max.ms": str((1 << 63) - 1),
 }
 

@@ -1,4 +1,4 @@
-"""What came of an operation as the Java side writes it (``Reply.java``), and as it would have to write it.
+"""The observation of an operation as the Java side writes it (``Reply.java``), and the reply an observation calls for.
 
 In a lockstep every release answers every step, and nearly always what the reference said. So the reference's
 observation is packed once for all releases of a dialect, and compared with the bytes of their replies; only what
@@ -32,12 +32,12 @@ class UnknownExceptionError(Exception):
 
 
 def number_of(kind: str) -> int:
-    """The number of an error kind on the Java side, where one also learns whether its text is told."""
+    """The number of an error kind on the Java side, with whether its text is part of the reply."""
     return _KINDS[kind] + (_SILENT if kind in SILENT else 0)
 
 
 def packed(operation: Operation, observation: Observation) -> bytes | None:
-    """The reply of whoever makes the same observation; None if no reply can say it (a defective index may tell it)."""
+    """The reply that stands for this observation; None if no reply can (a defective index may report such values)."""
     (error, value, text), state = observation
     values: Any = ()
     if value is not None:

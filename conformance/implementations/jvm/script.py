@@ -52,7 +52,7 @@ _NOTHING: Final = -1
 _AS_BEFORE: Final = struct.pack("=i", -2)
 _UNCHANGED: Final = -2
 _NEVER: Final = _EXPECTATION.pack(_NOTHING, _NOTHING)
-"""An expectation that nobody meets: the harness compares itself."""
+"""An expectation that no reply meets: the harness compares the step itself."""
 _LARGEST: Final = 1 << 20
 """Past this many bytes, a file is not copied into scripts."""
 PADDING: Final = tuple((0,) * (5 - count) for count in range(6))
@@ -62,7 +62,7 @@ _INT: Final = struct.Struct("=i")
 
 
 class _Untold(Enum):
-    """Stands for a file whose content the script has not told."""
+    """Stands for a file whose content the script does not give."""
 
     UNTOLD = 0
 

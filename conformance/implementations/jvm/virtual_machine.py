@@ -48,14 +48,14 @@ def start_jvm() -> Any:
         raise ToolError("Kafka's own classes need the jvm extra: pip install 'kidx[jvm]'") from error
     if not jpype.isJVMStarted():
         java = find_java()
-        # Java reads through null pointers on purpose and catches the signal. Who disables Python's handler later, as
-        # pytest does at its end, puts back the one from before Java, and Java's last threads crash the process.
+        # Java reads through null pointers on purpose and catches the signal. Disabling Python's handler later, as
+        # pytest does at its end, restores the handler from before Java, and Java's last threads crash the process.
         faulthandler.disable()
         try:
             jpype.startJVM(str(java.libjvm), *OPTIONS, convertStrings=False, interrupt=False)
         except (OSError, RuntimeError) as error:
             raise ToolError(f"Java {java.version} at {java.home} does not start: {error}") from error
-        # Kafka logs through slf4j, which complains on stderr before anybody asked it anything.
+        # Kafka logs through slf4j, which writes warnings to stderr when it is loaded.
         sink = jpype.JClass("java.io.OutputStream").nullOutputStream()
         jpype.JClass("java.lang.System").setErr(jpype.JClass("java.io.PrintStream")(sink))
     return jpype
@@ -74,7 +74,7 @@ _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
-    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is told meanwhile.
+    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is called meanwhile.
 
     Raises:
         ToolError: as :func:`start_jvm` and :func:`conformance.kafka.fetch.class_path`.

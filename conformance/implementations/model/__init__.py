@@ -1,4 +1,4 @@
-"""The abstract model: what an index means, as a third party of the lockstep.
+"""The abstract model: what an index means, as a participant of the lockstep.
 
 The reference and Kafka's own classes are programs; where both have the same mistake, comparing them shows nothing.
 The model is a specification instead: an index is a list of (key, value) pairs, a capacity and the place where the next

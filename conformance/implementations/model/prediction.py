@@ -39,4 +39,4 @@ class Prediction(NamedTuple):
 
 
 class UndefinedError(Exception):
-    """From here on the model knows nothing of the index; an ``open`` is where it comes back."""
+    """The model cannot predict this index from here on; the next ``open`` makes it predictable again."""

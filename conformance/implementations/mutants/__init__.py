@@ -1,6 +1,6 @@
 """Reviewed defects of the reference, each an implementation ``mutant:NAME``: whether the machines find what is wrong.
 
-A mutant is the reference with one thing wrong. It is held against the sound reference in the dialect of one release, so
+A mutant is the reference with one defect. It is compared with the sound reference in the dialect of one release, so
 neither Java nor Kafka's jars are needed. ``conformance power`` measures how soon each is found.
 """
 

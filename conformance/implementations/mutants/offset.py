@@ -131,7 +131,7 @@ class WritesThePositionFirst(OffsetIndex):
 
 @defect("OI-3")
 class RefusesPositionsGoingBack(OffsetIndex):
-    """Positions are validated although nobody promised that."""
+    """Positions are validated although no clause promises it."""
 
     def append(self, offset: int, position: int) -> None:
         if self.entries and not self.is_full and position < self.entry(self.entries - 1).position:

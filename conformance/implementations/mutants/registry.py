@@ -56,7 +56,7 @@ class Mutant:
         title: what is wrong, in one sentence.
         machine: the machine that has to find it.
         clause: the statement that it breaks.
-        release: whose rules it is held to.
+        release: whose rules it must follow.
         defect: the spoilt class.
     """
 

@@ -1,9 +1,9 @@
 """An external program behind the line protocol (``exec:COMMAND``; ``conformance/schemas/protocol.json``).
 
-One process is kept over all examples. After every operation it is asked for its state, too, so a step is two requests.
+One process lives over all examples. Every operation is followed by a request for the state, so a step is two requests.
 
-What it does wrong as a program, as opposed to answering wrongly, is the outcome ``failure`` of the operation whose
-request caused it, with the story as its text: a reply that is late, missing, malformed or one too many, and a crash.
+An error of the program itself, as opposed to a wrong answer, is the outcome ``failure`` of the operation whose
+request caused it, with the details as its text: a reply that is late, missing, malformed or one too many, and a crash.
 An outcome, not an exception, so that a lockstep compares it, Hypothesis shrinks it and a trace replays it. The process
 is gone by then, and everything in that example fails alike; the next example starts a new one.
 
@@ -66,13 +66,13 @@ class StartError(ToolError):
 class ProcessIndex:
     """A program behind the adapter interface (see :class:`conformance.implementations.protocol`).
 
-    The state of an observation is None where the program does not tell it: nothing is open, it has no ``state`` at all,
-    or the index is closed and it refuses to say. A refusal while an index is open is a failure.
+    The state of an observation is None where the program does not give it: nothing is open, it has no ``state`` at all,
+    or the index is closed and the program refuses the request. A refusal while an index is open is a failure.
 
     Args:
         command: the program and its arguments; ``{release}`` in them is replaced by the release.
-        release: the release whose dialect it is held to.
-        name: how reports call it; what it calls itself, if not given.
+        release: the release whose dialect it must follow.
+        name: its name in reports; by default the name in its reply to ``start``.
         deadline: seconds for each reply.
         start_deadline: seconds for the reply to ``start``.
 
@@ -129,7 +129,7 @@ class ProcessIndex:
         self._open = False
 
     def close(self) -> None:
-        """Ends the process: politely, and if that does not help, by force."""
+        """Ends the process: asks it to stop, then kills it if it does not."""
         if self._holder and self._failure is None:
             self._holder[0].finish(_encode(STOP), self._deadline)
         self._finalizer()
@@ -252,7 +252,7 @@ class ProcessIndex:
 
 
 def introduce(peer: LinePeer, deadline: float) -> About:
-    """Says ``start`` to a program that has just been started, and reads who it is.
+    """Says ``start`` to a program that has just been started, and reads its name and version.
 
     Raises:
         PeerError: it does not answer, or with something else.
@@ -268,7 +268,7 @@ def _parsed(peer: LinePeer, line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        peer.fail(f"replied with what is no JSON, {quoted(repr(line))},")
+        peer.fail(f"replied with something that is not JSON, {quoted(repr(line))},")
 
 
 def _kill(holder: list[LinePeer]) -> None:

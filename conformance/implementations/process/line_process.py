@@ -1,7 +1,7 @@
-"""A program that answers one line with one line, and everything that can go wrong with it.
+"""A line process: a program that answers one line with one line, and every way in which it can fail.
 
 It may answer too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
-its input. Whatever it does, :meth:`LinePeer.ask` comes back within the deadline, with a reply or with a
+its input. In every case :meth:`LinePeer.ask` returns within the deadline, with a reply or with a
 :class:`PeerError` that says in words what happened and ends with the last lines of stderr.
 
 One thread and ``poll``: a request costs a write, two polls and a read.
@@ -27,12 +27,12 @@ STDERR_TAIL: Final = 4096
 """Bytes of stderr that are kept; a stack trace fits."""
 
 LONGEST_REPLY: Final = 16 << 20
-"""Bytes without a line break after which nobody waits for the end of the line any more."""
+"""Bytes without a line break after which the line counts as malformed."""
 
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
 _AFTER_END: Final = 1.0  # seconds in which a reply may still come from what a program has started that has ended
-_GLANCE: Final = 50  # milliseconds after which a silent program is looked at: is it still there?
+_GLANCE: Final = 50  # milliseconds after which a silent program is checked: is it still running?
 
 
 Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
@@ -125,10 +125,10 @@ class LinePeer:
         try:
             return line.decode()
         except UnicodeDecodeError:
-            self._fail("malformed", f"replied with bytes that are no UTF-8, {quoted(repr(line))},", request)
+            self._fail("malformed", f"replied with bytes that are not UTF-8, {quoted(repr(line))},", request)
 
     def fail(self, what: str) -> NoReturn:
-        """Gives up on it because of its reply to the last request; kills it.
+        """Rejects its reply to the last request and kills it.
 
         Raises:
             PeerError: always; ``what`` and the request are its message.
@@ -156,7 +156,7 @@ class LinePeer:
         return status, written.decode("utf-8", "replace")
 
     def kill(self) -> None:
-        """Ends it and all that it has started with SIGKILL, and returns when they are gone; once more does nothing."""
+        """Kills the process group with SIGKILL and waits for its end; a second call does nothing."""
         if not self.alive:
             return
         self.alive = False
@@ -235,10 +235,10 @@ class LinePeer:
             del self._complaints[: -STDERR_TAIL - 1]
 
     def _expect_silence(self, first: bytes = b"") -> None:
-        """Fails if it has said something that nobody asked for; what it wrote to stderr is none of that.
+        """Fails if the program wrote to standard output without a request. Output on stderr is allowed.
 
         Args:
-            first: the line that came before it in one go: which of them was the reply, nobody can tell.
+            first: the line read together with it; which of the two was the reply is unknown.
         """
         ready = dict(self._poll.poll(0))
         self._listen(ready)
@@ -252,10 +252,10 @@ class LinePeer:
             self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
 
     def _drain(self, until: float) -> None:
-        """Reads both pipes until nobody of its group can write to them or to a file any more.
+        """Reads both pipes until no process of the group can write to them or to a file any more.
 
-        Those who have been killed hold the pipes: the end of the pipes is the end of them all. A daemon with a session
-        of its own holds them as well, and goes on; then the group is looked for itself.
+        Killed processes hold the pipes until they end, so the end of the pipes is the end of the group. A daemon with a
+        session of its own holds them as well and goes on; then the group itself is looked up.
         """
         waiting = select.poll()
         for pipe in (self._stdout, self._stderr):

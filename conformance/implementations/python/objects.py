@@ -1,8 +1,8 @@
-"""Somebody else's Python classes (``python:MODULE:FACTORY``).
+"""External Python classes (``python:MODULE:FACTORY``).
 
 ``FACTORY`` is called as ``factory(kind, path, base_offset, max_index_size, writable)`` and returns an index: an object
 with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, which are
-those of kidx. If the factory has a parameter called ``release``, it is told the release to behave like. For a kind of
+those of kidx. If the factory has a parameter called ``release``, it gets the release to behave like. For a kind of
 index that it does not have it raises ``NotImplementedError``. A method that an index does not have may do so too, or
 be left out.
 
@@ -17,7 +17,7 @@ an exception with an attribute ``kind``         that kind; so those of :mod:`kid
 ``BufferError``                                 ``buffer_overflow``
 ``ValueError``, but not ``UnicodeError``        ``invalid_argument``, as Java's ``IllegalArgumentException``
 ``RuntimeError``, but not ``RecursionError``    ``illegal_state``, as Java's ``IllegalStateException``
-anything else                                   no refusal but a ``failure``: a bug, shown with its traceback
+anything else                                   a ``failure``: a bug, shown with its traceback
 =============================================== ===================================================================
 
 So an offset out of order, a corrupt file, an unknown version, a read-only and a closed index *must* say their kind: in
@@ -49,8 +49,8 @@ Factory = Callable[..., Any]
 class PythonIndex(Protocol):
     """What all three kinds have. Whatever a method without a result returns is ignored.
 
-    Methods may be called on an index that is closed: Kafka answers some of them. ``close_handler`` is optional: letting
-    go of the file as a killed process does, without trimming or flushing; without it the object is just dropped.
+    Methods may be called on an index that is closed: Kafka answers some of them. ``close_handler`` is optional:
+    it releases the file as a killed process does, without trimming or flushing. Without it the object is dropped.
     """
 
     def truncate_to(self, offset: int) -> None:
@@ -66,7 +66,7 @@ class PythonIndex(Protocol):
         """Raises an exception of kind ``corrupt`` if the file cannot be right."""
 
     def close(self) -> None:
-        """Lets go of the file, tidily."""
+        """Closes the file, as a clean shutdown does."""
 
     def delete_if_exists(self) -> bool:
         """Closes and deletes the file; whether there was one."""
@@ -176,21 +176,21 @@ def load_factory(module: str, name: str) -> Factory:
     except AttributeError:
         raise ToolError(f"the module {module} has no {name}") from None
     if not callable(found):
-        raise ToolError(f"{module}:{name} is no function or class but {type(found).__name__}")
+        raise ToolError(f"{module}:{name} is not a function or class but {type(found).__name__}")
     return found  # type: ignore[no-any-return]
 
 
 class PythonObjectIndex:
     """A factory's indexes behind the adapter interface (see :class:`conformance.implementations.protocol`).
 
-    An exception that is no refusal and a result of the wrong shape are the outcome ``failure``, with the traceback or
-    the result in its text; everything after it in the same example fails alike. The state of an observation is None
-    where it is not told: nothing is open, an attribute is missing, or the index is closed and raises.
+    An exception that is not a refusal, and a result of the wrong shape, are the outcome ``failure``, with the
+    traceback or the result in its text; everything after it in the same example fails alike. The state of an
+    observation is None where it is unknown: nothing is open, an attribute is missing, a closed index raises.
 
     Args:
         factory: see the module.
-        release: the release whose dialect it is held to.
-        name: how reports call it.
+        release: the release whose dialect it must follow.
+        name: its name in reports.
     """
 
     speaks_kafka = False
@@ -215,7 +215,7 @@ class PythonObjectIndex:
         self._failure = None
 
     def end(self) -> None:
-        """See the protocol. What the index raises when it is let go of is of no interest any more."""
+        """See the protocol. Ignores what the index raises when it is released."""
         with contextlib.suppress(Exception):
             self._let_go()
 
@@ -236,7 +236,7 @@ class PythonObjectIndex:
         outcome = self._outcome(operation)
         try:
             state = None if outcome.error == FAILURE or self._index is None else self._state()
-        except Exception as error:  # noqa: BLE001 -- anything can come out of somebody else's code
+        except Exception as error:  # noqa: BLE001 -- external code may raise anything
             outcome, state = _bug(error, "its state after " + str(operation)), None
         if outcome.error == FAILURE:
             self._failure = outcome
@@ -333,7 +333,7 @@ def _bug(error: Exception, where: str) -> Outcome:
         return Outcome(FAILURE, None, f"{error} (in {where})")
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
-        frame = frame.tb_next  # the harness's own part of the traceback helps nobody
+        frame = frame.tb_next  # leaves the harness's own frames out of the traceback
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return Outcome(FAILURE, None, f"raised {type(error).__name__} in {where}:\n{trace}")
 

@@ -1,4 +1,4 @@
-"""A broker that is running already and is somebody else's: it is asked, its files are read, and nothing else.
+"""A broker that the harness did not start: sends it requests, reads its files, and changes nothing.
 
 ::
 
@@ -46,11 +46,11 @@ class AttachedBroker:
         bootstrap: ``HOST:PORT``.
         log_dir: one of its ``log.dirs``.
         release: what it is said to be.
-        progress: told how far the fetching of jars is: the release's own say what it understands.
+        progress: called with the progress of fetching jars: the release's own say what it understands.
 
     Raises:
-        ToolError: the address is none, nobody answers there, or a broker of another release; or the directory cannot be
-            read, or is that of another broker or cluster.
+        ToolError: the address is malformed, does not answer, or is that of a broker of another release; or the
+            directory cannot be read, or is that of another broker or cluster.
         UnknownReleaseError: the release is not locked.
     """
 

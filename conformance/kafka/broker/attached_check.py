@@ -1,7 +1,7 @@
-"""What a running broker answers by time, held against a scan of its logs; and what kidx finds in its index files.
+"""Compares a running broker's answers by time with a scan of its logs, and verifies its index files.
 
-Nobody is stopped for it and nothing is written, so a log may grow while it is read: answers about what came meanwhile
-are left out.
+The broker keeps running and nothing is written, so a log may grow while it is read: answers about records appended
+meanwhile are left out.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Broker(ABC):
         config: broker properties, which win over everything that is set here.
         mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
         base: where to make the new directory; by default the system's place for temporary files.
-        progress: told how far the fetching of jars is.
+        progress: called with the progress of fetching jars.
 
     Raises:
         UnknownReleaseError: the release is not locked.
@@ -177,7 +177,7 @@ class Broker(ABC):
             raise self._error(f"died with status {self._process.exit_status}")
 
     def connect(self) -> Client:
-        """Return a client of it, whose failures are told as those of this broker.
+        """Return a client of it, whose failures are raised as this broker's.
 
         Raises:
             BrokerError: here and in the client: it died, does not answer, or refuses what it is asked.
@@ -242,7 +242,7 @@ class Broker(ABC):
 
     @abstractmethod
     def _new_node(self) -> Node:
-        """Return a node with ports that nobody uses."""
+        """Return a node with free ports."""
 
     @abstractmethod
     def _launch(self, node: Node, properties: Path) -> None:
@@ -337,7 +337,7 @@ class Broker(ABC):
 
 
 def port_was_taken(error: BrokerError) -> bool:
-    """Tell whether a broker could not start because somebody else listens on its port."""
+    """Tell whether a broker could not start because another process listens on its port."""
     return any(said in f"{error}\n{error.tail}" for said in _PORT_TAKEN)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SIZE: Final = 3
 
 CONFIG: Final[dict[str, object]] = {
-    # A follower that is down leaves the in-sync replicas soon, and nobody takes leadership back unasked.
+    # A follower that is down leaves the in-sync replicas soon, and leadership only moves when asked for.
     "replica.lag.time.max.ms": 3000,
     "auto.leader.rebalance.enable": "false",
     "replica.fetch.wait.max.ms": 100,
@@ -48,7 +48,7 @@ CONFIG: Final[dict[str, object]] = {
 
 
 class Member(LocalBroker):
-    """One broker of a cluster: what it is was decided with the others."""
+    """One broker of a cluster: its node was chosen together with the others."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LocalCluster:
         config: broker properties for all of them, which win over :data:`CONFIG`.
         mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
         base: where to make its directory; by default the system's place for temporary files.
-        progress: told how far the fetching of jars is.
+        progress: called with the progress of fetching jars.
 
     Raises:
         UnknownReleaseError: the release is not locked.
@@ -143,7 +143,7 @@ class LocalCluster:
                 return
 
     def _place(self) -> None:
-        """Decide who listens where."""
+        """Choose the ports of all brokers."""
         ids = range(1, SIZE + 1)
         ports = free_ports(2 * SIZE + 1)
         kraft = self.mode == "kraft"
@@ -167,7 +167,7 @@ class LocalCluster:
             self.members[node_id] = Member(node, self._config, self._zookeeper, self._progress)
 
     def stop(self) -> None:
-        """Stop all that run, cleanly and all at once: the last of them would find nobody to hand over to.
+        """Stop all that run, cleanly and all at once: the last one alone would have no broker to hand over to.
 
         Raises:
             BrokerError: one had died, or did not shut down cleanly.

@@ -28,7 +28,7 @@ class JavaCommand:
         jars = class_path(release, "broker", progress=progress)
         configuration, text, option = logging_configuration(load_release(release).logging, directory)
         configuration.write_text(text, "utf-8")
-        # In an @-file: a class path of fifty jars makes a command line that nobody can read.
+        # In an @-file: a class path of fifty jars makes an unreadable command line.
         arguments = directory / "java.args"
         arguments.write_text(java_arguments(jars, option), "utf-8")
         self._java = find_java().executable

@@ -15,10 +15,10 @@ _random = random.SystemRandom()  # two harnesses with the same seed must not pic
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports that nobody listens on now.
+    """Return different ports that no process listens on now.
 
     They lie below the range from which the system takes ports for outgoing connections, so that while a
-    broker is down nobody gets its port by chance. Another harness may still be faster: the caller starts over.
+    broker is down no process gets its port by chance. Another harness may still be faster: the caller starts over.
 
     Raises:
         ToolError: there are none.

@@ -1,6 +1,6 @@
 """What a broker is told, by release: ``server.properties``, ZooKeeper's configuration, logging, JVM options.
 
-A broker here is small and local: loopback only, one replica of everything, no waiting where nobody is waited
+A broker here is small and local: loopback only, one replica of everything, no waiting where nothing is waited
 for. Nothing is set that changes what is written to a log or an index; callers do that with ``config``.
 """
 
@@ -74,10 +74,10 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One broker to be: where it lives and whom it talks to.
+    """One broker to start: its directory, its ports, and its peers.
 
     ``voters`` are the KRaft controllers as ``{node id: port}``; a node among them is broker and controller in
-    one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, who find
+    one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, which find
     it on the loopback address. ``cluster_id`` is KRaft's, drawn when it is empty.
     """
 

@@ -20,7 +20,7 @@ _RAW, _RLE, _RESERVED = 0, 1, 3
 _BLOCK_HEADER: Final = 3
 _LAST_BLOCK: Final = b"\x01\x00\x00"  # raw and empty
 _LEAST_WINDOW: Final = 10  # bits
-_RESERVED_OR_DICTIONARY: Final = 0x0B  # bits of the descriptor that nobody sets here
+_RESERVED_OR_DICTIONARY: Final = 0x0B  # bits of the descriptor that are refused here
 _MAX_SIZE: Final = (1 << 31) - 9
 """The most that one frame may hold, in bytes. No record is larger (Kafka 4.4's own limit for one)."""
 _WHOLE: Final = 16 << 20

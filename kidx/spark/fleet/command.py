@@ -2,24 +2,107 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from platformdirs import user_state_path
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from kidx.discovery import Problem
 from kidx.printable import printable
 from kidx.spark.fleet.run import FleetVerification, verify
-from kidx.spark.starting import session_for
+from kidx.spark.starting import start_session
 from kidx.verify import FileVerdict, Interval, Verification
+from kidx.verify.findings import COLUMNS, HARMLESS, Finding
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from kidx.dialect import Dialect
     from kidx.spark.jobs import Progress
+    from kidx.verify.findings import Verdict
+
+_T = TypeVar("_T")
+_ORDER = ("path", "slot", "position", "offset", "timestamp", "clause", "verdict", "message", "expected", "actual")
+
+
+@dataclass(frozen=True)
+class _Rows(Generic[_T]):
+    """The rows of a table, fetched when they are asked for and not kept."""
+
+    frame: DataFrame
+    made: Callable[[Any], _T]
+
+    def __iter__(self) -> Iterator[_T]:
+        return map(self.made, self.frame.toLocalIterator())
+
+    def __len__(self) -> int:
+        return self.frame.count()
+
+
+class FleetResult(Verification):
+    """A run as ``kidx verify`` prints it: counted by Spark, and nothing of a segment or file held here.
+
+    Args:
+        result: of the run.
+    """
+
+    def __init__(self, result: FleetVerification) -> None:
+        summary, self._result = result.summary, result
+        files = result.frame("files").orderBy("path")
+        self._findings = result.frame("findings").orderBy(*_ORDER)
+        super().__init__(
+            cast("list[FileVerdict]", _Rows(files, _file)),
+            cast("list[Finding]", _Rows(self._findings, _finding)),
+            [Problem(Path(path), message) for path, message in result.problems],
+            summary.partitions,
+            summary.segments,
+            summary.batches,
+            summary.bytes_read,
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict on any file or path."""
+        return self._result.verdict
+
+    @property
+    def exit_code(self) -> int:
+        """As of :attr:`kidx.verify.Verification.exit_code`."""
+        if not self._result.summary.readable and (self.problems or self._result.summary.files):
+            return 2
+        return 0 if self.verdict in HARMLESS else 1
+
+    def counts(self) -> Counter[tuple[str, Verdict]]:
+        """How many files there are of each suffix, or name without one, and verdict."""
+        kind = r"coalesce(nullif(regexp_extract(file, '[^.](\\.[^.]+)$', 1), ''), file) as kind"
+        rows = self._result.frame("files").selectExpr(kind, "verdict").groupBy("kind", "verdict").count().collect()
+        return Counter({(row["kind"], row["verdict"]): row["count"] for row in rows})
+
+    def finding_counts(self) -> Counter[Verdict]:
+        """How many findings there are of each verdict."""
+        return Counter(cast("dict[Verdict, int]", self._result.summary.findings))
+
+    def faults(self, most: int | None = None) -> list[Finding]:
+        """The findings that are no mere remarks, in order; of many the first."""
+        faults = self._findings.where("verdict not in ('exact', 'sound')")
+        return [_finding(row) for row in (faults if most is None else faults.limit(most)).collect()]
+
+
+def _finding(row: Any) -> Finding:
+    return Finding(**{name: row[name] for name in COLUMNS})
+
+
+def _file(row: Any) -> FileVerdict:
+    interval = None if row.interval_least is None else Interval(row.interval_least, row.interval_most)
+    return FileVerdict(row.path, row.verdict, row.releases, row.why, row.entries, row.size, interval)
 
 
 def verify_paths(
@@ -27,11 +110,11 @@ def verify_paths(
     *,
     release: Dialect | None = None,
     index_interval_bytes: int | None = None,
-    out: Path | None = None,
+    out: str | None = None,
     run_id: str | None = None,
     shown: bool = True,
 ) -> Verification:
-    """As :func:`kidx.verify.verify_paths`, on Spark.
+    """As :func:`kidx.verify.verify_paths`, on Spark; the session goes on, as the result is read from the tables.
 
     Args:
         paths: what to look at.
@@ -45,23 +128,23 @@ def verify_paths(
         ToolError: as :func:`kidx.spark.fleet.verify`, or Spark does not start.
     """
     console = Console(stderr=True, quiet=not shown)
-    with session_for("kidx verify") as spark:
-        result = verify(
-            spark,
-            paths,
-            out=user_state_path("kidx") / "fleet" if out is None else out,
-            run_id=run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ"),
-            release=release,
-            index_interval_bytes=index_interval_bytes,
-            progress=_lines(console),
-        )
-        verification = _as_plain(result)
-    lines = [f"run {result.run_id}: {result.report}"]
-    if result.summary.differing_replicas:
-        lines += [f"replicas differ: {message}" for message in result.summary.differences]
-    for line in lines:
+    running = SparkSession.getActiveSession()
+    spark = start_session(app_name="kidx verify")
+    if running is None:
+        atexit.register(spark.stop)
+    result = verify(
+        spark,
+        paths,
+        out=user_state_path("kidx") / "fleet" if out is None else out,
+        run_id=run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ"),
+        release=release,
+        index_interval_bytes=index_interval_bytes,
+        progress=_lines(console),
+    )
+    differences = (f"replicas differ: {message}" for message in result.summary.differences)
+    for line in (f"run {result.run_id}: {result.report}", *differences):
         console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
-    return verification
+    return FleetResult(result)
 
 
 def _lines(console: Console) -> Progress:
@@ -70,28 +153,8 @@ def _lines(console: Console) -> Progress:
 
     def tell(done: int, total: int) -> None:
         nonlocal said
-        if (tenths := 10 * done // total) != said:
+        if total and (tenths := 10 * done // total) != said:
             said = tenths
-            console.print(f"verified {done} of {total} portions", highlight=False)
+            console.print(f"verified {done} of {total} segments", highlight=False)
 
     return tell
-
-
-def _as_plain(result: FleetVerification) -> Verification:
-    files = [
-        FileVerdict(
-            row.path, row.verdict, row.releases, row.why, row.entries, row.size,
-            None if row.interval_least is None else Interval(row.interval_least, row.interval_most),
-        )
-        for row in result.frame("files").toLocalIterator()
-    ]  # fmt: skip
-    summary = result.summary
-    return Verification(
-        sorted(files, key=lambda file: file.path),
-        result.findings(),
-        [Problem(Path(path), message) for path, message in result.problems],
-        summary.partitions,
-        summary.segments,
-        summary.batches,
-        summary.bytes_read,
-    )

@@ -10,16 +10,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError
-from kidx.printable import encodable
-from kidx.spark.storage import LocalReader
+from kidx.spark.fleet.listing import Asked, place_of
+from kidx.spark.fleet.tables import REPLICAS, to_table
+from kidx.spark.storage import Store
 from kidx.spark.walking import BatchWalk
 
 if TYPE_CHECKING:
-    from kidx.discovery import Partition
+    import pyarrow as pa
+
     from kidx.records import RecordBatch
+    from kidx.spark.fleet.places import Place
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A partition's directory on one broker.
+
+    Attributes:
+        topic, partition: of which it is a replica.
+        place: where it lies.
+        logs: base offset and file name of each segment, in order.
+        start_offset: from the log directory's checkpoint; None if it has no entry.
+    """
+
+    topic: str
+    partition: int
+    place: Place
+    logs: tuple[tuple[int, str], ...]
+    start_offset: int | None = None
+
+    @property
+    def start(self) -> int:
+        """The first offset that is visible."""
+        return max(self.logs[0][0] if self.logs else 0, self.start_offset or 0)
+
+
+def compare_rows(asked: Asked, listed: pa.Table) -> pa.Table:
+    """For ``applyInArrow``: the listing's rows of one partition to where its replicas differ."""
+    replicas = [
+        Replica(
+            row["topic"],
+            row["partition"],
+            place_of(row, asked),
+            tuple((each["base_offset"], each["log"]) for each in row["segments"]),
+            row["start_offset"],
+        )
+        for row in listed.to_pylist()
+    ]
+    return to_table([asdict(difference) for difference in compare_replicas(replicas)], REPLICAS)
 
 
 @dataclass(frozen=True)
@@ -45,10 +87,6 @@ class Difference:
     actual: str
     message: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As a row of the table."""
-        return {name: encodable(v) if isinstance(v, str) else v for name, v in asdict(self).items()}
-
 
 class _Batch(NamedTuple):
     base_offset: int
@@ -61,36 +99,30 @@ class _Batch(NamedTuple):
         return f"offsets {self.base_offset} to {self.last_offset}, {self.size} bytes, checksum {self.crc}"
 
 
-def compare_replicas(replicas: Sequence[Partition]) -> Iterator[Difference]:
+def compare_replicas(replicas: Sequence[Replica]) -> Iterator[Difference]:
     """Every replica against the first by path; of each the first difference is given.
 
     Args:
-        replicas: of one partition, at least two; named ``topic-partition``.
+        replicas: of one partition, at least one.
     """
-    first, *others = sorted(replicas, key=lambda replica: str(replica.directory))
+    first, *others = sorted(replicas, key=lambda replica: replica.place.name)
     for other in others:
         difference = _first_difference(first, other)
         if difference is not None:
             yield difference
 
 
-def _first_difference(one: Partition, two: Partition) -> Difference | None:
-    start = max(_start(one), _start(two))
+def _first_difference(one: Replica, two: Replica) -> Difference | None:
     try:
-        found = _first_fault(one, two, start)
+        found = _first_fault(one, two, max(one.start, two.start))
     except (KidxError, OSError) as error:
         found = _Fault(-1, "", "", f"cannot be compared: {error}")
     if found is None:
         return None
+    name, other = two.place.name, one.place.name
+    message = f"{name}: {found.message}"
     return Difference(
-        two.topic or "",
-        two.partition or 0,
-        str(two.directory),
-        str(one.directory),
-        found.offset,
-        str(found.expected),
-        str(found.actual),
-        f"{two.directory}: {found.message}",
+        two.topic, two.partition, name, other, found.offset, str(found.expected), str(found.actual), message
     )
 
 
@@ -101,7 +133,7 @@ class _Fault(NamedTuple):
     message: str
 
 
-def _first_fault(one: Partition, two: Partition, start: int) -> _Fault | None:
+def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
     left, right = _from(one, start), _from(two, start)
     mine, yours = next(left, None), next(right, None)
     cleaned: bool | None = None
@@ -119,7 +151,7 @@ def _first_fault(one: Partition, two: Partition, start: int) -> _Fault | None:
             return _Fault(behind.base_offset, mine, yours, f"batches overlap at offset {ahead.base_offset}")
         cleaned = _are_cleaned(one, two) if cleaned is None else cleaned
         if not cleaned:
-            lacks = one.directory if behind is yours else two.directory
+            lacks = (one if behind is yours else two).place.name
             return _Fault(behind.base_offset, mine, yours, f"{lacks} lacks the batch at offset {behind.base_offset}")
         if behind is mine:
             mine = next(left, None)
@@ -128,12 +160,12 @@ def _first_fault(one: Partition, two: Partition, start: int) -> _Fault | None:
     return None
 
 
-def _are_cleaned(one: Partition, two: Partition) -> bool:
+def _are_cleaned(one: Replica, two: Replica) -> bool:
     """Whether a cleaner has been at work: it leaves batches with fewer records than offsets, or gaps everywhere."""
     gaps = []
     for replica in (one, two):
         following, gap = None, False
-        for batch in _from(replica, _start(replica)):
+        for batch in _from(replica, replica.start):
             if batch.records is not None and batch.records <= batch.last_offset - batch.base_offset:
                 return True
             gap = gap or (following is not None and batch.base_offset > following)
@@ -142,18 +174,14 @@ def _are_cleaned(one: Partition, two: Partition) -> bool:
     return all(gaps)
 
 
-def _start(replica: Partition) -> int:
-    first = replica.segments[0].base_offset if replica.segments else 0
-    return max(first, replica.start_offset or 0)
-
-
-def _from(replica: Partition, offset: int) -> Iterator[_Batch]:
+def _from(replica: Replica, offset: int) -> Iterator[_Batch]:
     """The batches of a replica that lie wholly at or behind an offset."""
-    for segment in replica.segments:
-        if segment.next_base_offset is not None and segment.next_base_offset <= offset:
+    store = replica.place.store or Store("/")
+    for (_, log), behind in pairwise([*replica.logs, (None, "")]):
+        if behind[0] is not None and behind[0] <= offset:
             continue
-        with LocalReader(str(segment.log)) as reader:
-            for _, batch, _ in BatchWalk(reader, 0, reader.size, source=str(segment.log), wanted=_nothing):
+        with store.open(f"{replica.place.path}/{log}") as reader:
+            for _, batch, _ in BatchWalk(reader, 0, reader.size, source=f"{replica.place.name}/{log}", wanted=_nothing):
                 if batch.base_offset >= offset:
                     yield _Batch(batch.base_offset, batch.last_offset, batch.size_in_bytes, batch.count, batch.crc)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from kidx.files import replacing
 from kidx.report.page import shown
 from kidx.verify.findings import SEVERITY
 
@@ -79,17 +77,13 @@ def _bar(label: str, counts: Mapping[str, int], widest: int) -> Bar:
     return Bar(label, sum(counts.values()), trouble, tuple(parts))
 
 
-def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> Path:
-    """Writes the page.
+def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> str:
+    """The page as HTML.
 
     Args:
-        path: of the page.
         summary: of the run.
         asked: what the run was asked.
         problems: paths that could not be looked at, and why.
-
-    Raises:
-        OSError: it cannot be written.
     """
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
@@ -99,10 +93,6 @@ def write_report(path: Path, summary: Summary, asked: Mapping[str, Any], problem
         lstrip_blocks=True,
     )
     pictures = [picture(title, summary.by(way)) for way, title in _TITLES.items()]
-    page = environment.get_template("report.html").render(
+    return environment.get_template("report.html").render(
         summary=summary, asked=asked, problems=list(problems), pictures=pictures, verdicts=list(SEVERITY)
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as partial:
-        partial.write_text(page, "utf-8")
-    return path

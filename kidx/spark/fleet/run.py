@@ -6,63 +6,79 @@ import json
 import os
 import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError
+from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import array, explode
+
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import META_PROPERTIES, Found, Partition, discover
 from kidx.errors import ToolError
-from kidx.files import read_text
-from kidx.spark.fleet.report import write_report
-from kidx.spark.fleet.rows import Row, Rows
+from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.output import Output
+from kidx.spark.fleet.replicas import compare_rows
+from kidx.spark.fleet.report import render_report
+from kidx.spark.fleet.sizing import tasks_of
 from kidx.spark.fleet.summary import Summary, summarize
-from kidx.spark.fleet.tables import (
-    FILES,
-    FINDINGS,
-    PARTITIONS,
-    REPLICAS,
-    ddl,
-    findings_of,
-    read_table,
-    table_path,
-)
-from kidx.spark.fleet.work import Kept, compare_named, perform_named, portions
-from kidx.spark.jobs import Progress, run_each
+from kidx.spark.fleet.tables import FINDINGS, LISTING, PARTITIONS, REPLICAS, SETTLED, VERDICTS, ddl, findings_of
+from kidx.spark.fleet.work import settle, verify_rows
 from kidx.verify.findings import Finding, Verdict, worst
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from kidx.spark.jobs import Progress
+
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_TASKS_A_CORE: Final = 4
-"""Portions for each core: enough that the last ones to end are short."""
-_NAMES_A_TASK: Final = 64
-"""Portions whose outcomes one task makes rows of."""
+_FOUND: Final = (
+    "count_if(problem is null) partitions",
+    "coalesce(sum(size(segments)), 0) segments",
+    "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0) bytes",
+    "count_if(topic is not null and state = '') replicas",
+    "count(distinct if(topic is not null and state = '', struct(topic, partition), null)) replicated",
+    "sort_array(collect_list(if(problem is null, null, struct(place, problem)))) problems",
+)
+_OF_A_PARTITION: Final = (
+    "*",
+    "row_number() over (partition by resolved, complete order by number) as rank",
+    "max(complete) over (partition by resolved) as is_whole",
+)
+_OF_A_SEGMENT: Final = ("place", "raw", "root", "topic", "partition", "clean", "segments.key[0] as key", "segments")
+_OF_A_PROBLEM: Final = {
+    "path": "place",
+    "file": "substring_index(place, '/', -1)",
+    "clause": "clause",
+    "verdict": "'unreadable'",
+    "expected": "''",
+    "actual": "''",
+    "message": "problem",
+}
+"""Columns of a finding about a path that could not be looked at; the others are null."""
 
 
 @dataclass(frozen=True)
 class FleetVerification:
-    """What a run has found; the tables are on disk.
+    """What a run has found; the tables are where it was told.
 
     Attributes:
-        spark, out, run_id: of the run.
+        output, run_id: of the run.
         summary: counts.
-        report: the HTML page.
-        resumed: portions that an earlier attempt had done.
+        report: path or URL of the HTML page.
+        resumed: segments that an earlier attempt had verified.
         problems: paths that could not be looked at, and why.
         seconds: that each step took, in order.
     """
 
-    spark: SparkSession
-    out: Path
+    output: Output
     run_id: str
     summary: Summary
-    report: Path
+    report: str | Path
     resumed: int
     problems: tuple[tuple[str, str], ...]
     seconds: dict[str, float]
@@ -82,7 +98,7 @@ class FleetVerification:
 
     def frame(self, table: str) -> DataFrame:
         """One of the tables of :mod:`kidx.spark.fleet.tables`, of this run."""
-        return read_table(self.spark, self.out, table, self.run_id)
+        return self.output.read(table, self.run_id)
 
     def findings(self) -> list[Finding]:
         """The findings in the order of ``kidx verify``."""
@@ -97,180 +113,183 @@ def verify(
     run_id: str,
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
+    storage_options: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> FleetVerification:
     """Verifies everything under some paths, segment by segment, and leaves tables and a report.
 
     Args:
-        spark: a session; the paths must lead to the same files on every worker.
-        paths: log directories, directories of such, partition directories or segment files.
-        out: a directory that driver and workers share.
-        run_id: names the run; given again, it goes on with what has not been done, or has changed.
+        spark: a session, of Spark Connect as well; the paths must lead to the same files on every worker.
+        paths: log directories, directories of such, partition directories or segment files; or URLs of fsspec.
+        out: a directory that driver and workers share, or a URL of Hadoop's or fsspec's.
+        run_id: names the run; given again, it goes on with the segments that have no verdict yet, or have changed.
         release: as for :func:`kidx.verify.verify_paths`.
         index_interval_bytes: likewise.
-        progress: told how many portions of the work are done.
+        storage_options: of fsspec, for URLs among the paths and for ``out``.
+        progress: told how many segments have been verified, and of how many; not with Spark Connect.
 
     Raises:
         ToolError: the run id is no name, or belongs to a run that was asked something else; there is nothing to look
-            at; or ``out`` cannot be written.
+            at; or a URL cannot be opened, or ``out`` not be written.
         ValueError: an unknown release.
     """
     if not _RUN_ID.fullmatch(run_id):
         raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
     dialect = None if release is None else dialect_of(release)
+    options = storage_options or {}
     wanted = [os.fspath(path) for path in paths]
-    clock = _Clock()
-    found = discover(wanted)
-    if not found.partitions:
-        why = "; ".join(f"{problem.path}: {problem.message}" for problem in found.problems)
-        raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
-    clock("discover")
-    root = Path(out)
-    run = root / "runs" / run_id
-    asked = {
+    asked = Asked(None if dialect is None else dialect.release, index_interval_bytes, options)
+    about = {
         "paths": sorted(wanted),
-        "release": None if dialect is None else dialect.release,
+        "release": asked.release,
         "index_interval_bytes": index_interval_bytes,
         "kidx": __version__,
     }
-    problems = tuple((str(problem.path), problem.message) for problem in found.problems)
-    kept = Kept(run / "work")
+    output = Output(spark, os.fspath(out), options)
     try:
-        _check_same(run / "run.json", asked)
-        names, resumed = _perform(spark, found, kept, dialect, index_interval_bytes, progress)
-        clock("verify")
-        replicas = _compare(spark, found, kept)
-        clock("compare replicas")
-        _write_tables(spark, root, run_id, names, replicas, Rows(kept, dialect, index_interval_bytes, problems))
-        clock("write tables")
-    except OSError as error:
-        raise ToolError(f"{root} cannot be written: {error.strerror or error}") from error
-    summary = summarize(spark, root, run_id)
-    report = write_report(run / "report.html", summary, asked | {"run_id": run_id}, problems)
-    clock("summarize")
-    return FleetVerification(spark, root, run_id, summary, report, resumed, problems, clock.seconds)
+        return _Run(spark, output, run_id, asked, progress).verify(wanted, about)
+    except (OSError, PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        reason = lines[-1] if lines[0].endswith(":") else lines[0]  # of a worker's traceback, the last line
+        raise ToolError(f"the run {run_id} in {output.url} ended early: {reason}") from error
 
 
-class _Clock:
-    """What each step took."""
-
-    def __init__(self) -> None:
+class _Run:
+    def __init__(
+        self, spark: SparkSession, output: Output, run_id: str, asked: Asked, progress: Progress | None
+    ) -> None:
+        self.spark, self.output, self.run_id = spark, output, run_id
+        self.asked, self.progress = asked, progress
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
 
-    def __call__(self, step: str) -> None:
-        """Says that a step has ended here."""
+    def verify(self, paths: list[str], about: dict[str, Any]) -> FleetVerification:
+        document = f"runs/{self.run_id}/run.json"
+        before = self._asked_before(document, about)
+        listing = self._list(paths)
+        found = listing.selectExpr(*_FOUND).first()
+        assert found is not None
+        problems = tuple((row["place"], row["problem"]) for row in found["problems"])
+        if not found["partitions"]:
+            why = "; ".join(map(": ".join, problems))
+            raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
+        self.output.put(document, json.dumps(about, indent=2) + "\n")
+        self._step("list")
+        partitions = listing.where("problem is null")
+        resumed = self._verify(partitions, found["segments"], found["bytes"], again=before)
+        self._step("verify")
+        settled = self._settle(partitions).persist()
+        findings = settled.select(explode("findings").alias("row")).select("row.*")
+        if problems:
+            findings = findings.unionByName(
+                listing.where("problem is not null").selectExpr(
+                    *(f"{_OF_A_PROBLEM.get(f.name, 'null')} as `{f.name}`" for f in FINDINGS)
+                )
+            )
+        frames = {
+            "findings": findings,
+            "files": settled.select(explode("files").alias("row")).select("row.*"),
+            "partitions": settled.select(*PARTITIONS.names),
+        }
+        for name, frame in frames.items():
+            self.output.write(frame, name, self.run_id)
+        self._step("settle")
+        replicas = self.spark.createDataFrame([], ddl(REPLICAS))
+        if found["replicas"] > found["replicated"]:
+            replicas = self._compare(partitions, found["bytes"])
+        self.output.write(replicas, "replicas", self.run_id)
+        self._step("compare replicas")
+        summary, counts = summarize(self.spark, **frames, replicas=self.output.read("replicas", self.run_id))
+        self.output.write(counts, "summary", self.run_id)
+        settled.unpersist()
+        page = render_report(summary, about | {"run_id": self.run_id}, problems)
+        report = self.output.put(f"runs/{self.run_id}/report.html", page)
+        self._step("summarize")
+        where = Path(report) if self.output.is_local else report
+        return FleetVerification(self.output, self.run_id, summary, where, resumed, problems, self.seconds)
+
+    def _step(self, name: str) -> None:
         now = time.monotonic()
-        self.seconds[step] = now - self._last
-        self._last = now
+        self.seconds[name], self._last = now - self._last, now
 
-
-def _check_same(path: Path, asked: dict[str, Any]) -> None:
-    """Raises ToolError: the run id belongs to a run that was asked something else."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        before = json.loads(path.read_text("utf-8"))
-        changed = [name for name in asked if before.get(name) != asked[name]]
+    def _asked_before(self, document: str, about: dict[str, Any]) -> bool:
+        """Whether there was an attempt; raises ToolError if it was asked something else."""
+        text = self.output.get(document)
+        before = about if text is None else json.loads(text)
+        changed = [name for name in about if before.get(name) != about[name]]
         if changed:
             raise ToolError(
-                f"the run {path.parent.name} was started with other {' and '.join(changed)}: choose another run id"
+                f"the run {self.run_id} was started with other {' and '.join(changed)}: choose another run id"
             )
-    else:
-        path.write_text(json.dumps(asked, indent=2) + "\n", "utf-8")
+        return text is not None
+
+    def _list(self, paths: list[str]) -> DataFrame:
+        """What is there now, listed once; a directory that was found twice is there once."""
+        roots, asked = roots_of(paths, self.asked.options), self.asked
+        numbers = self.spark.range(0, len(roots), 1, max(1, len(roots)))
+        listing = numbers.mapInArrow(lambda batches: list_roots(roots, asked, batches), ddl(LISTING))
+        if len(roots) > 1:
+            listing = listing.selectExpr(*_OF_A_PARTITION).where(
+                "problem is not null or if(complete, rank = 1, not is_whole)"
+            )
+        self.output.write(listing.select(*LISTING.names), "listing", self.run_id)
+        return self.output.read("listing", self.run_id)
+
+    def _verify(self, partitions: DataFrame, segments: int, size: int, *, again: bool) -> int:
+        """Verifies the segments that have no verdict yet; returns how many had one."""
+        resumed, asked = 0, self.asked
+        wanted = partitions.withColumn("segment", explode("segments")).withColumn("segments", array("segment"))
+        wanted = wanted.selectExpr(*_OF_A_SEGMENT)
+        if again:
+            known = self.output.read("verdicts", self.run_id).select("key")
+            resumed = wanted.join(known, "key", "left_semi").count()
+            wanted = wanted.join(known, "key", "left_anti")
+        told = _Told(self.progress, resumed, segments)
+        context = getattr(self.spark, "sparkContext", None)  # which Spark Connect does not have
+        counter = None if self.progress is None or context is None else context.accumulator(0, told)
+
+        def perform(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return verify_rows(asked, size, _ignore if counter is None else counter.add, batches)
+
+        verdicts = wanted.repartition(tasks_of(size)).mapInArrow(perform, ddl(VERDICTS))
+        self.output.write(verdicts, "verdicts", self.run_id, append=again)
+        if self.progress is not None:
+            self.progress(segments, segments)
+        return resumed
+
+    def _settle(self, partitions: DataFrame) -> DataFrame:
+        asked = self.asked
+        verdicts = self.output.read("verdicts", self.run_id).groupBy("place")
+        groups = partitions.groupBy("place").cogroup(verdicts)
+        return groups.applyInArrow(lambda listed, found: settle(asked, listed, found), ddl(SETTLED))
+
+    def _compare(self, partitions: DataFrame, size: int) -> DataFrame:
+        """Compares the replicas of each partition of which there are several."""
+        asked = self.asked
+        named = partitions.where("state = '' and topic is not null")
+        several = named.groupBy("topic", "partition").count().where("count > 1").drop("count")
+        replicas = named.join(several, ["topic", "partition"], "left_semi")
+        groups = replicas.repartition(tasks_of(size), "topic", "partition").groupBy("topic", "partition")
+        return groups.applyInArrow(lambda listed: compare_rows(asked, listed), ddl(REPLICAS))
 
 
-def _perform(
-    spark: SparkSession,
-    found: Found,
-    kept: Kept,
-    dialect: Dialect | None,
-    interval: int | None,
-    progress: Progress | None,
-) -> tuple[list[list[str]], int]:
-    """Verifies what is not verified yet; returns the names of portions, those of one partition together."""
-    brokers = _Brokers()
-    cores = spark.sparkContext.defaultParallelism
-    work = portions(
-        ((partition, brokers.of(partition)) for partition in found.partitions),
-        _TASKS_A_CORE * cores,
-        dialect,
-        interval,
-    )
-    groups: list[list[str]] = []
-    last = None
-    todo = []
-    for portion in work:
-        share = portion.shares[0]
-        directory = None if share.whole else share.partition.directory
-        if directory is not None and directory == last:
-            groups[-1].append(portion.id)
-        else:
-            groups.append([portion.id])
-        last = directory
-        if not kept.has(portion.id):
-            kept.lay_down(portion.id, portion)
-            todo.append(portion.id)
-    run_each(spark, todo, partial(perform_named, kept), progress=progress, is_done=kept.has)
-    return groups, len(work) - len(todo)
+def _ignore(_: int) -> None:
+    pass
 
 
-class _Brokers:
-    """The broker of a partition: the id in its log directory's ``meta.properties``, else the directory's path."""
+class _Told(AccumulatorParam[int]):
+    """Tells how far a run is whenever a task has ended; in the workers it counts, and tells nothing."""
 
-    def __init__(self) -> None:
-        self._known: dict[Path, str] = {}
+    def __init__(self, progress: Progress | None = None, done: int = 0, total: int = 0) -> None:
+        self._progress, self._done, self._total = progress, done, total
 
-    def of(self, partition: Partition) -> str:
-        """The broker that a partition was found on."""
-        directory = partition.directory.parent
-        if directory not in self._known:
-            self._known[directory] = self._look(directory)
-        return self._known[directory]
+    def __reduce__(self) -> tuple[type[_Told], tuple[()]]:
+        return _Told, ()
 
-    def _look(self, directory: Path) -> str:
-        try:
-            text = read_text(directory / META_PROPERTIES, errors="replace")
-        except OSError:
-            return str(directory)
-        match = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)
-        return match[1] if match else str(directory)
+    def zero(self, value: int) -> int:
+        return value * 0
 
-
-def _compare(spark: SparkSession, found: Found, kept: Kept) -> list[str]:
-    """Compares the partitions of which there are several; returns the names of what was kept."""
-    by_key: dict[tuple[str, int], list[Partition]] = defaultdict(list)
-    for partition in found.partitions:
-        if partition.topic is not None and partition.partition is not None and not partition.state:
-            by_key[partition.topic, partition.partition].append(partition)
-    groups = [group for group in by_key.values() if len(group) > 1]
-    tasks = min(len(groups), _TASKS_A_CORE * spark.sparkContext.defaultParallelism)
-    names = []
-    for number in range(tasks):
-        name = f"replicas-{number:06d}"
-        kept.lay_down(name, groups[number::tasks])
-        kept.forget(name)  # replicas are compared anew each time: it is the quicker part
-        names.append(name)
-    run_each(spark, names, partial(compare_named, kept))
-    return names
-
-
-def _write_tables(
-    spark: SparkSession, out: Path, run_id: str, groups: list[list[str]], replicas: list[str], rows: Rows
-) -> None:
-    portions_of = [groups[start : start + _NAMES_A_TASK] for start in range(0, len(groups), _NAMES_A_TASK)]
-    for table, schema, make, work in (
-        ("findings", FINDINGS, rows.findings, [*portions_of, None] if rows.problems else portions_of),
-        ("files", FILES, rows.files, portions_of),
-        ("partitions", PARTITIONS, rows.partitions, portions_of),
-        ("replicas", REPLICAS, rows.replicas, [replicas]),
-    ):
-        rows_of = partial(_tuples, make, schema.names)
-        frame = spark.createDataFrame(spark.sparkContext.parallelize(work, len(work)).flatMap(rows_of), ddl(schema))
-        writer = frame.write.mode("overwrite")
-        if table in ("findings", "files"):
-            writer = writer.partitionBy("topic")
-        writer.parquet(str(table_path(out, table, run_id)))
-
-
-def _tuples(make: Callable[[Any], Iterator[Row]], names: list[str], work: Any) -> Iterator[tuple[Any, ...]]:
-    return (tuple(row[name] for name in names) for row in make(work))
+    def addInPlace(self, value1: int, value2: int) -> int:  # noqa: N802 -- Spark's name
+        if self._progress is not None:
+            self._progress(min(self._done + value1 + value2, self._total), self._total)
+        return value1 + value2

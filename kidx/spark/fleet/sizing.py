@@ -1,7 +1,7 @@
 """What a fleet of some size needs: the model behind the README's scaling section.
 
 ``tests/bench/fleet.py`` prints it beside what it measures. Everything is linear in segments but the bytes that have to
-be read; nothing that the driver or a worker holds grows with the size of a segment.
+be read; the driver holds nothing of a segment.
 """
 
 from __future__ import annotations
@@ -9,18 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kidx.spark.fleet.work import LARGEST, MOST, SEGMENT_COST
+from kidx.spark.fleet.listing import SEGMENT_COST
 
-# Measured with 10,000 segments of four files each in 100 partitions.
-LISTED: Final = 21e-6
-"""Seconds to list a segment, on a local disk; a remote one has its own round trips, one a directory."""
-HELD: Final = 800
-"""Bytes that a driver holds of a segment between listing and handing out."""
-KEPT: Final = 424
-"""Bytes that a task leaves of a segment with one epoch and no transactions."""
-ROWS: Final = 51
+SMALLEST: Final = 64 << 20
+"""Bytes of a task, about: enough that its start does not count."""
+MOST: Final = 100_000
+"""Tasks at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
+
+# Measured with 1,000 segments of three files each in 10 partitions.
+LISTED: Final = 105e-6
+"""Seconds to list a segment, on a local disk, in the one task of its root; a store has a round trip a directory."""
+KEPT: Final = 255
+"""Bytes of a verdict on a segment with one epoch and no transactions, and of its row in the listing."""
+ROWS: Final = 123
 """Bytes of its rows in the tables, without findings."""
-_TASKS_A_CORE: Final = 4
+
+
+def tasks_of(cost: int) -> int:
+    """Tasks that share the work of a run.
+
+    Args:
+        cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
+    """
+    return max(1, min(MOST, -(-cost // SMALLEST)))
 
 
 @dataclass(frozen=True)
@@ -28,31 +39,26 @@ class Size:
     """What a run needs.
 
     Attributes:
-        tasks: of the verification; there is no shuffle between them and the tables.
+        tasks: of the verification.
         task_bytes: of logs and indexes that one of them reads, about.
         listing: seconds.
-        driver_bytes: held at once.
-        kept_bytes: on the shared directory while the run lasts.
-        table_bytes: for good, without findings.
+        kept_bytes: of listing and verdicts.
+        table_bytes: of the other tables, without findings.
     """
 
     tasks: int
     task_bytes: int
     listing: float
-    driver_bytes: int
     kept_bytes: int
     table_bytes: int
 
 
-def size_of(segments: int, total_bytes: int, cores: int) -> Size:
+def size_of(segments: int, total_bytes: int) -> Size:
     """The needs of a fleet.
 
     Args:
         segments: how many.
         total_bytes: of their logs.
-        cores: of the cluster.
     """
-    cost = total_bytes + segments * SEGMENT_COST
-    target = max(min(LARGEST, cost // (_TASKS_A_CORE * cores)), cost // MOST, SEGMENT_COST)
-    tasks = min(max(1, -(-cost // target)), segments)
-    return Size(tasks, total_bytes // tasks, segments * LISTED, segments * HELD, segments * KEPT, segments * ROWS)
+    tasks = tasks_of(total_bytes + segments * SEGMENT_COST)
+    return Size(tasks, total_bytes // tasks, segments * LISTED, segments * KEPT, segments * ROWS)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql.functions import expr
 
-from kidx.spark.fleet.tables import read_table, table_path
-from kidx.verify.findings import SEVERITY, Finding
+from kidx.spark.fleet.tables import SUMMARY, ddl
+from kidx.verify.findings import HARMLESS, SEVERITY, Finding
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kidx.verify.findings import Verdict
 
@@ -36,6 +34,12 @@ _COUNTS: Final = """
     from (select verdict, coalesce(topic, '(no topic)') as topic, if(releases = '', '(none)', releases) as release,
                  broker, {ages} as age, size from {files})
     group by grouping sets ((verdict, topic), (verdict, release), (verdict, broker), (verdict, age), (verdict))
+    union all select 'finding', verdict, verdict, count(*), 0 from {findings} group by verdict
+    union all select 'read', '', '', count(*), 0 from {partitions}
+    union all
+    select stack(3, 'segments', '', '', segments, 0L, 'batches', '', '', batches, 0L, 'bytes', '', '', bytes, 0L)
+    from (select coalesce(sum(segments), 0) segments, coalesce(sum(batches), 0) batches,
+                 coalesce(sum(bytes_read), 0) bytes from {partitions})
 """
 
 
@@ -102,36 +106,35 @@ class Summary:
         return found
 
 
-def summarize(spark: SparkSession, out: Path, run_id: str) -> Summary:
-    """Counts the tables of a run, and leaves the counts beside them."""
-    files = read_table(spark, out, "files", run_id)
-    counted = spark.sql(_COUNTS.replace("{ages}", _AGES), files=files).coalesce(1)
-    counted.write.mode("overwrite").parquet(str(table_path(out, "summary", run_id)))
-    rows = spark.read.parquet(str(table_path(out, "summary", run_id))).collect()
+def summarize(
+    spark: SparkSession, files: DataFrame, findings: DataFrame, partitions: DataFrame, replicas: DataFrame
+) -> tuple[Summary, DataFrame]:
+    """Counts the tables of a run; returns the counts as a table of their own, too."""
+    query = _COUNTS.replace("{ages}", _AGES)
+    rows = spark.sql(query, files=files, findings=findings, partitions=partitions).collect()
+    of = {row["by"]: row["files"] for row in rows}
     counts = sorted(
-        (Count(row["by"], row["value"], row["verdict"], row["files"], row["bytes"] or 0) for row in rows),
+        (
+            Count(row["by"], row["value"], row["verdict"], row["files"], row["bytes"] or 0)
+            for row in rows
+            if row["by"] in WAYS
+        ),
         key=lambda count: (WAYS.index(count.by), count.value, count.verdict),
     )
-    table = read_table(spark, out, "findings", run_id)
-    findings = table.groupBy("verdict").count().collect()
     severity = "case verdict " + " ".join(f"when '{name}' then {-worth}" for name, worth in SEVERITY.items()) + " end"
-    worst = table.where("verdict not in ('exact', 'sound')").orderBy(expr(severity), "path", "slot", "position")
-    read = (
-        read_table(spark, out, "partitions", run_id)
-        .selectExpr("count(*) n", "sum(segments) segments", "sum(batches) batches", "sum(bytes_read) bytes")
-        .first()
-    )
-    assert read is not None
-    replicas = read_table(spark, out, "replicas", run_id)
+    by_verdict = {row["verdict"]: row["files"] for row in rows if row["by"] == "finding"}
+    worst = findings.where("verdict not in ('exact', 'sound')").orderBy(expr(severity), "path", "slot", "position")
+    first = worst.limit(100).collect() if set(by_verdict) - HARMLESS else []
     shown = [row["message"] for row in replicas.orderBy("path").select("message").limit(100).collect()]
-    return Summary(
+    summary = Summary(
         tuple(counts),
-        {row["verdict"]: row["count"] for row in findings},
-        read["segments"] or 0,
-        read["n"],
-        read["batches"] or 0,
-        read["bytes"] or 0,
+        by_verdict,
+        of["segments"],
+        of["read"],
+        of["batches"],
+        of["bytes"],
         replicas.count() if len(shown) == 100 else len(shown),
         tuple(shown),
-        tuple(Finding(**row.asDict()) for row in worst.limit(100).collect()),
+        tuple(Finding(**row.asDict()) for row in first),
     )
+    return summary, spark.createDataFrame([astuple(count) for count in counts], ddl(SUMMARY))

@@ -1,4 +1,4 @@
-"""What a fleet's verification leaves under its directory, for any number of runs.
+"""What a fleet's verification leaves under its directory or URL, for any number of runs.
 
 ===================================== ==============================================================================
 ``findings/run_id=…/topic=…``         the table of findings, the very rows of ``kidx verify``
@@ -6,25 +6,26 @@
 ``partitions/run_id=…``               what was read of every partition
 ``replicas/run_id=…``                 where replicas of a partition differ (:mod:`kidx.spark.fleet.replicas`)
 ``summary/run_id=…``                  counts by verdict, topic, release, broker and age (``by``, ``value``)
-``runs/…``                            what a run was asked, what it has done so far, and its report
+``listing/run_id=…``                  the partitions and segments that were found, as the last attempt listed them
+``verdicts/run_id=…``                 a verdict on every segment by all that it depends on; later attempts add to them
+``runs/…``                            what a run was asked, and its report
 ===================================== ==============================================================================
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kidx.printable import encodable
 from kidx.verify.findings import COLUMNS, Finding, arrow_schema, in_order
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-_DDL: Final = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.timestamp("us", "UTC"): "timestamp"}
-
-FINDINGS: Final = arrow_schema()
+FINDINGS: Final = pa.schema([field.with_nullable(True) for field in arrow_schema()])
 FILES: Final = pa.schema([
     ("path", pa.string()),
     ("topic", pa.string()),
@@ -60,24 +61,127 @@ REPLICAS: Final = pa.schema([
     ("actual", pa.string()),
     ("message", pa.string()),
 ])  # fmt: skip
-TABLES: Final = {"findings": FINDINGS, "files": FILES, "partitions": PARTITIONS, "replicas": REPLICAS}
+SUMMARY: Final = pa.schema([
+    ("by", pa.string()),
+    ("value", pa.string()),
+    ("verdict", pa.string()),
+    ("files", pa.int64()),
+    ("bytes", pa.int64()),
+])  # fmt: skip
+LISTING: Final = pa.schema([
+    ("place", pa.string()),  # the directory, as messages name it; of each directory there is one row in the end
+    ("raw", pa.binary()),  # its path for system calls, or within the store
+    ("root", pa.string()),  # the URL that it was found below; null on this machine
+    ("resolved", pa.string()),
+    ("number", pa.int64()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("state", pa.string()),
+    ("broker", pa.string()),
+    ("clean", pa.bool_()),
+    ("complete", pa.bool_()),
+    ("start_offset", pa.int64()),
+    ("recovery_point", pa.int64()),
+    ("epochs", pa.bool_()),
+    ("orphans", pa.list_(pa.binary())),
+    ("leftovers", pa.list_(pa.binary())),
+    ("modified", pa.map_(pa.string(), pa.int64())),  # microseconds, by file name
+    ("segments", pa.list_(pa.struct([
+        ("base_offset", pa.int64()),
+        ("next_base_offset", pa.int64()),
+        ("log", pa.string()),
+        ("existing", pa.list_(pa.string())),
+        ("bytes", pa.int64()),
+        ("key", pa.string()),
+    ]))),
+    ("problem", pa.string()),  # why the path could not be looked at: then there is nothing else
+    ("clause", pa.string()),
+])  # fmt: skip
+VERDICTS: Final = pa.schema([
+    ("place", pa.string()),
+    ("key", pa.string()),
+    ("files", pa.list_(pa.struct([
+        ("path", pa.string()),  # names of files here: the directory is that of the partition
+        ("verdict", pa.string()),
+        ("releases", pa.string()),
+        ("why", pa.string()),
+        ("entries", pa.int64()),
+        ("size", pa.int64()),
+        ("interval", pa.struct([("least", pa.int64()), ("most", pa.int64()), ("restarts", pa.int64())])),
+    ]))),
+    ("findings", pa.list_(pa.struct(list(FINDINGS)))),
+    ("batches", pa.int64()),
+    ("records", pa.int64()),
+    ("bytes_read", pa.int64()),
+    ("first_offset", pa.int64()),
+    ("last_offset", pa.int64()),
+    ("max_timestamp", pa.int64()),
+    ("epochs", pa.list_(pa.list_(pa.int64()))),
+    ("transactions", pa.list_(pa.struct([
+        ("kind", pa.string()),
+        ("producer_id", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]))),
+    ("aborted", pa.list_(pa.list_(pa.int64()))),
+    ("counts", pa.map_(pa.string(), pa.int64())),
+    ("compacted", pa.bool_()),
+    ("readable", pa.bool_()),
+    ("gone", pa.bool_()),
+])  # fmt: skip
+SETTLED: Final = pa.schema([
+    *PARTITIONS,
+    ("files", pa.list_(pa.struct(list(FILES)))),
+    ("findings", pa.list_(pa.struct(list(FINDINGS)))),
+])  # fmt: skip
+TABLES: Final = {
+    "findings": FINDINGS,
+    "files": FILES,
+    "partitions": PARTITIONS,
+    "replicas": REPLICAS,
+    "summary": SUMMARY,
+    "listing": LISTING,
+    "verdicts": VERDICTS,
+}
+_DDL: Final = {
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
 
 
-def ddl(schema: pa.Schema) -> str:
+def ddl(schema: Iterable[pa.Field]) -> str:
     """A schema as Spark's DDL."""
-    return ", ".join(f"`{field.name}` {_DDL[field.type]}" for field in schema)
+    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
 
 
-def table_path(out: Path, table: str, run_id: str) -> Path:
-    """Where a run's part of a table is."""
-    return out / table / f"run_id={run_id}"
+def _type(arrow: pa.DataType) -> str:
+    if pa.types.is_map(arrow):
+        return f"map<{_type(arrow.key_type)}, {_type(arrow.item_type)}>"
+    if pa.types.is_list(arrow):
+        return f"array<{_type(arrow.value_type)}>"
+    if pa.types.is_struct(arrow):
+        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in arrow)}>"
+    return _DDL[arrow]
 
 
-def read_table(spark: SparkSession, out: Path, table: str, run_id: str) -> DataFrame:
-    """A run's part of a table; columns as :data:`TABLES` has them."""
-    schema = TABLES[table]
-    # With the schema given Spark does not take a topic called 007 for a number.
-    return spark.read.schema(ddl(schema)).parquet(str(table_path(out, table, run_id))).select(*schema.names)
+def to_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as an Arrow table; names of files that are no UTF-8 are told with their bytes escaped."""
+    try:
+        return pa.Table.from_pylist(rows, schema)
+    except UnicodeEncodeError:
+        return pa.Table.from_pylist([_escaped(row) for row in rows], schema)
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {name: _escaped(each) for name, each in value.items()}
+    return type(value)(_escaped(each) for each in value) if isinstance(value, list | tuple) else value
 
 
 def findings_of(frame: DataFrame) -> list[Finding]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
+
 from kidx.errors import ToolError
+from kidx.spark.fleet.output import Output
 from kidx.spark.fleet.tables import FINDINGS, ddl
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
 
 
 def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
-    """Two Parquet tables by their paths; one that a run has left without a row is as the other.
+    """Two Parquet tables by their paths or URLs; one that a run has left without a row is as the other.
 
     Raises:
         ToolError: one cannot be read.
@@ -94,9 +96,15 @@ def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFram
 
 def _read(spark: SparkSession, path: str) -> DataFrame | None:
     """A table; None if it was written and has no row, so that no file tells its columns."""
+    directory, _, name = path.rstrip("/").rpartition("/run_id=")
+    above, _, table = directory.rpartition("/")
+    if "://" in path and table == "findings":
+        return Output(spark, above).read(table, name)
     try:
-        return spark.read.parquet(path)
+        frame = spark.read.parquet(path)
+        assert frame.schema is not None  # which Spark Connect looks at the path for
     except Exception as error:
-        if (Path(path) / "_SUCCESS").exists():
+        if isinstance(error, AnalysisException) and error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
             return None
         raise ToolError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from error
+    return frame

@@ -77,7 +77,7 @@ final class Follower {
         return stopped ? step - 1 : NOWHERE;
     }
 
-    /** Goes on behind the step that has stopped it: the harness is content with what came of it. */
+    /** Goes on after the step that has stopped it: the harness has accepted its observation. */
     void resume() {
         stopped = false;
         follow();

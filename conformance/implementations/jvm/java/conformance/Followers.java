@@ -26,7 +26,7 @@ public final class Followers {
     }
 
     /**
-     * Begins with a script; the one before has to be finished. alone: nobody else has anything to do until it is.
+     * Begins a script; the one before has to be finished. alone: no other thread has work until this script ends.
      */
     public void start(byte[] script, int steps, boolean alone) {
         for (Follower follower : followers)
@@ -34,7 +34,7 @@ public final class Followers {
         round = Helper.post(followers.size(), !alone || followers.size() > 1, number -> followers.get(number).follow());
     }
 
-    /** Returns when everybody has performed what was started, or has stopped: how many have. */
+    /** Waits until every release has performed the script or stopped. Returns how many have stopped. */
     public int finish() {
         round.finish();
         return (int) followers.stream().filter(Follower::hasStopped).count();

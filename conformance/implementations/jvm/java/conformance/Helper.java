@@ -7,8 +7,8 @@ import java.util.function.IntConsumer;
 /**
  * A thread that takes part in rounds of independent tasks.
  *
- * <p>Whoever is free takes the next task, the helper or the one who waits for the round: where there is no second
- * processor, or the helper wakes up late, the waiting one does them all.
+ * <p>The helper and the thread that waits for the round both take tasks. Where there is no second processor, or the
+ * helper wakes up late, the waiting thread performs them all.
  */
 final class Helper extends Thread {
     /** Waking the helper costs about as much as so many tasks. */
@@ -56,7 +56,7 @@ final class Helper extends Thread {
         }
     }
 
-    /** Tasks 0 … n - 1, each performed once, by whoever comes first. */
+    /** Tasks 0 … n - 1, each performed once, by the first free thread. */
     static final class Round {
         private static final int SPINS = 1000;
 

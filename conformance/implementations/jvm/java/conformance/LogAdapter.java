@@ -67,7 +67,7 @@ final class LogAdapter {
         return found;
     }
 
-    /** Who appends: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
+    /** The origin of an append: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
     private Object origin(String name, boolean fromClient) throws Throwable {
         Class<?> third = appendAsLeader.getParameterTypes()[2];
         if (third == boolean.class)
@@ -111,7 +111,7 @@ final class LogAdapter {
         Members.call(appendAsLeader, log, arguments);
     }
 
-    /** What a caller who says nothing passes: Scala has a method for each, Java's shorter overloads say it. */
+    /** The default of an argument: Scala has a method for each, Java's shorter overloads pass it. */
     private Object leaderDefault(int argument) throws Throwable {
         Method scala = Members.methodOrNull(type, "appendAsLeader$default$" + (argument + 1), 0);
         if (scala != null)

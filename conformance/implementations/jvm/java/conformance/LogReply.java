@@ -5,7 +5,7 @@ import java.nio.ByteOrder;
 import java.util.Map;
 
 /**
- * What came of an operation on a log, as native longs that Python reads without another call.
+ * The observation of an operation on a log, as native longs that Python reads without another call.
  *
  * <pre>
  *   0 error kind (0: none, -1: an exception that no kind is known for)

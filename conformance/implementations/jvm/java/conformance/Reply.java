@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * What came of an operation, written where Python reads it without another call: a row of native longs, and the text.
+ * The observation of an operation, where Python reads it without another call: a row of native longs, and the text.
  *
  * <pre>
  *   0 error kind (0: none, -1: an exception that no kind is known for)
@@ -95,7 +95,7 @@ final class Reply {
         set(1, values);
     }
 
-    /** Whether it is these bytes, as far as they go; a length of -1 stands for a reply that nobody can give. */
+    /** Whether it is these bytes, as far as they go; a length of -1 equals no reply. */
     boolean is(ByteBuffer expected, int at, int length) {
         return length >= 0 && buffer.slice(0, length).mismatch(expected.slice(at, length)) < 0;
     }

@@ -1,0 +1,258 @@
+"""Roots listed in the workers: a row for every partition's directory, and what the verdicts on its segments hang on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kidx import __version__
+from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import (
+    EPOCHS,
+    LOG,
+    META_PROPERTIES,
+    SEGMENT_SUFFIXES,
+    Leftover,
+    Partition,
+    Problem,
+    Segment,
+    discover,
+)
+from kidx.files import read_text
+from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
+from kidx.spark.fleet.tables import LISTING, to_table
+from kidx.spark.storage import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = dict[str, Any]
+Facts = Callable[[Path], FileFacts | None]
+
+SEGMENT_COST: Final = 256 << 10
+"""What looking at a segment costs besides its bytes, in bytes."""
+_ROWS_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every segment.
+
+    Attributes:
+        release, interval: as for :func:`kidx.verify.verify_segment`.
+        options: of fsspec, for the stores that segments lie in.
+    """
+
+    release: str | None = None
+    interval: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The release, if one is asked for."""
+        return None if self.release is None else dialect_of(self.release)
+
+
+@dataclass(frozen=True)
+class Root:
+    """What one task lists: a directory, files of one directory, or a URL.
+
+    Attributes:
+        given: the paths as they were given.
+        paths: the same, absolute.
+        store: None on this machine.
+    """
+
+    given: tuple[str, ...]
+    paths: tuple[str, ...]
+    store: Store | None = None
+
+
+def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -> list[Root]:
+    """The paths as work for tasks; files of one directory together.
+
+    Raises:
+        ToolError: the package for a URL's protocol is missing, or the URL is wrong.
+    """
+    found: dict[object, list[str]] = {}
+    stores: dict[object, Store] = {}
+    for number, each in enumerate(os.fspath(path) for path in paths):
+        store = Store(each, options)
+        if not store.is_local:
+            assert store.root is not None  # which opens it: a wrong URL is told here
+            stores[number] = store
+        path = each.removeprefix("file://") if store.is_local else each
+        is_file = store.is_local and not os.path.isdir(path)  # noqa: PTH112
+        found.setdefault(os.path.dirname(path) if is_file else number, []).append(path)  # noqa: PTH120
+    here = os.getcwd()  # noqa: PTH109
+    return [
+        Root(tuple(given), tuple(os.path.join(here, path) for path in given), stores.get(name))  # noqa: PTH118
+        for name, given in found.items()
+    ]
+
+
+def list_roots(roots: Sequence[Root], asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: numbers of roots to rows of :data:`~kidx.spark.fleet.tables.LISTING`."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            rows = []
+            for row in _rows_of(roots[number], asked):
+                rows.append(row | {"number": number})
+                if len(rows) >= _ROWS_AT_ONCE:
+                    yield from to_table(rows, LISTING).to_batches()
+                    rows = []
+            yield from to_table(rows, LISTING).to_batches()
+
+
+def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
+    broker_of = cache(_broker_of)
+    if root.store is None:
+        found = discover(root.paths)
+        name_of = _names(root)
+        for partition in found.partitions:
+            place = Place(name_of(partition.directory), str(partition.directory))
+            broker = broker_of(partition.directory.parent) or name_of(partition.directory.parent)
+            yield _row(partition, place, broker, local_facts, asked)
+        yield from (_problem_row(problem, name_of(problem.path)) for problem in found.problems)
+        return
+    with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
+        try:
+            mirror = Mirror(root.store, Path(temporary))
+        except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+            yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
+            return
+        found = discover([] if mirror.problems and not mirror.partitions else [mirror.root])
+        for partition in found.partitions:
+            inner = mirror.paths[partition.directory]
+            place = Place(root.store.name_of(inner), inner, root.store)
+            broker = broker_of(partition.directory.parent) or place.name.rpartition("/")[0]
+            yield _row(partition, place, broker, mirror.facts.get, asked)
+        for problem in [*found.problems, *mirror.problems]:
+            path = mirror.paths.get(problem.path) or mirror.paths.get(problem.path.parent)
+            name = root.given[0] if path is None else root.store.name_of(path)
+            below = problem.path not in mirror.paths and path is not None
+            yield _problem_row(problem, f"{name}/{problem.path.name}" if below else name)
+
+
+def _names(root: Root) -> Callable[[Path], str]:
+    """What a path below a root is called, where the root was given as a relative path."""
+    pairs = [(Path(path), Path(given)) for path, given in zip(root.paths, root.given, strict=True)]
+    pairs += [(path.parent, given.parent) for path, given in pairs]
+
+    def name_of(path: Path) -> str:
+        return next(
+            (str(given / path.relative_to(above)) for above, given in pairs if path.is_relative_to(above)), str(path)
+        )
+
+    return name_of
+
+
+def _broker_of(directory: Path) -> str | None:
+    """The id in a log directory's ``meta.properties``."""
+    try:
+        text = read_text(directory / META_PROPERTIES, errors="replace")
+    except OSError:
+        return None
+    match = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)
+    return match and match[1]
+
+
+def _row(partition: Partition, place: Place, broker: str, facts_of: Facts, asked: Asked) -> Row:
+    directory = partition.directory
+    others = [*partition.orphans, *([] if partition.epochs is None else [partition.epochs])]
+    known = {path: facts_of(path) for path in others}
+    segments = []
+    for segment in partition.segments:
+        own = {suffix: facts_of(segment.path(suffix)) for suffix in SEGMENT_SUFFIXES if suffix in segment.existing}
+        known |= {segment.path(suffix): facts for suffix, facts in own.items()}
+        log = own.get(LOG)
+        segments.append({
+            "base_offset": segment.base_offset,
+            "next_base_offset": segment.next_base_offset,
+            "log": segment.log.name,
+            "existing": sorted(segment.existing),
+            "bytes": SEGMENT_COST + (0 if log is None else log.size),
+            "key": _key(segment, place, own, asked),
+        })  # fmt: skip
+    return {
+        "place": place.name,
+        "raw": os.fsencode(place.path),
+        "root": None if place.store is None else place.store.url,
+        "resolved": place.name if place.store is not None else str(directory.resolve()),
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "state": partition.state,
+        "broker": broker,
+        "clean": any(segment.clean for segment in partition.segments),
+        "complete": partition.complete,
+        "start_offset": partition.start_offset,
+        "recovery_point": partition.recovery_point,
+        "epochs": partition.epochs is not None,
+        "orphans": [os.fsencode(path.name) for path in partition.orphans],
+        "leftovers": [os.fsencode(leftover.path.name) for leftover in partition.leftovers],
+        "modified": [(path.name, facts.modified) for path, facts in known.items() if facts is not None],
+        "segments": segments,
+    }
+
+
+def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], asked: Asked) -> str:
+    """A name for all that a segment's verdict depends on; a new one each time if a file may have changed unseen."""
+    tags = {suffix: facts and facts.tag for suffix, facts in files.items()}
+    if None in tags.values():
+        return uuid.uuid4().hex
+    about: list[object] = [__version__, asked.release, asked.interval, place.name, segment.topic, segment.partition]
+    about += [segment.base_offset, segment.next_base_offset, segment.is_last, segment.clean, sorted(segment.existing)]
+    return hashlib.sha256(json.dumps([*about, tags], sort_keys=True).encode()).hexdigest()
+
+
+def _problem_row(problem: Problem, name: str) -> Row:
+    return {"place": name, "problem": problem.message, "clause": problem.clause}
+
+
+def place_of(row: Row, asked: Asked) -> Place:
+    """The place of a row, in whatever worker it has come to."""
+    store = None if row["root"] is None else Store(row["root"], asked.options)
+    return Place(row["place"], os.fsdecode(row["raw"]), store)
+
+
+def segments_of(row: Row, directory: Path) -> tuple[Segment, ...]:
+    """The segments of a row, as discovery found them, in a directory."""
+    return tuple(
+        Segment(
+            directory / each["log"],
+            each["base_offset"],
+            row["topic"],
+            row["partition"],
+            frozenset(each["existing"]),
+            is_last=each["next_base_offset"] is None,
+            next_base_offset=each["next_base_offset"],
+            clean=row["clean"],
+        )
+        for each in row["segments"]
+    )
+
+
+def partition_of(row: Row, directory: Path) -> Partition:
+    """The partition of a row likewise."""
+    return Partition(
+        directory,
+        row["topic"],
+        row["partition"],
+        row["state"],
+        segments_of(row, directory),
+        tuple(directory / os.fsdecode(name) for name in row["orphans"]),
+        tuple(Leftover(directory / os.fsdecode(n), "." + os.fsdecode(n).rpartition(".")[2]) for n in row["leftovers"]),
+        directory / EPOCHS if row["epochs"] else None,
+        row["start_offset"],
+        row["recovery_point"],
+        row["complete"],
+    )

@@ -1,0 +1,124 @@
+"""Where a fleet's tables are: a directory, a URL that Hadoop knows, or one that fsspec opens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
+
+from kidx.errors import ToolError
+from kidx.spark.fleet.parquet import NAME, ParquetOverFsspec
+from kidx.spark.fleet.tables import TABLES, ddl
+from kidx.spark.storage import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PARTITIONED: Final = frozenset({"findings", "files"})
+
+
+class Output:
+    """The tables of all runs under one directory or URL.
+
+    Args:
+        spark: a session.
+        url: of the directory.
+        options: of fsspec, where Hadoop does not know the URL.
+
+    Attributes:
+        is_local: the URL is a directory of this machine.
+
+    Raises:
+        ToolError: neither Hadoop nor fsspec knows the URL.
+    """
+
+    def __init__(self, spark: SparkSession, url: str, options: dict[str, Any] | None = None) -> None:
+        self.spark = spark
+        self._store = Store(url.rstrip("/"), options or {})
+        self.is_local = self._store.is_local
+        self.url = self._store.root if self.is_local else self._store.url
+        self._with_hadoop = self.is_local or knows(spark, self.url)
+        if not self._with_hadoop:
+            assert self._store.root is not None  # which opens it
+            spark.dataSource.register(ParquetOverFsspec)
+
+    def path(self, table: str, run_id: str) -> str:
+        """Where a run's part of a table is."""
+        return f"{self.url}/{table}/run_id={run_id}"
+
+    def write(self, frame: DataFrame, table: str, run_id: str, *, append: bool = False) -> None:
+        """Writes a run's part of a table; what a task has done is there as soon as it has ended."""
+        writer = frame.write.mode("append" if append else "overwrite")
+        path = self.path(table, run_id)
+        if self._with_hadoop:
+            writer = writer.option("mapreduce.fileoutputcommitter.algorithm.version", "2")
+            (writer.partitionBy("topic") if table in _PARTITIONED else writer).parquet(path)
+            return
+        by = "topic" if table in _PARTITIONED else ""
+        writer.format(NAME).options(by=by, storage=json.dumps(self._store.options)).save(path)
+
+    def read(self, table: str, run_id: str) -> DataFrame:
+        """A run's part of a table, without a row if there is none; columns as :data:`TABLES` has them."""
+        schema = TABLES[table]
+        # With the schema given Spark does not take a topic called 007 for a number.
+        reader = self.spark.read.schema(ddl(schema))
+        if not self._with_hadoop:
+            by = "topic" if table in _PARTITIONED else ""
+            reader = reader.format(NAME).options(by=by, storage=json.dumps(self._store.options))
+            return reader.load(self.path(table, run_id))
+        try:
+            frame = reader.parquet(self.path(table, run_id)).select(*schema.names)
+            assert frame.schema is not None  # which Spark Connect looks at the path for
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return self.spark.createDataFrame([], ddl(schema))
+        return frame
+
+    def put(self, name: str, text: str) -> str:
+        """Writes a small document; returns its path or URL."""
+        path = f"{self.url}/{name}"
+        if self.is_local:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text, "utf-8")
+        elif self._with_hadoop:  # as a directory with one file in it, as Spark writes
+            self.spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
+        else:
+            self._store.write(f"{self._store.root}/{name}", text.encode())
+        return path
+
+    def get(self, name: str) -> str | None:
+        """A document that :meth:`put` wrote; None if there is none."""
+        path = f"{self.url}/{name}"
+        if self.is_local:
+            return Path(path).read_text("utf-8") if Path(path).exists() else None
+        if not self._with_hadoop:
+            return self._store.read_all(f"{self._store.root}/{name}").decode() or None
+        try:
+            rows = self.spark.read.text(path, wholetext=True).collect()
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return None
+        return str(rows[0]["value"]).rstrip("\n") if rows else None
+
+
+def knows(spark: SparkSession, url: str) -> bool:
+    """Whether Hadoop has a file system for a URL.
+
+    Raises:
+        ToolError: it has one that does not answer.
+    """
+    if "::" in url:
+        return False
+    try:
+        assert spark.read.schema("value string").text(url).schema is not None
+    except AnalysisException:
+        return True  # there is no such path, or no text in it
+    except Exception as error:
+        if "UnsupportedFileSystem" in str(error) or "No FileSystem for scheme" in str(error):
+            return False
+        raise ToolError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from error
+    return True

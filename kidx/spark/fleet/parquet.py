@@ -1,0 +1,134 @@
+"""Parquet tables wherever fsspec leads, as a data source: for URLs that Spark's own has no file system for."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from kidx.errors import ToolError
+from kidx.spark.storage import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+NAME: Final = "kidx_parquet"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A directory of Parquet files, below ``by=…`` if that is not empty."""
+
+    store: Store
+    by: str
+
+    def files(self) -> list[str]:
+        """Their paths within the store."""
+        self.store.refresh()
+        return sorted(path for path in self.store.filesystem.find(self.store.root) if path.endswith(".parquet"))
+
+    def dataset_options(self) -> dict[str, Any]:
+        """What pyarrow has to know of it."""
+        import pyarrow as pa  # noqa: PLC0415 -- only where a task needs it
+        from pyarrow import dataset  # noqa: PLC0415
+
+        hive = dataset.partitioning(pa.schema([(self.by, pa.string())]), flavor="hive") if self.by else None
+        return {"filesystem": self.store.filesystem, "format": "parquet", "partitioning": hive}
+
+
+class ParquetOverFsspec(DataSource):
+    """``format("kidx_parquet")``; options: ``path``, ``by``: a column of directories, ``storage``: fsspec's in JSON."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Of the format."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Has to be given.
+
+        Raises:
+            ToolError: always.
+        """
+        raise ToolError(f"{NAME} needs .schema(...)")
+
+    def _table(self) -> _Table:
+        store = Store(self.options["path"], json.loads(self.options.get("storage", "{}")))
+        return _Table(store, self.options.get("by", ""))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Of all files that are there."""
+        return _Reader(self._table(), schema.names)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+        """Of a file or more for each task; what is overwritten goes when all tasks are done."""
+        return _Writer(self._table(), overwrite=overwrite)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, table: _Table, columns: Sequence[str]) -> None:
+        self._table, self._columns = table, list(columns)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(path) for path in self._table.files()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415 -- as above
+        from pyarrow import dataset  # noqa: PLC0415
+
+        if partition is None or partition.value is None:
+            return
+        root = self._table.store.root
+        found = dataset.dataset([partition.value], partition_base_dir=root, **self._table.dataset_options())
+        utc = pa.timestamp("us", "UTC")  # as Spark calls it; a file says what its session did
+        for batch in found.to_batches(columns=self._columns):
+            fields = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in batch.schema]
+            yield batch.cast(pa.schema(fields))
+
+
+@dataclass
+class _Written(WriterCommitMessage):
+    name: str
+
+
+class _Writer(DataSourceArrowWriter):
+    def __init__(self, table: _Table, *, overwrite: bool) -> None:
+        self._table, self._overwrite = table, overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        from pyarrow import dataset  # noqa: PLC0415 -- as above
+
+        name = f"part-{uuid.uuid4().hex}"
+        first = next(iterator, None)
+        if first is not None:
+            batches = (batch for some in ([first], iterator) for batch in some)
+            dataset.write_dataset(
+                batches,
+                self._table.store.root,
+                schema=first.schema,
+                basename_template=f"{name}-{{i}}.parquet",
+                existing_data_behavior="overwrite_or_ignore",
+                **self._table.dataset_options(),
+            )
+        return _Written(name)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self._overwrite:
+            names = tuple(message.name for message in messages if isinstance(message, _Written))
+            for path in self._table.files():
+                if not path.rpartition("/")[2].startswith(names):
+                    self._table.store.filesystem.rm_file(path)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """What tasks have written stays: a later attempt goes on with it."""

@@ -1,0 +1,205 @@
+"""Where a partition's directory lies, and how the code of one machine gets at its files.
+
+Discovery and verifier read files of this machine. Of a store behind fsspec, discovery is shown the names (a mirror of
+empty files, but for the checkpoints of a log directory), and the verifier is given one segment at a time. What they
+say is told with the store's names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kidx.discovery import CLEAN_SHUTDOWN, EPOCHS, META_PROPERTIES, OFFSET_CHECKPOINTS, Problem
+from kidx.files import TEXT_LIMIT
+
+if TYPE_CHECKING:
+    from kidx.spark.storage import Entry, Store
+
+_NAMES: Final = re.compile(r"\d{1,20}\.[a-z.]+")
+_CHECKPOINTS: Final = (META_PROPERTIES, *OFFSET_CHECKPOINTS)
+_KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
+_DEPTH: Final = 2
+_LISTED_AT_ONCE: Final = 16
+_SETTLED: Final = 2.0
+"""Seconds after which a time stamp cannot hide another change: clocks of file systems tick that coarsely."""
+
+
+class FileFacts(NamedTuple):
+    """A file as a listing shows it.
+
+    Attributes:
+        size: bytes.
+        modified: microseconds since the epoch; None if the store does not say.
+        tag: another one whenever the content changes; None if nothing promises that.
+    """
+
+    size: int
+    modified: int | None
+    tag: str | None
+
+
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, in words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def local_facts(path: Path) -> FileFacts | None:
+    """Of a file of this machine; None if it is gone. Nobody can set back the time of the last change of an inode."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    newest = max(status.st_mtime, status.st_ctime)
+    tag = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+    return FileFacts(status.st_size, status.st_mtime_ns // 1000, tag if newest < time.time() - _SETTLED else None)
+
+
+def _remote_facts(entry: Entry) -> FileFacts:
+    modified = entry.modified
+    old = modified is not None and modified / 1000 < time.time() - _SETTLED
+    return FileFacts(
+        entry.size, None if modified is None else modified * 1000, entry.tag if entry.tagged or old else None
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition's directory.
+
+    Attributes:
+        name: as messages tell it: a path or a URL.
+        path: for system calls, or within the store.
+        store: None on this machine.
+    """
+
+    name: str
+    path: str
+    store: Store | None = None
+
+    @contextmanager
+    def holding(self, names: Iterable[str]) -> Iterator[Path]:
+        """The directory with some of its files, on this machine; those that have gone meanwhile are not there.
+
+        Raises:
+            OSError: a file cannot be fetched.
+        """
+        if self.store is None:
+            yield Path(self.path)
+            return
+        with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
+            directory = Path(temporary, self.path.rstrip("/").rpartition("/")[2])
+            directory.mkdir()
+            for name in names:
+                self.store.fetch(f"{self.path}/{name}", directory / name)
+            yield directory
+
+    def told(self, value: Any, directory: Path) -> Any:
+        """What was said of :meth:`holding`'s directory, with the names that messages use."""
+        before, after = _prefix(str(directory)), _prefix(self.name)
+        return value if before == after else _replaced(value, before, after)
+
+
+def _prefix(path: str) -> str:
+    return path[: path.rfind("/") + 1]
+
+
+def _replaced(value: Any, before: str, after: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(before, after)
+    if isinstance(value, dict):
+        return {name: _replaced(each, before, after) for name, each in value.items()}
+    return [_replaced(each, before, after) for each in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass
+class Mirror:
+    """The names below a root of a store, for discovery.
+
+    Args:
+        store: whose root is mirrored.
+        top: an empty directory for it.
+
+    Attributes:
+        root: what discovery is to look at.
+        paths: within the store, of the directories.
+        facts: of the files.
+        partitions: directories with files of segments.
+        problems: directories that cannot be listed.
+    """
+
+    store: Store
+    top: Path
+    paths: dict[Path, str] = field(default_factory=dict)
+    facts: dict[Path, FileFacts] = field(default_factory=dict)
+    partitions: set[Path] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store.refresh()
+        inner = self.store.root.rstrip("/")
+        above, _, name = inner.rpartition("/")
+        self.root = self.top / (name or "root")
+        self.paths[self.root] = inner
+        found = self.store.entry(inner or "/")
+        if found is None:
+            return
+        if found.is_directory:
+            with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+                self._look(self.root, pool.submit(self._list, inner), _DEPTH, pool)
+        else:
+            above, _, directory = above.rpartition("/")
+            self.paths = {self.top / directory: f"{above}/{directory}" if above else directory}
+            self.root = self.top / directory / name
+            (entries,) = [self._list(path) for path in self.paths.values()]
+            self._files(self.top / directory, entries)
+        if name and {self.root, self.root.parent} & self.partitions:
+            for each in _CHECKPOINTS:
+                self.store.fetch(f"{above}/{each}", self.top / each)
+            if self.store.entry(f"{above}/{CLEAN_SHUTDOWN}") is not None:
+                (self.top / CLEAN_SHUTDOWN).touch()
+
+    def _list(self, path: str) -> list[Entry]:
+        # Of names that lead elsewhere none is a segment's.
+        return [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
+
+    def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
+        try:
+            entries = listed.result()
+            self._files(directory, entries)
+        except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+            self.problems.append(Problem(directory, reason_of(error)))
+            return
+        if not depth or directory in self.partitions:
+            return
+        below = {entry.name: entry.path.rstrip("/") for entry in entries if entry.is_directory}
+        self.paths |= {directory / name: path for name, path in below.items()}
+        waiting = {name: pool.submit(self._list, path) for name, path in below.items()}
+        for name, future in waiting.items():
+            self._look(directory / name, future, depth - 1, pool)
+
+    def _files(self, directory: Path, entries: Iterable[Entry]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for entry in entries:
+            path = directory / entry.name
+            if entry.is_directory or not (entry.name in _KNOWN or _NAMES.fullmatch(entry.name)):
+                continue
+            if entry.name in _CHECKPOINTS and entry.size <= TEXT_LIMIT:
+                try:
+                    self.store.fetch(entry.path, path)
+                except Exception as error:  # noqa: BLE001 -- as above
+                    self.problems.append(Problem(path, reason_of(error)))
+            else:
+                path.touch()
+                os.truncate(path, entry.size if entry.name in _CHECKPOINTS else 0)
+            self.facts[path] = _remote_facts(entry)
+            if entry.name == EPOCHS or _NAMES.fullmatch(entry.name):
+                self.partitions.add(directory)
