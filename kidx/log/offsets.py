@@ -75,7 +75,8 @@ class LogOffsets:
         Raises:
             KidxError, OSError: the first unstable offset cannot be looked up.
         """
-        self.high_watermark = min(max(offset, self.start_offset), self.end_offset)
+        # After a truncation that stopped half way the start may be behind the end (LG-11).
+        self.high_watermark = self.start_offset if offset < self.start_offset else min(offset, self.end_offset)
         self.producers.on_high_watermark(self.high_watermark)
         self._settle()
         return self.high_watermark
@@ -86,7 +87,8 @@ class LogOffsets:
             self.high_watermark = offset
             self.producers.on_high_watermark(offset)
             self._settle()
-        self.recovery_point = min(self.recovery_point, offset)
+        if self.dialect.start_moves_other_offsets:
+            self.recovery_point = min(self.recovery_point, offset)
 
     def _set_start_offset(self, offset: int) -> None:
         self.start_offset = offset

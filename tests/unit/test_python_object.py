@@ -266,7 +266,7 @@ def test_exceptions_are_refusals_by_a_table(error, kind):
     [
         ("no_such_module", "f", "no_such_module"),
         ("python_index", "no_such_factory", "has no no_such_factory"),
-        ("python_index", "not_callable", "no function or class but int"),
+        ("python_index", "not_callable", "not a function or class but int"),
         ("broken_module", "f", "ZeroDivisionError"),
         ("exiting_module", "f", "SystemExit"),
     ],
