@@ -43,9 +43,9 @@ def read_epochs(path: Path) -> list[EpochEntry]:
         count = int(lines[1])
     except (IndexError, ValueError):
         count = -1
-    if lines[0] != _VERSION or count != len(lines) - 2:
+    if lines[0] != _VERSION or count < 0 or count != len(lines) - 2:
         raise OSError(
-            f"{path} is no checkpoint of leader epochs of version {_VERSION}: it begins with "
+            f"{path} is not a checkpoint of leader epochs of version {_VERSION}: it begins with "
             f"{shortened(lines[0])} and has {len(lines) - 2} entries"
         )
     return [_entry(line, number, path) for number, line in enumerate(lines[2:], 3)]
@@ -58,7 +58,7 @@ def _entry(line: str, number: int, path: Path) -> EpochEntry:
         entry = EpochEntry(-1, -1)
     if not (0 <= entry.epoch <= INT_MAX and 0 <= entry.start_offset <= LONG_MAX):
         raise OSError(
-            f"{path} is no checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
+            f"{path} is not a checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
         )
     return entry
 
