@@ -57,11 +57,14 @@ class Crew:
     def close(self) -> None:
         """Ends the processes, also those that are at work."""
         processes = list((self._pool._processes or {}).values())  # noqa: SLF001 -- public from Python 3.14 on
-        self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
         for process in processes:
             process.join(5)
+            if process.exitcode is None:
+                process.kill()
+        # Only then: an executor that is not waited for complains of its closed pipe when Python ends.
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def dealt(self, run: MachineRun, hands: Iterable[Hand], deadline: float | None) -> Iterator[tuple[Hand, Dealt]]:
         """The hands with what came of each, in order.

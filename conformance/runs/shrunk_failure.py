@@ -86,7 +86,10 @@ def _details(divergence: Divergence) -> set[str]:
     if divergence.aspects[0] == "state":
         return {name for name, _, _ in differing_fields(expected, actual)}
     if divergence.aspects[0] == "bytes" and isinstance(expected, tuple):
-        return {PurePosixPath(str(name)).suffix for name, *_ in expected}
+        if all(isinstance(entry, tuple) for entry in expected):  # names with their contents
+            return {PurePosixPath(str(name)).suffix for name, *_ in expected}
+        if isinstance(actual, tuple) and len(actual) == len(expected):  # the files of a segment, in their order
+            return {str(number) for number, pair in enumerate(zip(expected, actual, strict=True)) if pair[0] != pair[1]}
     return set()
 
 

@@ -12,11 +12,11 @@ import typer
 from kidx.commands.line import say, say_json
 from kidx.commands.options import chosen_dialect
 from kidx.errors import ToolError
-from kidx.verify.findings import HARMLESS
+from kidx.findings import HARMLESS
 
 if TYPE_CHECKING:
+    from kidx.findings import Finding
     from kidx.verify import Verification
-    from kidx.verify.findings import Finding
 
 _ENGINES = ("local", "spark")
 _SHOWN = 200
@@ -104,7 +104,7 @@ def _on_spark(paths: list[str], **options: Any) -> Verification:
 
 def _check_targets(findings: Path | None, html: Path | None) -> None:
     """Refuses before the work what could not be written after it."""
-    from kidx.verify.findings import check_writable  # noqa: PLC0415
+    from kidx.findings import check_writable  # noqa: PLC0415
 
     if findings is not None:
         check_writable(findings)
@@ -115,7 +115,7 @@ def _check_targets(findings: Path | None, html: Path | None) -> None:
 
 def _write(result: Verification, findings: Path | None, html: Path | None) -> None:
     if findings is not None:
-        from kidx.verify.findings import write_findings  # noqa: PLC0415
+        from kidx.findings import write_findings  # noqa: PLC0415
 
         write_findings(result.findings, findings)
     if html is not None:

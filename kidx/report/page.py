@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from kidx.errors import ToolError
 from kidx.files import replacing
+from kidx.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 from kidx.printable import printable
 from kidx.report.pictures import SegmentPicture, strip
-from kidx.verify.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 
 if TYPE_CHECKING:
     import os

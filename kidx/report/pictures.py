@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from kidx.findings import SEVERITY, Finding, Verdict
 from kidx.printable import printable
-from kidx.verify.findings import SEVERITY, Finding, Verdict
 
 if TYPE_CHECKING:
     from kidx.verify.verdicts import FileVerdict

@@ -9,7 +9,7 @@
         print(finding)
 """
 
-from kidx.verify.findings import Finding, Verdict
+from kidx.findings import Finding, Verdict
 from kidx.verify.partition import verify_partition
 from kidx.verify.run import Verification, verify_paths
 from kidx.verify.segment import verify_segment

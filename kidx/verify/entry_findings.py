@@ -9,8 +9,8 @@ import numpy as np
 from kidx.layout import OFFSET_INDEX, TIME_INDEX, Layout
 
 if TYPE_CHECKING:
+    from kidx.findings import Verdict
     from kidx.scan.entries import IndexContent
-    from kidx.verify.findings import Verdict
     from kidx.verify.reporter import Reporter
 
 _LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (OFFSET_INDEX, TIME_INDEX)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.verify.findings import Finding
+from kidx.findings import Finding
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.verify.findings import Finding, Verdict, in_order, worst
+from kidx.findings import Finding, Verdict, in_order, worst
 from kidx.verify.partition_rules import (
     PartitionReporter,
     agree_on_interval,

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.findings import Finding, Verdict
 from kidx.log.epochs import EpochEntry, read_epochs
-from kidx.verify.findings import Finding, Verdict
 from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.findings import Finding, Verdict, worst
 from kidx.verify.facts import KEPT
-from kidx.verify.findings import Finding, Verdict, worst
 
 if TYPE_CHECKING:
     from kidx.discovery import Segment

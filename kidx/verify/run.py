@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
+from kidx.findings import HARMLESS, Finding, Verdict, in_order, worst
 from kidx.scan.compiled import worth_compiling
-from kidx.verify.findings import HARMLESS, Finding, Verdict, in_order, worst
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 

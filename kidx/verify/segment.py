@@ -21,7 +21,7 @@ from kidx.verify.reporter import Reporter
 from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
 
 if TYPE_CHECKING:
-    from kidx.verify.findings import Verdict
+    from kidx.findings import Verdict
 
 _TRIES: Final = 3
 """Looks at a segment that is being written to, before a fault counts: entries are written in two steps."""

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.verify.findings import worst
+from kidx.findings import worst
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
+    from kidx.findings import Verdict
     from kidx.verify.facts import TransactionEvent
-    from kidx.verify.findings import Verdict
     from kidx.verify.reporter import Reporter
 
 _SUFFIX: Final = ".txnindex"

@@ -11,8 +11,8 @@ from kidx.printable import encodable
 
 if TYPE_CHECKING:
     from kidx.discovery import Segment
+    from kidx.findings import Finding, Verdict
     from kidx.verify.facts import TransactionEvent
-    from kidx.verify.findings import Finding, Verdict
 
 
 @dataclass(frozen=True, slots=True)

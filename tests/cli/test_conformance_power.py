@@ -97,7 +97,7 @@ def test_a_small_world_is_as_long_as_the_defect(here):
     assert (one.returncode, one.stderr) == (0, "")
     assert one.stdout.endswith("steps: agree\n")
     assert (two.returncode, two.stderr) == (1, "")
-    assert two.stdout.splitlines()[-1] == "    3  truncate_to(offset=12)"
+    assert two.stdout.splitlines()[-1] == "    3  truncate_to(offset=0)"
     assert here("report", "1").returncode == 0
     told = here("report", "2")
     assert told.returncode == 1

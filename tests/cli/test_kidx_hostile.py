@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kidx.findings import read_findings
 from kidx.records import SimpleRecord, build_batch
-from kidx.verify.findings import read_findings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 LOG, INDEX, TIME_INDEX, TXN_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".txnindex"))
@@ -144,7 +144,8 @@ def test_an_index_of_gigabytes_that_is_not_empty_is_broken(data):
             file.seek(0, 2)
             file.write(b"\1" * 340)
     done = kidx("verify", data, "--json", "-j", 1)
-    verdicts = {Path(file["path"]).name: file["verdict"] for file in json.loads(done.stdout)["files"]}
+    files = [file for file in json.loads(done.stdout)["files"] if "create-time-0" in file["path"]]
+    verdicts = {Path(file["path"]).name: file["verdict"] for file in files}
     assert [verdicts[name] for name in (INDEX, TIME_INDEX, TXN_INDEX)] == ["broken"] * 3
     assert done.returncode == 1
 

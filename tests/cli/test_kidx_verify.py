@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kidx.cli import main
-from kidx.verify.findings import COLUMNS, in_order, read_findings
+from kidx.findings import COLUMNS, in_order, read_findings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))

@@ -29,7 +29,8 @@ def record(mutant: Mutant) -> Trace:
         LookupError: none was found.
     """
     words = ["conformance", "run", "-i", f"mutant:{mutant.name}", "--kafka", mutant.release]
-    words += ["--machine", mutant.machine, "--profile", "ci", "--seed", "0", "--max-examples", "2000", "--json"]
+    words += ["--machine", mutant.machine, "--profile", "ci", "--seed", "0", "--max-examples", "2000"]
+    words += ["--stop-at-first", "--json"]
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as home, patch.dict("os.environ", XDG_STATE_HOME=home):
         with patch.object(sys, "argv", words), redirect_stdout(printed), suppress(SystemExit):

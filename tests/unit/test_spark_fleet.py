@@ -12,6 +12,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 
+from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.places import Place
@@ -22,7 +23,6 @@ from kidx.spark.fleet.summary import Count, Summary
 from kidx.spark.fleet.tables import LISTING
 from kidx.spark.fleet.work import settle, verify_rows
 from kidx.verify import verify_paths
-from kidx.verify.findings import Finding, in_order
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from conformance.experiments.golden.finding import Finding
 from kidx.discovery import Segment
+from kidx.findings import HARMLESS
 from kidx.scan import BATCH, IndexContent, parse_index
 from kidx.verify.facts import Gatherer
-from kidx.verify.findings import HARMLESS
 from kidx.verify.offset_rules import check_offset_index
 from kidx.verify.reporter import Reporter
 from kidx.verify.time_rules import check_time_index

@@ -16,18 +16,18 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from kidx.discovery import Problem
+from kidx.findings import COLUMNS, HARMLESS, Finding
 from kidx.printable import printable
 from kidx.spark.fleet.run import FleetVerification, verify
 from kidx.spark.starting import start_session
 from kidx.verify import FileVerdict, Interval, Verification
-from kidx.verify.findings import COLUMNS, HARMLESS, Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kidx.dialect import Dialect
+    from kidx.findings import Verdict
     from kidx.spark.jobs import Progress
-    from kidx.verify.findings import Verdict
 
 _T = TypeVar("_T")
 _ORDER = ("path", "slot", "position", "offset", "timestamp", "clause", "verdict", "message", "expected", "actual")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from kidx.findings import SEVERITY
 from kidx.report.page import shown
-from kidx.verify.findings import SEVERITY
 
 if TYPE_CHECKING:
     from kidx.spark.fleet.summary import Summary

@@ -19,6 +19,7 @@ from pyspark.sql.functions import array, explode
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ToolError
+from kidx.findings import Finding, Verdict, worst
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.output import Output
 from kidx.spark.fleet.replicas import compare_rows
@@ -27,7 +28,6 @@ from kidx.spark.fleet.sizing import tasks_of
 from kidx.spark.fleet.summary import Summary, summarize
 from kidx.spark.fleet.tables import FINDINGS, LISTING, PARTITIONS, REPLICAS, SETTLED, VERDICTS, ddl, findings_of
 from kidx.spark.fleet.work import settle, verify_rows
-from kidx.verify.findings import Finding, Verdict, worst
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql.functions import expr
 
+from kidx.findings import HARMLESS, SEVERITY, Finding
 from kidx.spark.fleet.tables import SUMMARY, ddl
-from kidx.verify.findings import HARMLESS, SEVERITY, Finding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kidx.verify.findings import Verdict
+    from kidx.findings import Verdict
 
 WAYS: Final = ("verdict", "topic", "release", "broker", "age")
 """What files are counted by; ``release`` is the span of releases that write these very bytes."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kidx.findings import COLUMNS, Finding, arrow_schema, in_order
 from kidx.printable import encodable
-from kidx.verify.findings import COLUMNS, Finding, arrow_schema, in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
+from kidx.findings import Finding
 from kidx.scan.compiled import worth_compiling
 from kidx.spark.fleet.listing import Asked, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
 from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
 from kidx.verify.facts import TransactionEvent
-from kidx.verify.findings import Finding
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 
 if TYPE_CHECKING:
