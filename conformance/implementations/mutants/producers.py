@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.registry import defect
-from kidx.java_numbers import INT_MAX
 from kidx.producers import BatchMetadata, Origin, ProducerAppendInfo, ProducerEntry, ProducerStateManager
 from kidx.producers.snapshot import HEAD, PRODUCER
 
@@ -201,20 +200,6 @@ class _Infos(ProducerStateManager):
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
         current = self.producers.get(producer_id) or ProducerEntry()
         return self.info(self.topic_partition, producer_id, current, origin, self.dialect)
-
-
-class _Endless(ProducerAppendInfo):
-    def _check_sequence(self, epoch: int, sequence: int, offset: int) -> None:
-        if sequence == 0 and epoch == self.updated.producer_epoch and self._last_sequence(epoch) == INT_MAX:
-            sequence = 1
-        super()._check_sequence(epoch, sequence, offset)
-
-
-@defect("LG-35")
-class SequencesDoNotWrap(_Infos):
-    """After sequence number 2147483647 there is none that follows."""
-
-    info = _Endless
 
 
 class _Anywhere(ProducerAppendInfo):
