@@ -47,7 +47,7 @@ DEFECTS = [
     Defect("clears-on-truncation", "bytes", others=3),
     Defect("counts-the-bound-out", "outcome"),
     Defect("forgets-the-slot-kept-free", "state", others=5),
-    Defect("appends-equal-timestamps", "outcome", others=1),
+    Defect("appends-equal-timestamps", "bytes", others=1),
     Defect("answers-with-the-next", "outcome"),
     Defect("forgets-the-timestamp-check", "outcome", steps=7),
     Defect("no-timestamp-is-zero", "state"),
