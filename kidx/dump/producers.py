@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,27 +13,11 @@ import google_crc32c
 from kidx.dump.entry import Entry, java_optional, named
 from kidx.files import CHUNK, FileChangedError, regular
 from kidx.java_numbers import INT_MAX
+from kidx.producers.snapshot import HEAD, PRODUCER
 
 if TYPE_CHECKING:
     from kidx.dump.wording import Wording
 
-# fmt: off
-_HEAD: Final = struct.Struct(
-    ">h"  # version, 1
-    "I"   # CRC-32C of what follows it
-    "i"   # number of producers
-)
-_PRODUCER: Final = struct.Struct(
-    ">q"  # producer id
-    "h"   # producer epoch
-    "i"   # last sequence
-    "q"   # last offset
-    "i"   # offset delta: last offset - first offset of the last batch
-    "q"   # timestamp of the last batch, milliseconds
-    "i"   # coordinator epoch
-    "q"   # first offset of the open transaction, -1 for none
-)
-# fmt: on
 _CHECKSUMMED_FROM: Final = 6
 
 
@@ -49,19 +32,19 @@ def dump_producer_snapshot(path: Path, words: Wording) -> Iterator[Entry]:
         if problem:
             yield Entry("corrupt", {"message": problem}, problem)
             return
-        count = _HEAD.unpack(os.pread(descriptor, _HEAD.size, 0))[2]
+        count = HEAD.unpack(os.pread(descriptor, HEAD.size, 0))[2]
         for slot in range(count):
-            entry = os.pread(descriptor, _PRODUCER.size, _HEAD.size + slot * _PRODUCER.size)
-            if len(entry) < _PRODUCER.size:
+            entry = os.pread(descriptor, PRODUCER.size, HEAD.size + slot * PRODUCER.size)
+            if len(entry) < PRODUCER.size:
                 raise FileChangedError(errno.EIO, "Became shorter while it was read", str(path))
-            yield _entry(_PRODUCER.unpack(entry), words)
+            yield _entry(PRODUCER.unpack(entry), words)
 
 
 def _problem(path: Path, descriptor: int) -> str:
-    head, size = os.pread(descriptor, _HEAD.size, 0), os.fstat(descriptor).st_size
-    if len(head) < _HEAD.size:
+    head, size = os.pread(descriptor, HEAD.size, 0), os.fstat(descriptor).st_size
+    if len(head) < HEAD.size:
         return f"Snapshot file {path} is corrupted: it has {len(head)} bytes"
-    version, crc, count = _HEAD.unpack(head)
+    version, crc, count = HEAD.unpack(head)
     if version != 1:
         return f"Snapshot contained an unknown file version {version}"
     computed, position = 0, _CHECKSUMMED_FROM
@@ -70,7 +53,7 @@ def _problem(path: Path, descriptor: int) -> str:
         position += len(data)
     if computed != crc:
         return f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
-    if size < _HEAD.size + count * _PRODUCER.size:
+    if size < HEAD.size + count * PRODUCER.size:
         return f"Snapshot file {path} is corrupted: it ends before its {count} producers"
     return ""
 
