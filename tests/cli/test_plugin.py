@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -38,6 +39,10 @@ def theirs(pytester, monkeypatch):
     """Runs pytest in a repository that has tests of its own and an index; strict, and any warning is an error."""
     monkeypatch.setenv("XDG_STATE_HOME", str(pytester.path / "state"))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # Their coverage would replace the data of a run that measures ours.
+    monkeypatch.setenv("COVERAGE_FILE", str(pytester.path / ".coverage"))
+    for name in [name for name in os.environ if name.startswith("COV_CORE_")]:
+        monkeypatch.delenv(name)
     pytester.makefile(".toml", pyproject='[tool.pytest.ini_options]\naddopts = ["--strict-markers", "--strict-config"]')
     pytester.makepyfile(test_theirs="def test_theirs(): pass")
 
