@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import fields
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
-from kidx.dialect import DIALECTS, Dialect, dialect_of
+from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect, dialect_of
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared."""
@@ -27,8 +27,7 @@ COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-ep
 
 def rules_of(dialect: Dialect) -> tuple[object, ...]:
     """Everything that a dialect says, without the number of the release."""
-    derived = (name for name, value in vars(Dialect).items() if isinstance(value, property | cached_property))
-    names = {*derived, *(column.name for column in fields(Dialect))} - {"release", "version"}
+    names = {*BEHAVIOURS, *(column.name for column in fields(Dialect))} - {"release", "version"}
     return tuple(getattr(dialect, name) for name in sorted(names))
 
 
