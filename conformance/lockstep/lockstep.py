@@ -10,7 +10,7 @@ compared is the matter of a :class:`~conformance.lockstep.level.Level`.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import BatchedExecution, Step
@@ -43,7 +43,7 @@ class Lockstep(Generic[Seen, Files]):
         stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
-    level: ClassVar[Level[Any, Any]]
+    level: Level[Any, Any]
 
     def __init__(
         self,

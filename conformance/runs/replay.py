@@ -13,6 +13,7 @@ from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.quoting import quoted
+from conformance.runs.servers import SERVER_MACHINES
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def replay(
         ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
             operation, or ran out of memory.
     """
-    if trace.machine == "broker":
-        return _replay_on_brokers(trace, releases, tell, progress)
+    if trace.machine in SERVER_MACHINES:
+        return _replay_on_servers(trace, releases, tell, progress)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
@@ -103,17 +104,15 @@ def replay(
     return Replayed("FIXED", None, len(trace.operations))
 
 
-def _replay_on_brokers(
+def _replay_on_servers(
     trace: Trace,
     releases: Sequence[str],
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None,
 ) -> Replayed:
-    from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
-
     steps = 0
     for release in releases:
-        difference, steps = replay_on_broker(trace.operations, release, tell, progress)
+        difference, steps = SERVER_MACHINES[trace.machine].replay(trace.operations, release, tell, progress)
         if difference is not None:
             return Replayed("FAILED", difference, steps)
     return Replayed("FIXED", None, steps)
