@@ -22,7 +22,7 @@ from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
-from conformance.lockstep.levels.topic import Statistics
+from conformance.lockstep.levels.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
@@ -268,7 +268,7 @@ class _Life:
 
     def result(self, seconds: float) -> Result:
         """The row of this release."""
-        statistics = self.lockstep.statistics if self.lockstep is not None else Statistics()
+        statistics = self.lockstep.statistics if self.lockstep is not None else BrokerStatistics()
         clauses = {c.id: statistics.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
         verdicts: dict[str, Verdict] = {}
         for clause, count in clauses.items():

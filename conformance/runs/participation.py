@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-class Attendance:
+class Participation:
     """An implementation behind its own interface, and a count of the clauses that were exercised without it.
 
     The count errs on the side of absence: of an example that the subject leaves for want of an operation or of memory,
@@ -111,4 +111,4 @@ class Attendance:
     def _counted(self) -> Counter[str]:
         """What the lockstep has counted so far for its release."""
         lockstep = self._lockstep
-        return Counter() if lockstep is None else Counter(lockstep.tally.exercised(self._implementation.release))
+        return Counter() if lockstep is None else Counter(lockstep.statistics.exercised(self._implementation.release))

@@ -152,7 +152,7 @@ def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
     Raises:
         ToolError: somebody does not have the operation of this step.
     """
-    for party, operation in lockstep.tally.unsupported:
+    for party, operation in lockstep.statistics.unsupported:
         raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
 
 
@@ -162,5 +162,5 @@ def _refuse_unperformed(lockstep: Lockstep) -> None:
     Raises:
         ToolError: somebody had no memory for a step.
     """
-    for party, operation in lockstep.tally.out_of_memory:
+    for party, operation in lockstep.statistics.out_of_memory:
         raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.subject import BrokerTopic
 from conformance.kafka.broker.errors import BrokerError
-from conformance.lockstep.levels.topic import Statistics, TopicLockstep
+from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.broker import BROKER_SIGNATURES, records_of
 from kidx.errors import KidxError
@@ -59,7 +59,7 @@ class BrokerLockstep:
         self.scratch = scratch
         self.reference = reference
         self.excuse = excuse
-        self.statistics = Statistics()
+        self.statistics = BrokerStatistics()
         self.topics: list[TopicLockstep] = []
         self._names = (f"{prefix}-{number}" for number in itertools.count(1))
 

@@ -40,7 +40,7 @@ _DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True)
-class Statistics:
+class BrokerStatistics:
     """What the topics of a broker have been through: operations performed, answers and files compared."""
 
     topics: int = 0
@@ -126,7 +126,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         *,
         partition_type: type[ReferencePartition] = ReferencePartition,
         excuse: Callable[[Divergence], bool] = lambda _: False,
-        statistics: Statistics,
+        statistics: BrokerStatistics,
     ) -> None:
         self.level = TopicLevel(subject, partition_type)
         super().__init__([subject], scratch, excuse=excuse, attribute=False, model=False)
