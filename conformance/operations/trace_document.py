@@ -106,14 +106,13 @@ def _without_bounds(member: Object) -> Object:
     return {key: value for key, value in member.items() if key not in _BOUNDS}
 
 
-def schema_text() -> str:
-    """The content of ``trace.json``: a definition a line."""
-    document = schema()
-    definitions = document.pop("$defs")
-    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items()]
+def schema_text(document: Object) -> str:
+    """The content of a file of ``conformance/schemas``: a definition a line."""
+    definitions = document["$defs"]
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items() if key != "$defs"]
     body = ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in definitions.items())
     return "{\n  " + ",\n  ".join([*lines, f'"$defs": {{\n    {body}\n  }}']) + "\n}\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(schema_text())
+    sys.stdout.write(schema_text(schema()))

@@ -21,6 +21,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from conformance.errors import ToolError
 from conformance.implementations.process import ProcessIndex, StartError, line_process
 from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError, is_group_alive
+from conformance.implementations.process.schema import schema
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -36,6 +37,7 @@ from conformance.lockstep.divergence import failure_json
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
 from conformance.operations.trace import Trace
+from conformance.operations.trace_document import schema_text
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -727,6 +729,11 @@ def test_a_reason_is_told_in_full_and_what_it_is_about_is_cut(tmp_path):
 )
 def test_the_schema_and_the_code_accept_the_same_introductions(about):
     assert accepts(about_from, {"ok": about}) == valid("start_reply", {"ok": about})
+
+
+def test_the_schema_is_what_the_types_describe():
+    """``python -m conformance.implementations.process.schema`` writes it."""
+    assert (files("conformance") / "schemas" / "protocol.json").read_text() == schema_text(schema())
 
 
 def test_the_schema_has_every_operation_of_the_protocol_and_its_arguments():

@@ -131,7 +131,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.level = TopicLevel(subject, partition_type)
         super().__init__([subject], scratch, excuse=excuse, attribute=False, model=False)
         self.subject = subject
-        self.statistics = statistics
+        self.broker_statistics = statistics
         self._subject, self._reference = self.primary.subjects[0], self.primary.reference
         self.begin()
 
@@ -171,7 +171,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
             self.hold("outcome", expected[what], actual[what], clauses)
         appended = self.subject.decided.appended
         if appended is not None and appended.error is None:
-            self.statistics.acknowledged += 1
+            self.broker_statistics.acknowledged += 1
         self.compare()
 
     def hold(self, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
@@ -183,10 +183,10 @@ class TopicLockstep(Lockstep[Observed, Files]):
         if not self.active:
             return
         if ours == theirs:
-            self.statistics.clauses.update(clauses)
+            self.broker_statistics.clauses.update(clauses)
             return
         self._diverged(self._subject, "kidx", {aspect: (ours, theirs)}, clauses)
-        self.statistics.expected += 1
+        self.broker_statistics.expected += 1
 
     def take_over(self, batches: Iterable[RecordBatch]) -> None:
         """The reference appends what lies in the log of a broker that was killed while it appended."""
@@ -209,7 +209,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
             ours, theirs = self._answers(targets, isolation)
             if ours != theirs and self.let_retention_run():
                 ours, theirs = self._answers(targets, isolation)
-            self.statistics.answers += len(targets)
+            self.broker_statistics.answers += len(targets)
             self.hold_answers(isolation, ours, theirs)
 
     def _answers(self, targets: list[int], isolation: Isolation) -> tuple[list[Answer], list[Answer]]:
@@ -253,7 +253,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self._hold_files(ours, theirs, ("LG-16",))
 
     def _hold_files(self, ours: Files, theirs: Files, clauses: tuple[str, ...]) -> None:
-        self.statistics.files += len(theirs)
+        self.broker_statistics.files += len(theirs)
         self.hold("bytes", ours, theirs, clauses)
 
     def let_retention_run(self) -> bool:
