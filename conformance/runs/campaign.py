@@ -22,7 +22,7 @@ from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.rounds import play
 from conformance.runs.seeds import chosen_seed
-from conformance.runs.servers import Circumstances, servers_of
+from conformance.runs.servers import Circumstances, run_servers
 from conformance.runs.shares import helpers_for
 from conformance.runs.telling import Told
 from conformance.runs.verdicts import coverage_of, results_of
@@ -122,10 +122,8 @@ class _Run:
 
     def _drive_servers(self) -> bool:
         """Servers, if the plan has any; whether they conform."""
-        results: list[Result] = []
-        for server in servers_of(self.plan):
-            there = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
-            results += server.run(self.plan, there)
+        circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
+        results = run_servers(self.plan, circumstances)
         self.results += results
         return not any(result.divergences for result in results)
 

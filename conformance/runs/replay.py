@@ -13,7 +13,7 @@ from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.quoting import quoted
-from conformance.runs.servers import SERVER_MACHINES
+from conformance.runs.server_replays import SERVER_REPLAYS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def replay(
         ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
             operation, or ran out of memory.
     """
-    if trace.machine in SERVER_MACHINES:
+    if trace.machine in SERVER_REPLAYS:
         return _replay_on_servers(trace, releases, tell, progress)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
@@ -112,7 +112,7 @@ def _replay_on_servers(
 ) -> Replayed:
     steps = 0
     for release in releases:
-        difference, steps = SERVER_MACHINES[trace.machine].replay(trace.operations, release, tell, progress)
+        difference, steps = SERVER_REPLAYS[trace.machine](trace.operations, release, tell, progress)
         if difference is not None:
             return Replayed("FAILED", difference, steps)
     return Replayed("FIXED", None, steps)

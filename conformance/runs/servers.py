@@ -1,8 +1,8 @@
-"""Implementations that are servers: each kind has a machine of its own, and its own way to be run and replayed."""
+"""Implementations that are servers: each kind has a machine of its own, and its own way to be run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.implementations.forms import form_of, is_server
@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     from conformance.events import Result, Sink
     from conformance.expectations import Ledger
     from conformance.kafka.fetch import Progress
-    from conformance.lockstep import Divergence
-    from conformance.operations import Observation, Operation
     from conformance.runs.plan import Plan
-
-Tell = Callable[[int, "Operation", "Observation | None", "Divergence | None"], None]
 
 
 class Circumstances(NamedTuple):
@@ -34,20 +30,6 @@ class Circumstances(NamedTuple):
     sink: Sink
     ledger: Ledger
     progress: Progress | None
-
-
-class Server(NamedTuple):
-    """A kind of server.
-
-    Attributes:
-        machine: the name of its machine.
-        run: carries out the part of a plan that is about it.
-        replay: performs a trace of its machine in the dialect of a release; the difference, and the steps until then.
-    """
-
-    machine: str
-    run: Callable[[Plan, Circumstances], list[Result]]
-    replay: Callable[[Sequence[Operation], str, Tell, Progress | None], tuple[Divergence | None, int]]
 
 
 def _run_brokers(plan: Plan, circumstances: Circumstances) -> list[Result]:
@@ -70,20 +52,12 @@ def _run_brokers(plan: Plan, circumstances: Circumstances) -> list[Result]:
     return run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
 
 
-def _replay_on_broker(
-    operations: Sequence[Operation], release: str, tell: Tell, progress: Progress | None
-) -> tuple[Divergence | None, int]:
-    from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
-
-    return replay_on_broker(operations, release, tell, progress)
+_RUNS: Final[dict[str, Callable[[Plan, Circumstances], list[Result]]]] = {"broker": _run_brokers}
+"""By the name of a form: carries out the part of a plan that is about such servers."""
 
 
-SERVERS: Final = {"broker": Server("broker", _run_brokers, _replay_on_broker)}
-"""Every kind of server by the name of its form."""
-SERVER_MACHINES: Final = {server.machine: server for server in SERVERS.values()}
-
-
-def servers_of(plan: Plan) -> list[Server]:
-    """The kinds of servers among the implementations of a plan, each once."""
+def run_servers(plan: Plan, circumstances: Circumstances) -> list[Result]:
+    """Runs the servers among the implementations of a plan, each kind once."""
     forms = [form_of(name) for name in plan.implementations if is_server(name)]
-    return [SERVERS[name] for name in dict.fromkeys(form.name for form in forms if form is not None)]
+    kinds = dict.fromkeys(form.name for form in forms if form is not None)
+    return [result for kind in kinds for result in _RUNS[kind](plan, circumstances)]
