@@ -38,7 +38,7 @@ class SegmentedLog(LogOffsets):
 
     @contextlib.contextmanager
     def _operation(self) -> Iterator[None]:
-        """Whatever comes of it, files that it removed are deleted at its end."""
+        """Deletes the files that the operation removed at its end, also after an error."""
         try:
             yield
         finally:

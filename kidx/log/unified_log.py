@@ -1,4 +1,4 @@
-"""A partition's log: segments, their start, end and high watermark, and who may write (``UnifiedLog``)."""
+"""A partition's log: segments, their start, end and high watermark, and appends to them (``UnifiedLog``)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class UnifiedLog(SegmentedLog):
         start_offset: the first offset that a client may see.
         search_start: where 3.5 lets a search by timestamp begin: the start offset, not taken back by a truncation.
         end_offset: the offset of the next record.
-        high_watermark: everything below is on all replicas; the start offset until somebody says more.
+        high_watermark: everything below is on all replicas; at first the start offset, see
+            :meth:`update_high_watermark`.
         recovery_point: everything below is on disk.
         first_unstable_offset: where the first transaction began that is open, or completed and not replicated, as far
             as that was looked for; None if there is none.
