@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.runs.dealt import Dealt
     from conformance.runs.differences.distinct import Distinct, Identity
     from conformance.runs.machine_run import MachineRun
-    from conformance.runs.participation import Attendance
+    from conformance.runs.participation import Participation
     from conformance.runs.plan import Plan
 
 
@@ -177,7 +177,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
     return Case(distinct, shown, event, partial(_first_difference, run, subject))
 
 
-def _first_difference(run: MachineRun, subject: Attendance, operations: tuple[Operation, ...]) -> Divergence | None:
+def _first_difference(run: MachineRun, subject: Participation, operations: tuple[Operation, ...]) -> Divergence | None:
     """The first difference of a participant in some operations, with nothing set aside."""
     if not is_sane(operations):
         return None
