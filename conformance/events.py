@@ -77,6 +77,8 @@ class Diverged(Event):
         clause: the one of the clauses at stake that fails; empty if none speaks of the step.
         shape: what a difference without a clause is known by.
         times: how often it was seen.
+        also: other sights of the same difference: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace``
+            and ``because``, which says in words why it is no difference of its own.
     """
 
     machine: str
@@ -92,6 +94,13 @@ class Diverged(Event):
     clause: str = ""
     shape: str = ""
     times: int = 1
+    also: tuple[Json, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """Ids of the clauses at stake, in its other sights as well."""
+        also = (clause for sight in self.also for clause in sight.get("clauses", ()))
+        return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
         """Whether it shows there."""

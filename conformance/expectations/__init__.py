@@ -108,7 +108,7 @@ class Ledger:
 
         Args:
             clauses: the clauses that the diverging step exercised.
-            shape: of the divergence, see :mod:`conformance.runs.shapes`.
+            shape: of the divergence, see :mod:`conformance.runs.differences.shapes`.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
             release: the Kafka release it had to follow.

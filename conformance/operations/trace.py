@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from conformance.errors import ToolError
 from conformance.operations import Json, Operation
 from conformance.operations.trace_document import FORMAT, VERSION, check_document
 from conformance.operations.trace_steps import check_steps
+from kidx.files import replacing
 
 
 class TraceError(ToolError):
@@ -89,7 +89,8 @@ class Trace:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             if not path.is_file() or path.read_bytes() != content:
-                _write(path, content)
+                with replacing(path) as partial:
+                    partial.write_bytes(content)
         except OSError as error:
             raise ToolError(f"the trace {path} cannot be written: {error.strerror or error}") from error
         return path
@@ -116,17 +117,6 @@ class Trace:
             return _from_json(document)
         except ValueError as error:
             raise TraceError(f"the trace {path} cannot be performed: {error}") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file beside it, under a name that no other process or thread has, and renames it."""
-    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _from_json(document: Json) -> Trace:

@@ -90,7 +90,7 @@ class _Run:
         driven = tuple(name for name in plan.implementations if not is_server(name))
         machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
         try:
-            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines)) as crew:
+            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines), self.seed) as crew:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, crew)
         finally:

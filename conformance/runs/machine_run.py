@@ -22,12 +22,12 @@ from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
 from conformance.runs.dealt import FAILURES, Dealt
+from conformance.runs.differences.shapes import error_of, shape_of
 from conformance.runs.hands import HAND, Hand, deal
 from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
 from conformance.runs.replay import perform_all
-from conformance.runs.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.expectations import Ledger
@@ -207,5 +207,13 @@ class MachineRun:
 
 
 def can_stay(divergence: Divergence) -> bool:
-    """Whether a participant can go on with an example after a difference: its state and its files are right."""
-    return not divergence.is_failure and not {"state", "bytes"} & set(divergence.aspects)
+    """Whether a participant can go on with an example after a difference: its state and its files are right.
+
+    What it has opened or released while the reference refused to, or the other way round, is not the same any more; the
+    state does not tell, because a closed index need not have any.
+    """
+    if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
+        return False
+    if divergence.operation.effect is None or divergence.aspects[0] != "outcome":
+        return True
+    return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))

@@ -17,7 +17,7 @@ from conformance.operations import every_signature
 if TYPE_CHECKING:
     from conformance.events import Verdict
     from conformance.runs.dealt import Dealt
-    from conformance.runs.distinct import Distinct
+    from conformance.runs.differences.distinct import Distinct
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.participation import Participation
 

@@ -15,11 +15,11 @@ from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.omissions import is_sane
 from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrunk_failure import is_same, shrunk
-from conformance.runs.simpler import cost
+from conformance.runs.shrinking.failure import is_same, shrunk
+from conformance.runs.shrinking.omissions import is_sane
+from conformance.runs.shrinking.simpler import cost
 from conformance.scratch import scratch_directory
 
 UNSHRUNK = json.loads((Path(__file__).parent / "unshrunk.json").read_text())

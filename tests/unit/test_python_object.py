@@ -19,7 +19,7 @@ from conformance.machines.offset import OffsetMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
 from conformance.operations import Observation, Operation, Outcome, State
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 from kidx import errors
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"

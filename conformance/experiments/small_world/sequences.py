@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
