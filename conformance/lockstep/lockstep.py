@@ -72,7 +72,7 @@ class Lockstep(Generic[Seen, Files]):
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
 
     def _drive(self) -> None:
-        """Finds out who performs steps in batches, and who at the same time."""
+        """Groups the participants by how they perform steps: in batches, at the same time, or one after another."""
         subjects = [group.subjects for group in self.groups]
         self._batched = BatchedExecution(subjects, self._conclude, self._hold_batched, self._count)
         self._drivers = parallel_drivers_of(self._participants)
@@ -335,7 +335,7 @@ class Lockstep(Generic[Seen, Files]):
         if against == "kidx" and self.excuse(divergence):
             participant.active = self.stays(divergence)
             for clause in clauses:
-                self.statistics.dropped[divergence.party, clause] += 1
+                self.statistics.dropped[divergence.participant, clause] += 1
             return
         self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True

@@ -1,8 +1,8 @@
 """What the plug-in collects: a test for each machine × clause of the catalogue, all judged from one event stream.
 
 The campaign of a machine runs once, when the first of its tests does, and writes its events like any other run. With
-pytest-xdist the workers share a directory: whoever comes first runs a machine's campaign, and the others read its
-events, however the tests were distributed (``--dist loadscope`` keeps those of a machine together, so nobody waits).
+pytest-xdist the workers share a directory: the first one runs a machine's campaign, and the others read its
+events, however the tests were distributed (``--dist loadscope`` keeps those of a machine together, so no worker waits).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Campaigns:
 
     @property
     def session_directory(self) -> str:
-        """What all processes of the session share, and nobody else."""
+        """The directory that all processes of the session share, and no other process."""
         return self._shared or self._scratch.name
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Campaigns:
             self._scratch.cleanup()
 
     def stream(self, machine: str) -> Stream:
-        """The events of a machine's campaign, which is run if nobody has.
+        """The events of a machine's campaign, which is run if it has not been.
 
         Raises:
             ToolError: it cannot be run.
@@ -265,7 +265,7 @@ class ConformancePlugin:
                 self._told.update(counts)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """A clause that nobody exercised is not green, so it is said."""
+        """A clause that no step exercised is not green, so the summary names it."""
         if self._told:
             said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._told.items()))
             terminalreporter.write_line(f"conformance: of the clauses that passed or were skipped, {said}")

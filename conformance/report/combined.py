@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """What a machine did: of one lockstep's parties, or of one broker."""
+    """What a machine did: of one lockstep's participants, or of one broker."""
 
     machine: str
     examples: int

@@ -16,8 +16,8 @@ from conformance.events import RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.machines import MACHINES
+from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.crew import crew_of
-from conformance.runs.hands import HAND, SEED_OF_ROUND, examples_of
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.rounds import play
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
     from conformance.runs.crew import Crew
 
-__all__ = ["HAND", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
+__all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
 
 
 def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
@@ -108,15 +108,15 @@ class _Run:
             machine_run(self.plan, machine, scratch, self.ledger, self.progress) as its,
         ):
             limit = None if left is None else left / machines_left
-            dealt = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
-            self.ledger.meet(dealt.met)
-            self.performed[machine] = {operation for operation, _, _ in dealt.cells}
+            evidence = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
+            self.ledger.meet(evidence.met)
+            self.performed[machine] = {operation for operation, _, _ in evidence.cells}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
-            found = self.told.found(its, dealt)
-            for row in coverage_of(its, dealt):
+            found = self.told.found(its, evidence)
+            for row in coverage_of(its, evidence):
                 self.sink(row)
-            for result in results_of(its, dealt, found, seconds):
+            for result in results_of(its, evidence, found, seconds):
                 self.results.append(result)
                 self.sink(result)
 

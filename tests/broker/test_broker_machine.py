@@ -86,17 +86,17 @@ def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, mo
 
 
 @pytest.fixture(scope="module")
-def party(tmp_path_factory):
+def participant(tmp_path_factory):
     """One broker for the tests that kill it; the last of them keeps it from starting again."""
     with LocalBroker(KRAFT, base=tmp_path_factory.mktemp("killed")) as broker:
-        party = RunningBroker(broker)
-        yield party
-        party.hang_up()
+        participant = RunningBroker(broker)
+        yield participant
+        participant.hang_up()
 
 
 @pytest.mark.broker
-def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(party, tmp_path):
-    lockstep = BrokerLockstep(party, tmp_path, prefix="cycle")
+def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(participant, tmp_path):
+    lockstep = BrokerLockstep(participant, tmp_path, prefix="cycle")
     kill_cycles(lockstep, 1, seed=1)
     assert lockstep.statistics.kills == 1
     assert lockstep.statistics.acknowledged > 5
@@ -104,17 +104,17 @@ def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(par
 
 
 @pytest.mark.broker
-def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(party, tmp_path):
+def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(participant, tmp_path):
     """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
-    lockstep = BrokerLockstep(party, tmp_path, prefix="beyond")
+    lockstep = BrokerLockstep(participant, tmp_path, prefix="beyond")
     lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
     for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
         lockstep.perform(operation)
     with pytest.raises(PredictedDeathError, match="is full"):
         lockstep.perform(Operation("kill_broker", ()))
-    assert "full time index" in party.broker.output
+    assert "full time index" in participant.broker.output
     assert lockstep.statistics.refused_starts == lockstep.statistics.clauses["LG-19"] == 1
 
 

@@ -336,7 +336,7 @@ def test_hypothesis_shrinks_numbers_as_well(campaign):
 
 
 def test_every_example_differs_from_the_one_before(campaign, monkeypatch):
-    """Hypothesis would rather vary the last example than draw a new one; see ``HAND`` in the campaign."""
+    """Hypothesis would rather vary the last example than draw a new one; see ``CHUNK`` in the campaign."""
     runs = []
     end = Lockstep.end
 
