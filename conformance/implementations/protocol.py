@@ -39,8 +39,8 @@ class Implementation(Protocol):
 class Member(Implementation, Protocol):
     """One of several implementations that can be driven together: what makes a lockstep of 26 releases fast.
 
-    After its fleet has performed an operation, a lockstep does not call ``perform`` of the member but asks it for
-    the observation.
+    After its fleet has performed an operation, a lockstep does not call ``perform`` of the member but asks it what came
+    of that operation.
     """
 
     @staticmethod
@@ -88,7 +88,7 @@ class Script(Protocol):
     steps: int
 
     def perform(self, operation: Operation, expected: Sequence[tuple[Observation, bytes | None]]) -> None:
-        """An operation; the observation and the content of the file that are expected, None for no file."""
+        """An operation; the observation and the content of the file that have to come of it, None for no file."""
 
     def overwrite(self, contents: Sequence[bytes | None]) -> None:
         """The harness gives the file another content, or removes it (None)."""

@@ -72,7 +72,7 @@ class Lockstep(Generic[Seen, Files]):
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
 
     def _drive(self) -> None:
-        """Groups the participants by how they perform steps: in batches, at the same time, or one after another."""
+        """Finds out who performs steps in batches, and who at the same time."""
         subjects = [group.subjects for group in self.groups]
         self._batched = BatchedExecution(subjects, self._conclude, self._hold_batched, self._count)
         self._drivers = parallel_drivers_of(self._participants)

@@ -1,4 +1,4 @@
-"""Steps as bytes, with what is expected of them: what Java needs to perform and to compare them without Python.
+"""Steps as bytes, with what has to come of them: what Java needs to perform and to compare them without Python.
 
 The layout is that of ``Script.java``, the numbers of the operations are those of ``IndexAdapter.java`` and
 ``Follower.java``.
@@ -72,7 +72,7 @@ Expected = tuple["Observation", bytes | None]
 
 
 class Script:
-    """Steps, each with what is expected of it in every set of rules.
+    """Steps, each with what has to come of it in every set of rules.
 
     Args:
         rules: how many sets of rules there are.
@@ -90,7 +90,7 @@ class Script:
         return b"".join(self._parts)
 
     def perform(self, operation: Operation, expected: Sequence[Expected]) -> None:
-        """An operation, and what is expected of it.
+        """An operation, and what has to come of it.
 
         Raises:
             ValueError: Java's types cannot hold its arguments, or it is no operation of an implementation.
