@@ -7,7 +7,7 @@ import shutil
 from dataclasses import fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
 from conformance.attribution.log_step import Files, LogSituation, follow_log
@@ -20,6 +20,9 @@ from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
 from kidx.dialect import DIALECTS, Dialect, dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared."""
@@ -103,6 +106,17 @@ class LogLevel(Level[LogObservation, Files]):
     def reference(self, release: str) -> ReferenceLog:
         """See the base class."""
         return ReferenceLog(release)
+
+    def by_name(self, files: Files, name: None) -> Mapping[str, bytes | None]:
+        """See the base class."""
+        del name
+        return files
+
+    def damaged(self, operation: Operation, name: None) -> str:
+        """See the base class."""
+        del name
+        path: str = operation.args[0]
+        return path
 
     def damage(self, group: Group[LogObservation, Files], operation: Operation, name: None) -> None:
         """Damages one of the files."""
