@@ -21,7 +21,6 @@ from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.runs.participation import Attendance
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
-from kidx.segment import LogSegment
 
 if TYPE_CHECKING:
     from conformance.lockstep.lockstep import Lockstep
@@ -271,14 +270,16 @@ def test_a_text_of_a_segment_is_compared_in_java(tmp_path: Path) -> None:
     lockstep.end()
     assert not looked_at
 
+    reference = lockstep.primary.reference
+    performed = reference.perform
+
+    def rude(operation: Operation) -> Any:
+        seen = performed(operation)
+        return seen._replace(outcome=seen.outcome._replace(text="No.")) if seen.outcome.error else seen
+
+    reference.perform = rude
     lockstep.begin()
-    lockstep.perform(OPEN_SEGMENT)
-    lockstep.primary.reference.implementation.log_segment = LogSegment
-    group = lockstep.primary
-    group.observation = lockstep.perform(refused)
-    step = lockstep._batched._collected[-1]
-    seen, files = step.expected[-1]
-    step.expected[-1] = (seen._replace(outcome=seen.outcome._replace(text="another")), files)  # type: ignore[index]
+    perform(lockstep, OPEN_SEGMENT, refused)
     divergence = told(lockstep)
     assert (divergence.party, divergence.step, divergence.aspects) == (NAME, 1, ("text",))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from conformance.implementations.jvm.driver import connected_driver
@@ -58,8 +58,6 @@ class JvmFiles(ABC, Generic[ObservationType]):
     """Room for a reply."""
     silent: ClassVar[Collection[str]] = frozenset()
     """The kinds of refusals whose text is not compared."""
-    step: ClassVar[Callable[[Operation], bytes]]
-    """An operation as the beginning of a step; see :class:`~conformance.implementations.jvm.script.Language`."""
 
     def __init__(self, release: str, progress: Progress | None = None) -> None:
         self.name = f"jvm {release}"
@@ -81,7 +79,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
 
     def perform(self, operation: Operation) -> ObservationType:
         """See the protocol."""
-        self.driver.step(type(self).step(operation))
+        self.driver.step(self.step_of(operation))
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
@@ -107,7 +105,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
     @classmethod
     def followers(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmFollowers:
         """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Follower`)."""
-        return JvmFollowers(Language(cls.step, cls.packed), rules, members)
+        return JvmFollowers(Language(cls.step_of, cls.packed), rules, members)
 
     @classmethod
     def packed(cls, operation: Operation, observation: Any) -> bytes | None:
@@ -130,6 +128,11 @@ class JvmFiles(ABC, Generic[ObservationType]):
             return head + struct.pack(f"={len(values) + len(numbers)}q", *values, *numbers) + told
         except (struct.error, ValueError, TypeError, UnicodeError):
             return None
+
+    @staticmethod
+    @abstractmethod
+    def step_of(operation: Operation) -> bytes:
+        """An operation as the beginning of a step; see :class:`~conformance.implementations.jvm.script.Language`."""
 
     @staticmethod
     @abstractmethod

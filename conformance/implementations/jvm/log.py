@@ -132,7 +132,7 @@ class JvmLog(JvmFiles[LogObservation]):
     operations = LOG_SIGNATURES
     reply_bytes = 1 << 20
     any_text = True
-    step = staticmethod(_step)
+    step_of = staticmethod(_step)
 
     @property
     def class_name(self) -> str:

@@ -116,13 +116,11 @@ def _step(operation: Operation) -> bytes:
         raise ValueError(f"{name} is the harness's own")
     content = b""
     if name in ("append_records", "append_from_file"):
-        records, *arguments = arguments
-        content = bytes.fromhex(records)
+        content, arguments = bytes.fromhex(arguments[0]), arguments[1:]
     elif name == "rename_segment":
         content, arguments = "\0".join(arguments).encode(), ()
     elif name == "open_segment":
-        *arguments, suffix, now = arguments
-        content, arguments = suffix.encode(), (*arguments, now)
+        content, arguments = arguments[-2].encode(), (*arguments[:-2], arguments[-1])
     require_ints(*(arguments[place] for place in _INTS.get(name, ())))
     return step(code, arguments, content)
 
@@ -137,7 +135,7 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     operations = SEGMENT_SIGNATURES
     reply_bytes = 1 << 18
     silent = SEGMENT_SILENT
-    step = staticmethod(_step)
+    step_of = staticmethod(_step)
 
     def __init__(self, release: str, progress: Progress | None = None) -> None:
         super().__init__(release, progress)
