@@ -75,7 +75,7 @@ class DivergenceError(AssertionError):
 
 
 @dataclass(slots=True)
-class Tally:
+class Statistics:
     """What a lockstep has done since it was made.
 
     Attributes:

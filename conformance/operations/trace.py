@@ -19,14 +19,11 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
-from conformance.operations.trace_steps import StepError, check_steps
-
-FORMAT: Final = "kidx-trace"
-VERSION: Final = 1
+from conformance.operations.trace_document import FORMAT, VERSION, check_document
+from conformance.operations.trace_steps import check_steps
 
 
 class TraceError(ToolError):
@@ -132,38 +129,20 @@ def _write(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-_MEMBERS: Final[dict[str, tuple[type | tuple[type, ...], Any]]] = {
-    "machine": (str, None),
-    "release": (str, None),
-    "steps": (list, None),
-    "failure": ((dict, type(None)), None),
-    "title": (str, ""),
-    "made_by": (dict, {}),
-}
-"""The members of the document: of which type they are, and what stands for those that may be missing."""
-
-
 def _from_json(document: Json) -> Trace:
     """A trace from its document.
 
     Raises:
         ValueError: a member is missing or of another type, or a step cannot be performed.
     """
-    members = {name: document.get(name, default) for name, (_, default) in _MEMBERS.items()}
-    for name, (types, _) in _MEMBERS.items():
-        if not isinstance(members[name], types):
-            raise StepError(f"{name} is {'missing' if name not in document else repr(members[name])}")
-    steps = members["steps"]
-    for number, step in enumerate(steps, start=1):
-        if not isinstance(step, dict) or not isinstance(step.get("op"), str):
-            raise StepError(f"step {number} is {step!r}, not an operation")
-    operations = tuple(Operation.from_json(step) for step in steps)
-    check_steps(members["machine"], operations)
+    check_document(document)
+    operations = tuple(map(Operation.from_json, document["steps"]))
+    check_steps(document["machine"], operations)
     return Trace(
-        members["machine"],
-        members["release"],
+        document["machine"],
+        document["release"],
         operations,
-        members["failure"],
-        members["title"],
-        members["made_by"],
+        document.get("failure"),
+        document.get("title", ""),
+        document.get("made_by", {}),
     )

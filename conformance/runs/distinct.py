@@ -152,7 +152,7 @@ def _folded(found: Iterable[Distinct]) -> list[Distinct]:
     """Without those that follow from another difference of the same operation and aspect.
 
     Where what an operation is for never held, nothing else of it says anything new; and where it breaks a promise, what
-    it does in situations that nobody promises anything about follows.
+    it does where no clause promises anything follows.
     """
     every = sorted(found, key=_weight)  # so that what follows from what follows is not lost
     kept = []

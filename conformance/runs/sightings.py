@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """What two sightings of one kind have in common: who differs, in which shape, and the clauses at stake."""
+    """What two sightings of one kind have in common: the implementation, the shape, and the clauses at stake."""
 
     party: str
     shape: str

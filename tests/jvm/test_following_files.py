@@ -18,7 +18,7 @@ from conformance.lockstep.levels.log import LogLockstep
 from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
-from conformance.runs.participation import Attendance
+from conformance.runs.participation import Participation
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 
@@ -129,14 +129,14 @@ def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
 
 
 def test_clauses_are_counted_up_to_the_difference(tmp_path: Path) -> None:
-    subject = Attendance(HeldTo(JvmLog("4.4.0"), "4.3.1"))
+    subject = Participation(HeldTo(JvmLog("4.4.0"), "4.3.1"))
     lockstep = LogLockstep([subject], tmp_path)
     subject.watch(lockstep)
     lockstep.begin()
     perform(lockstep, OPEN, CLOSE, OPEN, APPEND, ASK)
-    assert not lockstep.tally.exercised("4.3.1")
+    assert not lockstep.statistics.exercised("4.3.1")
     divergence = told(lockstep)
-    counts = lockstep.tally.exercised("4.3.1")
+    counts = lockstep.statistics.exercised("4.3.1")
     assert divergence.clauses
     assert all(counts[clause] for clause in divergence.clauses)
     assert not any(clause.startswith("LO-") for clause in counts), "the question came later"

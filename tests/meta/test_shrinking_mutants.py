@@ -94,9 +94,9 @@ def test_shrinking_is_not_counted_among_the_steps_of_the_run(lockstep_of):
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])
     failure = failure_of(lockstep, operations)
-    before = lockstep.tally.steps, lockstep.tally.examples
+    before = lockstep.statistics.steps, lockstep.statistics.examples
     shrunk(lockstep, failure)
-    assert (lockstep.tally.steps, lockstep.tally.examples) == before
+    assert (lockstep.statistics.steps, lockstep.statistics.examples) == before
 
 
 def test_the_same_trace_is_shrunk_to_the_same(lockstep_of):

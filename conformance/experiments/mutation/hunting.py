@@ -69,7 +69,7 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
     found: list[int] = []
 
     def note(_: Divergence) -> bool:
-        found.append(lockstep.tally.examples)
+        found.append(lockstep.statistics.examples)
         return False
 
     with scratch_directory() as scratch:

@@ -145,10 +145,10 @@ def explore(
             try:
                 _perform(lockstep, operations)
             except DivergenceError as failure:
-                return Explored(kind, done, lockstep.tally.steps, shrunk(lockstep, failure))
+                return Explored(kind, done, lockstep.statistics.steps, shrunk(lockstep, failure))
             if done % 100 == 0:
                 tell(done)
-        return Explored(kind, done, lockstep.tally.steps)
+        return Explored(kind, done, lockstep.statistics.steps)
 
 
 def _perform(lockstep: Lockstep, operations: Sequence[Operation]) -> None:

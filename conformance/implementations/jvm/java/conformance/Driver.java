@@ -5,9 +5,6 @@ import java.nio.ByteBuffer;
 
 /** One release's classes: performs the operations of scripts, and says where its files are. */
 public interface Driver {
-    /** The harness's own steps have numbers from here on; those below are the drivers'. */
-    int HARNESS = 200;
-
     /** Performs the first step of a script without expectations; called from Python. */
     default void step(byte[] script) {
         Script.Step step = new Script(script, 0).step(0);

@@ -14,7 +14,6 @@ public final class IndexDriver implements Driver {
     // The order of conformance/implementations/jvm/index.py, behind the operations of IndexAdapter.
     private static final int OPEN = 100;
     private static final int RENAME = 101;
-    private static final int ARGUMENTS = 5;
 
     private final ClassLoader loader;
     private final Reply reply;
@@ -57,7 +56,7 @@ public final class IndexDriver implements Driver {
             case OPEN -> open((int) arguments[0], text(bytes), arguments[1], (int) arguments[2], arguments[3] != 0);
             case RENAME -> rename(text(bytes));
             default -> {
-                long[] all = Arrays.copyOf(arguments, ARGUMENTS);
+                long[] all = Arrays.copyOf(arguments, 5);
                 perform(operation, all[0], all[1], all[2], all[3], all[4]);
             }
         }

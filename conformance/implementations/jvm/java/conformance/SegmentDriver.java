@@ -36,8 +36,6 @@ public final class SegmentDriver implements Driver {
     private static final int UPDATE_TXN_INDEX = 22;
     private static final int RENAME = 23;
     private static final int OPEN = 24;
-    /** Of an operation of SegmentAdapter. */
-    private static final int ARGUMENTS = 4;
 
     // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
     private static final int MAPPING_STEPS_BETWEEN_COLLECTIONS = 2048;
@@ -125,7 +123,7 @@ public final class SegmentDriver implements Driver {
                     adapter.rename(suffixes[0], suffixes[1]);
                 }
                 default -> {
-                    long[] all = Arrays.copyOf(arguments, ARGUMENTS);
+                    long[] all = Arrays.copyOf(arguments, 4);
                     adapter.perform(operation, all[0], all[1], all[2], all[3], reply);
                 }
             }
