@@ -7,6 +7,7 @@ whose meaning stands beside it here, and the code asks for a property by name
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, Literal
@@ -441,5 +442,12 @@ def dialect_of(release: str | Dialect | None = None) -> Dialect:
     try:
         return DIALECTS[release]
     except KeyError:
-        known = ", ".join(DIALECTS)
-        raise ValueError(f"unknown Kafka release {release!r}; kidx knows {known}") from None
+        raise ValueError(unknown_release(release)) from None
+
+
+def unknown_release(release: str) -> str:
+    """What to say of a release that kidx does not know: those that may be meant, or the first and the last."""
+    meant = [name for name in DIALECTS if name.startswith(f"{release}.")][-1:]
+    meant += difflib.get_close_matches(release, [name for name in reversed(DIALECTS) if name not in meant], 3, 0.75)
+    hint = f"did you mean {' or '.join(meant[:3])}?" if meant else f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
+    return f"unknown Kafka release {release!r}; {hint}"

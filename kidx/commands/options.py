@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kidx.dialect import DIALECTS, NEWEST, Dialect
+from kidx.dialect import DIALECTS, NEWEST, Dialect, unknown_release
 from kidx.errors import ToolError
 
 ReleaseOption = Annotated[
@@ -22,5 +22,5 @@ def chosen_dialect(release: str | None) -> Dialect:
         ToolError: kidx does not know the release.
     """
     if release is not None and release not in DIALECTS:
-        raise ToolError(f"unknown Kafka release {release!r}; kidx knows {', '.join(DIALECTS)}")
+        raise ToolError(unknown_release(release))
     return DIALECTS[release or NEWEST]
