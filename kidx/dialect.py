@@ -442,7 +442,7 @@ def dialect_of(release: str | Dialect | None = None) -> Dialect:
     try:
         return DIALECTS[release]
     except KeyError:
-        raise ValueError(unknown_release(release)) from None
+        raise ValueError(f"unknown Kafka release {release!r}; kidx knows {', '.join(DIALECTS)}") from None
 
 
 def unknown_release(release: str) -> str:

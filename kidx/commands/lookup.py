@@ -122,7 +122,8 @@ def _long(text: str, where: str) -> int:
     except ValueError:
         value = _date(text)
     if not LONG_MIN <= value <= LONG_MAX:
-        raise ToolError(f"{where} is not a timestamp in milliseconds, nor a date such as 2026-11-22T10:30Z: {text!r}")
+        hint = ", nor a date such as 2026-11-22T10:30Z" if where.startswith("--") else ""
+        raise ToolError(f"{where} is not a timestamp in milliseconds{hint}: {text!r}")
     return value
 
 
