@@ -20,8 +20,8 @@ _NAMED: Final = 8
 """Partitions that a command names; of more it names the paths that were looked at."""
 
 _SEALED: Final = (
-    "do not count on a restart: a broker that was stopped cleanly starts without checking any index, and one that was "
-    "not rebuilds only those of segments from the recovery point on, so that sealed ones stay as they are (SEG-35)"
+    "do not count on a restart: a broker that was stopped cleanly does not look into any .index or .timeindex, and one "
+    "that was not rebuilds only those of segments from the recovery point on: sealed ones stay as they are (SEG-35)"
 )
 _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "

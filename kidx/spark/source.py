@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kidx.spark.pieces import Pieces
 from kidx.tables.contents import columns_of
 from kidx.tables.options import ReadOptions, read_options
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kidx.tables.columns import Column
-    from kidx.tables.splits import Piece
 
 _PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
 
@@ -25,14 +25,6 @@ _CONDITION_COLUMNS: Final = {
     # Of other contents only what decides about a whole file: their rows are few.
     "batches": {"topic": "topic", "partition": "partition"},
 }
-
-
-class Pieces(InputPartition):
-    """The work of one task."""
-
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        super().__init__(len(pieces))
-        self.pieces = tuple(pieces)
 
 
 class KafkaSegmentsSource(DataSource):
@@ -67,6 +59,16 @@ class KafkaSegmentsSource(DataSource):
         # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        """A reader of what a broker goes on writing.
+
+        Raises:
+            ToolError: an option is wrong, the content has no such columns, or is not one that can be followed.
+        """
+        from kidx.spark.streaming import StreamReader  # noqa: PLC0415
+
+        return StreamReader(self.reader(schema), self._read_options())
 
     def _read_options(self) -> ReadOptions:
         return read_options(dict(self.options))
