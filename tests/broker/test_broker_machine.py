@@ -17,10 +17,12 @@ from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
 from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.subject import BrokerTopic, Decided
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Answer
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
@@ -143,6 +145,29 @@ def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
     assert not topic.active
     assert lockstep.statistics.expected == 1
     assert dict(lockstep.statistics.clauses) == {"LO-2": 1}
+
+
+class _Decides(BrokerTopic):
+    """A topic of a broker that leads in an epoch of its own choice."""
+
+    def perform(self, operation):  # noqa: ARG002
+        self.decided = Decided(epoch=7)
+        return {}
+
+
+class _Steps(TopicLockstep):
+    """Compares what operations show, and nothing else."""
+
+    def compare(self, *, every=False, moment="running"):
+        pass
+
+
+def test_the_reference_takes_over_what_the_broker_has_decided(tmp_path):
+    broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
+    topic = _Steps(_Decides(broker, "one"), tmp_path, statistics=BrokerStatistics())
+    topic.perform(Operation("create_topic", (TOPIC,)))
+    assert topic.reference.epoch == 7
+    assert topic.operations == [Operation("create_topic", (TOPIC,))]
 
 
 @pytest.mark.broker
