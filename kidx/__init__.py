@@ -1,14 +1,23 @@
-"""Kafka's log indexes, exactly as Kafka writes and reads them, release by release."""
+"""Kafka's log indexes, exactly as Kafka writes and reads them, release by release.
 
-from kidx import errors
-from kidx.dialect import DIALECTS, Dialect, dialect_of
-from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
-from kidx.index.lazy import LazyIndex
-from kidx.index.offset import OffsetIndex
-from kidx.index.time import TimeIndex
-from kidx.index.transaction import TransactionIndex
-from kidx.log import UnifiedLog
-from kidx.segment import LogSegment
+What is exported is imported when it is first asked for: a program that reads an index need not load the log.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kidx import errors
+    from kidx.dialect import DIALECTS, Dialect, dialect_of
+    from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
+    from kidx.index.lazy import LazyIndex
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
+    from kidx.log import UnifiedLog
+    from kidx.segment import LogSegment
 
 __version__ = "0.1.0"
 
@@ -28,3 +37,28 @@ __all__ = [
     "dialect_of",
     "errors",
 ]
+
+_HOMES: Final = {
+    "dialect": ("DIALECTS", "Dialect", "dialect_of"),
+    "index.entries": ("AbortedTxn", "OffsetPosition", "TimestampOffset", "TxnIndexSearchResult"),
+    "index.lazy": ("LazyIndex",),
+    "index.offset": ("OffsetIndex",),
+    "index.time": ("TimeIndex",),
+    "index.transaction": ("TransactionIndex",),
+    "log": ("UnifiedLog",),
+    "segment": ("LogSegment",),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("kidx.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kidx' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"kidx.{_HOME_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
