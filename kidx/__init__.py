@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kidx.index.transaction import TransactionIndex
     from kidx.log import UnifiedLog
     from kidx.segment import LogSegment
+    from kidx.tables.read import read
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "UnifiedLog",
     "dialect_of",
     "errors",
+    "read",
 ]
 
 _HOMES: Final = {
@@ -47,6 +49,7 @@ _HOMES: Final = {
     "index.transaction": ("TransactionIndex",),
     "log": ("UnifiedLog",),
     "segment": ("LogSegment",),
+    "tables.read": ("read",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -56,7 +59,13 @@ def __getattr__(name: str) -> Any:
         return import_module("kidx.errors")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'kidx' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"kidx.{_HOME_OF[name]}"), name)
+    try:
+        home = import_module(f"kidx.{_HOME_OF[name]}")
+    except ModuleNotFoundError as error:
+        if name != "read" or error.name != "pyarrow":
+            raise
+        raise import_module("kidx.errors").ToolError("kidx.read needs pyarrow: pip install 'kidx[arrow]'") from error
+    value = globals()[name] = getattr(home, name)
     return value
 
 
