@@ -71,7 +71,7 @@ def parse_spec(text: str) -> Spec:
     if form.name == "subject":
         load_subject(rest)
     if form.name == "wire":
-        Address.parse(rest, text)
+        Address.parse(rest, repr(text))
     return Spec(form.name, (rest,) if form.argument else ())
 
 

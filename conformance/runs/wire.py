@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.events import Sink, Verdict
     from conformance.expectations import Ledger
     from conformance.lockstep import Divergence
-    from conformance.lockstep.levels.wire import Difference, Tally
+    from conformance.lockstep.levels.wire_topic import Difference, Tally
     from conformance.operations import Operation
 
 HAND: Final = 8

@@ -258,6 +258,12 @@ def earliest_is_zero(asked, was):
         return (0, 0, *was[2:])
 
 
+def earliest_is_next(asked, was):
+    """The earliest offset is one too large."""
+    if asked.target == -2 and was[0] == 0:
+        return (0, was[1] + 1, *was[2:])
+
+
 def latest_is_last(asked, was):
     """The latest offset is that of the last record."""
     if asked.target == -1 and was[0] == 0 and was[1] > 0:
@@ -393,6 +399,7 @@ DEFECTS = {
     target_for_timestamp: {"LO-6"},
     deleted_records: {"LO-6"},
     earliest_is_zero: {"LO-1"},
+    earliest_is_next: {"LO-1"},
     latest_is_last: {"LO-2b"},
     latest_ignores_isolation: {"LO-2b"},
     time_ignores_isolation: {"LO-12", "LO-6"},

@@ -37,24 +37,26 @@ def started(subject: Subject) -> Iterator[Address]:
         )
     except OSError as error:
         raise ToolError(f"the subject {subject.name} cannot be started: {error}") from error
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    reader.start()
     try:
-        assert process.stdout is not None
-        yield Address.parse(_first_line(process.stdout, subject), f"what the subject {subject.name} prints first")
+        yield Address.parse(_first_line(lines, subject), f"what the subject {subject.name} prints first")
     finally:
         _end(process)
+        reader.join(END)
 
 
-def _first_line(output: IO[bytes], subject: Subject) -> str:
-    """What it says first; everything later is read and dropped, so that it never waits for a reader."""
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-
-    def read() -> None:
+def _read(output: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Takes what it says first; everything later is read and dropped, so that it never waits for a reader."""
+    with output, suppress(OSError, ValueError):
         lines.put(output.readline(_LONGEST))
-        with suppress(OSError, ValueError):
-            while output.read(1 << 16):
-                pass
+        while output.read(1 << 16):
+            pass
 
-    threading.Thread(target=read, daemon=True).start()
+
+def _first_line(lines: queue.SimpleQueue[bytes], subject: Subject) -> str:
     try:
         line = lines.get(timeout=READY)
     except queue.Empty:

@@ -23,7 +23,7 @@ SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 EPOCHS_SINCE: Final = 4
 """The request version from which an answer has a leader epoch."""
 ANY_TIME: Final = -(1 << 63)
-_LATEST, _EARLIEST, _LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
 
 
 class Pair(NamedTuple):
@@ -80,11 +80,11 @@ class Promises:
         return self._allowed[key]
 
     def _find(self, target: int, view: View) -> Iterator[Pair]:
-        if target == _EARLIEST:
+        if target == EARLIEST:
             yield Pair(self.account.start, -1)
-        elif target == _LATEST:
+        elif target == LATEST:
             yield from (Pair(end, -1) for end in self._ends(view))
-        elif target == _LARGEST:
+        elif target == LARGEST:
             yield from self._largest(view)
         else:
             yield from self._by_time(target, view)
