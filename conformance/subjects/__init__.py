@@ -100,8 +100,8 @@ def read_subject(name: str, table: Mapping[str, Any]) -> Subject:
         raise SubjectError(f"the subject {name} has no {', '.join(wrong) or 'environment'} of the right type")
     if table["driven"] not in DRIVEN:
         raise SubjectError(f"the subject {name} is driven by {table['driven']!r}, not {' or '.join(DRIVEN)}")
-    texts = {key: table[key] for key in _TEXTS}
-    return Subject(name, **texts, **{key: tuple(value) for key, value in lists.items()}, environment=dict(environment))
+    values: dict[str, Any] = {key: table[key] for key in _TEXTS} | {key: tuple(value) for key, value in lists.items()}
+    return Subject(name, **values, environment=dict(environment))
 
 
 def _is_texts(value: Any) -> bool:

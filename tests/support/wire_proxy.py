@@ -38,10 +38,14 @@ class Asked:
     epoch: int
     broker: Client
     seen: dict = field(default_factory=dict)
+    cache: dict = field(default_factory=dict)
 
     @property
     def batches(self):
         """All batches that a fetch gives, and those that one has given before they were deleted."""
+        return self._once("batches", self._fetched)
+
+    def _fetched(self):
         known = self.seen.setdefault(self.topic, {})
         offset = self.start
         while offset < self.end:
@@ -50,25 +54,36 @@ class Asked:
             offset = found[-1].last_offset + 1
         return [known[base] for base in sorted(known)]
 
+    def _once(self, what, ask):
+        """Asks the broker once, until something is done to it."""
+        key = self.topic, what
+        if key not in self.cache:
+            self.cache[key] = ask()
+        return self.cache[key]
+
+    def _offset(self, *asked):
+        return self._once(asked, lambda: self.broker.list_offset(self.topic, *asked).offset)
+
     @property
     def records(self):
         """All records that are left."""
-        return [r for batch in self.batches for r in batch if r.offset >= self.start]
+        start = self.start
+        return self._once("records", lambda: [r for batch in self.batches for r in batch if r.offset >= start])
 
     def batch_of(self, offset):
         return next(b for b in self.batches if b.base_offset <= offset <= b.last_offset)
 
     @property
     def start(self):
-        return self.broker.list_offset(self.topic, -2).offset
+        return self._offset(-2)
 
     @property
     def end(self):
-        return self.broker.list_offset(self.topic, -1).offset
+        return self._offset(-1)
 
     @property
     def stable(self):
-        return self.broker.list_offset(self.topic, -1, "read_committed").offset
+        return self._offset(-1, "read_committed")
 
     @property
     def is_time(self):
@@ -84,6 +99,7 @@ class Proxy:
         self.spoils_fetch = None
         self.spoilt = 0
         self.seen = {}
+        self.cache = {}
         self._listening = socket.create_server((HOST, 0))
         self.address = Address(*self._listening.getsockname()[:2])
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -110,6 +126,8 @@ class Proxy:
                 key, version = struct.unpack_from(">hh", request)
                 if key == LIST_OFFSETS and self.defect is not None:
                     reply = self._spoilt_offsets(request, reply, version, broker)
+                elif key not in _CLASSES:
+                    self.cache.clear()
                 elif key == FETCH and self.spoils_fetch is not None:
                     reply = self._spoilt_fetch(request, reply, version)
                 connection.sendall(struct.pack(">i", len(reply)) + reply)
@@ -131,6 +149,7 @@ class Proxy:
                     question.current_leader_epoch if version >= 4 else -1,
                     broker,
                     self.seen,
+                    self.cache,
                 )
                 was = (part.error_code, part.offset, part.timestamp, part.leader_epoch)
                 now = self.defect(asked, was)

@@ -196,6 +196,25 @@ def test_a_log_in_with_a_password_is_sent_as_kafkas_tools_send_it(tmp_path, erro
     assert seen[1][1].endswith(b"\0alice\0se cret") or seen[1][1].endswith(b"alice\0alice\0se cret")
 
 
+def test_a_log_in_that_is_answered_with_nonsense_is_one_line(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.jaas.config=x.ScramLoginModule required username='alice' password='p';\n"
+    )
+
+    def answer(connection):
+        for request in frames(connection):
+            key, _, number = struct.unpack_from(">hhi", request)
+            connection.sendall(frame(number, struct.pack(">hi", 0, 0) if key == 17 else b"\0\0nothing"))
+
+    address, thread = serving(answer)
+    assert "cannot be reached: its answer to the log-in cannot be read" in refused(
+        address, connect=read_command_config(path)
+    )
+    thread.join()
+
+
 def test_tls_is_spoken_and_a_broker_that_does_not_is_one_line(tmp_path):
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SSL\n")

@@ -73,7 +73,10 @@ def read_command_config(path: Path) -> Connect:
             if context is not None:
                 opened = stack.enter_context(context.wrap_socket(opened, server_hostname=host))
             if login is not None:
-                login.log_in(opened)
+                try:
+                    login.log_in(opened)
+                except (struct.error, ValueError) as error:
+                    raise ConnectionError(f"its answer to the log-in cannot be read: {error}") from error
             stack.pop_all()
             return opened
 
@@ -133,6 +136,7 @@ class _Login:
 
         Raises:
             OSError: the broker does not let it in; so that it counts as not reachable.
+        ValueError, struct.error: its answer makes no sense.
         """
         kafka_python()
         sasl = import_module("kafka.net.sasl").get_sasl_mechanism(self._mechanism)(**self._names)
