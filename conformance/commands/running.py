@@ -45,7 +45,7 @@ from kidx.printable import printable
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
     from conformance.runs.attached import Attachment
-    from conformance.runs.wire import WireOptions
+    from conformance.runs.wire_options import WireOptions
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 Level = StrEnum("Level", ["must", "observed"])
@@ -253,7 +253,7 @@ def _wire_options(
         return None
     from conformance.implementations.wire.broker import NEEDED  # noqa: PLC0415 -- part of an extra
     from conformance.kafka.client.security import read_command_config  # noqa: PLC0415
-    from conformance.runs.wire import WireOptions  # noqa: PLC0415
+    from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
 
     if unknown := sorted(set(without) - set(NEEDED)):
         raise ToolError(f"--without knows {', '.join(NEEDED)}, not {', '.join(map(repr, unknown))}")

@@ -1,9 +1,9 @@
-"""What a lockstep has to know about the thing that its participants keep: an index file, a segment, a log.
+"""What a lockstep has to know about the thing that its participants keep: an index file, a segment, a log, a topic.
 
 A level is the answer to: which files are there, and how are they read? What is compared? Which releases behave alike?
 What is the reference, and is there an abstract model of it? How does the harness damage a file? Which clauses does a
-step exercise? Whether participants perform steps in batches or at the same time is a matter of the implementation
-(:class:`~conformance.implementations.protocol.Follower`, :class:`~conformance.implementations.protocol.Member`).
+step exercise? Whether a participant performs steps in batches is a matter of the implementation
+(:class:`~conformance.implementations.protocol.Follower`).
 
 A new level is a subclass of :class:`Level`, a :class:`~conformance.lockstep.participant.Participant` that reads its
 files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with the level in its attribute ``level``.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
@@ -42,7 +42,7 @@ class Level(ABC, Generic[Seen, Files]):
     """The name of the files before an operation has named any."""
     naming: ClassVar[frozenset[str]] = frozenset()
     """The operations after which files of another name are compared: :meth:`named` says which."""
-    damaging: ClassVar[frozenset[str]]
+    damaging: ClassVar[frozenset[str]] = frozenset()
     """The operations that the harness performs itself, on files that no participant has open."""
     closing: ClassVar[Operation]
     """The operation that a failure at the end of an example is reported as: a replay of it fails again."""
@@ -96,17 +96,29 @@ class Level(ABC, Generic[Seen, Files]):
         files: Files = reference.read()
         return files
 
-    @abstractmethod
+    def by_name(self, files: Files, name: Any) -> Mapping[str, bytes | None]:
+        """The files that are compared by their paths in the participant's directory; None for one that is not there.
+
+        Args:
+            files: the files.
+            name: of the files, as :meth:`named` gives it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no batched participants")
+
+    def damaged(self, operation: Operation, name: Any) -> str:
+        """The path, as in :meth:`by_name`, of the file that one of the operations in ``damaging`` is about."""
+        raise NotImplementedError(f"{type(self).__name__} damages no files")
+
     def damage(self, group: Group[Seen, Files], operation: Operation, name: Any) -> None:
         """Damages a file of every participant of a group, but of batched ones, and notes the reference's files."""
+        raise NotImplementedError(f"{type(self).__name__} damages no files")
 
     # -- attribution -------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def tracked(self, release: str) -> Any:
-        """The state that attribution tracks through an example, at its beginning."""
+        """The state that attribution tracks through an example, at its beginning; None where it tracks nothing."""
+        del release
 
-    @abstractmethod
     def clauses_of(
         self,
         operation: Operation,
@@ -116,14 +128,17 @@ class Level(ABC, Generic[Seen, Files]):
         after: tuple[Seen, Files],
     ) -> tuple[str, ...]:
         """The clauses that a step of the reference exercises; ``tracked`` has not been told of it yet."""
+        del operation, dialect, tracked, before, after
+        return ()
 
-    @abstractmethod
     def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
         """Takes a step into account, or a damage."""
+        del tracked, operation, observation
 
-    @abstractmethod
     def state_word(self, tracked: Any, before: Seen) -> str:
         """The state before a step in one or two words, for generator coverage."""
+        del tracked, before
+        return ""
 
 
 class Group(Generic[Seen, Files]):

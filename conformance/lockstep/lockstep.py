@@ -10,14 +10,13 @@ compared is the matter of a :class:`~conformance.lockstep.level.Level`.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
-from conformance.lockstep.divergence import Divergence, DivergenceError, Tally
+from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
-from conformance.lockstep.participant import Participant, parallel_drivers_of
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
+    from conformance.lockstep.participant import Participant
 
 
 class Lockstep(Generic[Seen, Files]):
@@ -43,7 +43,7 @@ class Lockstep(Generic[Seen, Files]):
         stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
-    level: ClassVar[Level[Any, Any]]
+    level: Level[Any, Any]
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Lockstep(Generic[Seen, Files]):
         self.excuse = excuse
         self.attribute = attribute
         self.stays: Callable[[Divergence], bool] = lambda _: False
-        self.tally = Tally(level.key)
+        self.statistics = Statistics(level.key)
         self.operations: list[Operation] = []
         self.failure: DivergenceError | None = None
         self._failed = False
@@ -67,15 +67,14 @@ class Lockstep(Generic[Seen, Files]):
         participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
         self._participants = [*participants, *(group.reference for group in self.groups)]
-        self._drive()
+        self._batch()
         for group in self.groups:
-            self.tally.clauses[level.key(group.dialect.release)] = group.exercised
+            self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
 
-    def _drive(self) -> None:
-        """Finds out who performs steps in batches, and who at the same time."""
+    def _batch(self) -> None:
+        """Finds out which participants perform steps in batches."""
         subjects = [group.subjects for group in self.groups]
-        self._batched = BatchedExecution(subjects, self._conclude, self._hold_batched, self._count)
-        self._drivers = parallel_drivers_of(self._participants)
+        self._batched = BatchedExecution(self.level, subjects, self._conclude, self._hold_batched, self._count)
 
     # -- the participants --------------------------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ class Lockstep(Generic[Seen, Files]):
                     participant.end()
                     group.remove(participant)
                     self._participants.remove(participant)
-                    self._drive()
+                    self._batch()
                     return True
         return False
 
@@ -122,7 +121,7 @@ class Lockstep(Generic[Seen, Files]):
         self.operations = []
         self._name = self.level.unnamed
         self._failed = False
-        self.tally.examples += 1
+        self.statistics.examples += 1
         for participant in self._participants:
             participant.begin()
         self._batched.begin()
@@ -178,7 +177,7 @@ class Lockstep(Generic[Seen, Files]):
 
     def _perform(self, operation: Operation) -> Seen:
         self.operations.append(operation)
-        self.tally.steps += 1
+        self.statistics.steps += 1
         if operation.name in self.level.naming:
             name = self.level.named(operation, self._name)
             self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
@@ -192,17 +191,11 @@ class Lockstep(Generic[Seen, Files]):
         return self.groups[-1].observation
 
     def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
-        """The references perform an operation, and the subjects with them."""
-        for driver in self._drivers:
-            driver.start(operation)
-        try:
-            for group in self.groups:
-                group.observation = group.reference.perform(operation)
-                group.files = self.level.files_after(group.reference, operation, group.files)
-            step = self._note(operation, before, damages=False)
-        finally:
-            for driver in self._drivers:
-                driver.finish()
+        """The references perform an operation, and the subjects after them."""
+        for group in self.groups:
+            group.observation = group.reference.perform(operation)
+            group.files = self.level.files_after(group.reference, operation, group.files)
+        step = self._note(operation, before, damages=False)
         for number, group in enumerate(self.groups):
             for subject in group.beside:
                 if subject.active:
@@ -248,7 +241,7 @@ class Lockstep(Generic[Seen, Files]):
                 clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after)
                 if group is self.groups[-1]:
                     word = self.level.state_word(group.tracked, before[0])
-                    self.tally.cells[operation.name, word, after[0].outcome.error] += 1
+                    self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
             self.level.track(group.tracked, operation, after[0])
         if prediction is not None and not step.damages:
             pairs = pairs_of_model(prediction, after)
@@ -290,7 +283,7 @@ class Lockstep(Generic[Seen, Files]):
         if actual == expected and contents == files:
             return
         implementation = participant.implementation
-        if self.tally.note_left(implementation.name, step.operation.name, actual.outcome.error):
+        if self.statistics.note_left(implementation.name, step.operation.name, actual.outcome.error):
             participant.active = False
             return
         found = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
@@ -335,7 +328,7 @@ class Lockstep(Generic[Seen, Files]):
         if against == "kidx" and self.excuse(divergence):
             participant.active = self.stays(divergence)
             for clause in clauses:
-                self.tally.dropped[divergence.party, clause] += 1
+                self.statistics.dropped[divergence.party, clause] += 1
             return
         self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True

@@ -24,6 +24,7 @@ from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.rounds import play
 from conformance.runs.seeds import chosen_seed
+from conformance.runs.servers import Circumstances, run_servers
 from conformance.runs.shares import helpers_for
 from conformance.runs.telling import Told
 from conformance.runs.verdicts import coverage_of, results_of
@@ -98,14 +99,14 @@ class _Run:
         driven = tuple(name for name in plan.implementations if not is_server(name))
         machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
         try:
-            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines)) as crew:
+            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines), self.seed) as crew:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, crew)
         finally:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
-        servers = [self._drive_brokers(), self._drive_wires()]
+        servers = [self._drive_servers(), self._drive_wires()]
         return self._finish(all(servers) and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
@@ -129,29 +130,10 @@ class _Run:
                 self.results.append(result)
                 self.sink(result)
 
-    def _drive_brokers(self) -> bool:
-        """Brokers, if the plan has any; whether they conform."""
-        plan = self.plan
-        if "broker" not in plan.implementations:
-            return True
-        if plan.attachment is not None:
-            from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
-
-            results = [run_attached(plan.attachment, plan.releases[-1], self.sink, self.progress)]
-        elif "broker" in plan.machines:
-            from conformance.runs.broker import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
-
-            budget = Budget.of_profile(
-                plan.profile.name,
-                examples=plan.max_examples,
-                cycles=plan.kill_cycles,
-                seconds=self._seconds_left(),
-                patience=plan.shrink_time,
-            )
-            brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker)
-            results = run_brokers(plan.releases, brokers, self.progress)
-        else:
-            return True
+    def _drive_servers(self) -> bool:
+        """Servers, if the plan has any; whether they conform."""
+        circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
+        results = run_servers(self.plan, circumstances)
         self.results += results
         return not any(result.divergences for result in results)
 
@@ -161,7 +143,8 @@ class _Run:
         names = [name for name in plan.implementations if is_wire(name)]
         if not names or "wire" not in plan.machines:
             return True
-        from conformance.runs.wire import WireOptions, WireRun, run_wire  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
 
         results: list[Result] = []
         for name in names:

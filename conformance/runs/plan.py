@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.runs.attached import Attachment
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import Wish
-    from conformance.runs.wire import WireOptions
+    from conformance.runs.wire_options import WireOptions
 
 
 @dataclass(frozen=True)

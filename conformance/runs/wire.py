@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,15 +15,14 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
-from conformance.implementations.wire.broker import WireBroker
 from conformance.implementations.wire.opening import address_of
-from conformance.kafka.client import Address, ClientError
-from conformance.kafka.client.security import read_command_config
+from conformance.kafka.client import ClientError
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.operations.trace import Trace
 from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.wire_options import WireOptions
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from conformance.events import Sink, Verdict
     from conformance.expectations import Ledger
+    from conformance.implementations.wire.broker import WireBroker
     from conformance.lockstep import Divergence
     from conformance.lockstep.levels.wire_topic import Difference, Tally
     from conformance.operations import Operation
@@ -40,30 +40,6 @@ HAND: Final = 8
 _TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
 _STEPS: Final = {"dev": 8, "ci": 15, "nightly": 30}
 _ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
-
-
-@dataclass(frozen=True, slots=True)
-class WireOptions:
-    """How a broker is reached, and what of it is left alone.
-
-    Attributes:
-        command_config: the file of Kafka's tools, for TLS and SASL.
-        without: of :data:`conformance.implementations.wire.broker.NEEDED`.
-        limit: seconds for an answer; None for the client's own.
-    """
-
-    command_config: Path | None = None
-    without: tuple[str, ...] = ()
-    limit: float | None = None
-
-    def open(self, address: Address) -> WireBroker:
-        """Connect.
-
-        Raises:
-            ToolError: it cannot be reached, hangs, or lacks what the run needs.
-        """
-        connect = None if self.command_config is None else read_command_config(self.command_config)
-        return WireBroker(address, connect=connect, without=self.without, limit=self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +70,7 @@ class WireRun:
     topics: int | None = None
     seconds: float | None = None
     shrink_time: float = SECONDS
-    options: WireOptions = WireOptions()
+    options: WireOptions = field(default_factory=WireOptions)
 
 
 def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], None]) -> list[Result]:

@@ -8,7 +8,7 @@ from conformance.errors import ToolError
 from conformance.implementations.wire.opening import address_of, is_wire
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import OK, Observation
-from conformance.runs.wire import WireOptions
+from conformance.runs.wire_options import WireOptions
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -1,0 +1,38 @@
+"""The shape of a difference: what it is known by where no clause speaks of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.operations import Outcome
+
+if TYPE_CHECKING:
+    from conformance.lockstep.divergence import Divergence
+
+DIRECTORY = "directory"
+"""Files that should not be there, or are missing: seen when directories are compared, whatever was done before."""
+
+
+def shape_of(divergence: Divergence) -> str:
+    """The shape: operation and first aspect, and of outcomes the two kinds.
+
+    Example: ``"append: outcome ok -> full"``, ``"close: bytes"``, ``"lookup: failure"``, ``"directory"``.
+    """
+    name, aspect = divergence.operation.name, divergence.aspects[0]
+    if divergence.is_failure:
+        return f"{name}: failure"
+    if aspect == "bytes" and not divergence.clauses and _is_listing(divergence.expected):
+        return DIRECTORY
+    if aspect == "outcome":
+        return f"{name}: outcome {error_of(divergence.expected) or 'ok'} -> {error_of(divergence.actual) or 'ok'}"
+    return f"{name}: {aspect}"
+
+
+def _is_listing(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def error_of(outcome: object) -> str | None:
+    """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
+    error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
+    return str(error) if error else None

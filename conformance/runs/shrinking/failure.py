@@ -1,0 +1,102 @@
+"""Shrinks what a lockstep has found, with nothing in it but the participant that differs and its reference."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from conformance.lockstep import DivergenceError
+from conformance.operations.states import differing_fields
+from conformance.runs.replay import perform_all
+from conformance.runs.shrinking import SECONDS, Shrunk, shrink
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.lockstep import Divergence
+    from conformance.operations import Operation
+
+
+def shrunk(
+    lockstep: Any,
+    failure: DivergenceError,
+    *,
+    same: Callable[[Divergence], bool] | None = None,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> DivergenceError:
+    """The same difference in the shortest trace that is found in time.
+
+    Args:
+        lockstep: where it was found, between two examples; of index files, segments or logs.
+        failure: what was found.
+        same: whether a difference is the one that was found; :func:`is_same` by default.
+        seconds: as of :func:`~conformance.runs.shrinking.search.shrink`.
+        clock: as well.
+
+    Returns:
+        The difference, whose ``shrinking`` says how far it was shrunk. One that does not come again when its operations
+        are replayed is returned as it is.
+    """
+    divergence = failure.divergence
+    wanted = same or partial(is_same, divergence)
+    subjects = [subject for subject in lockstep.subjects if subject.name == divergence.party]
+    with scratch_directory() as scratch:
+        alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
+        alone.stays = lockstep.stays
+
+        def still(operations: Sequence[Operation]) -> DivergenceError | None:
+            error = _performed(alone, operations)
+            return error if error is not None and wanted(error.divergence) else None
+
+        found = shrink(failure.operations, still, seconds=seconds, clock=clock, needed=lambda error: error.operations)
+    return marked(failure, found, seconds)
+
+
+def marked(failure: DivergenceError, found: Shrunk[DivergenceError] | None, seconds: float) -> DivergenceError:
+    """What was found, or the failure itself if it did not come again, with the words for how far it was shrunk."""
+    if found is None:
+        failure.shrinking = "does not come again when its operations are replayed: not shrunk"
+        return failure
+    found.shown.shrinking = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
+    return found.shown
+
+
+def is_same(one: Divergence, other: Divergence) -> bool:
+    """Whether two differences are the same: participant, operation and first aspect, and a field or kind of file."""
+    if _signature(one) != _signature(other):
+        return False
+    mine, theirs = _details(one), _details(other)
+    return mine == theirs or not mine.isdisjoint(theirs)
+
+
+def _signature(divergence: Divergence) -> tuple[object, ...]:
+    # A file too many is seen when directories are compared, whatever the operation before was; no clause speaks of it.
+    is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
+    operation = "" if is_about_listing else divergence.operation.name
+    return divergence.party, divergence.against, divergence.aspects[0], divergence.is_failure, operation
+
+
+def _details(divergence: Divergence) -> set[str]:
+    """Of a state the fields that differ, of the files of a directory their suffixes."""
+    expected, actual = divergence.expected, divergence.actual
+    if divergence.aspects[0] == "state":
+        return {name for name, _, _ in differing_fields(expected, actual)}
+    if divergence.aspects[0] == "bytes" and isinstance(expected, tuple):
+        if all(isinstance(entry, tuple) for entry in expected):  # names with their contents
+            return {PurePosixPath(str(name)).suffix for name, *_ in expected}
+        if isinstance(actual, tuple) and len(actual) == len(expected):  # the files of a segment, in their order
+            return {str(number) for number, pair in enumerate(zip(expected, actual, strict=True)) if pair[0] != pair[1]}
+    return set()
+
+
+def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceError | None:
+    """The difference that operations come to."""
+    try:
+        perform_all(lockstep, operations)
+    except DivergenceError as error:
+        return error
+    return None

@@ -1,0 +1,64 @@
+"""What can be left out of a trace: which traces make sense, what goes together, what has to be renumbered then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from conformance.operations import Effect, Operation
+from conformance.runs.shrinking.numbers import with_numbers
+
+Operations = tuple[Operation, ...]
+
+_OFFSETS: Final = frozenset(
+    {"base", "offset", "start_offset", "log_start_offset", "recovery_point", "fetch_offset", "upper_bound", "file"}
+)
+"""Numbers that move when what was appended before them is left out."""
+
+
+def is_sane(operations: Operations) -> bool:
+    """Whether a trace begins with an opening and damages only what has been released."""
+    if not operations or operations[0].effect is not Effect.OPENS:
+        return False
+    in_use = True
+    for operation in operations:
+        effect = operation.effect
+        if effect is Effect.DAMAGES and in_use:
+            return False
+        if effect is not None and effect is not Effect.DAMAGES:
+            in_use = effect is Effect.OPENS
+    return True
+
+
+def cycles(operations: Operations) -> Iterator[tuple[int, int]]:
+    """Start and end of what a second opening makes needless, or of what lies between two; from the end backwards."""
+    openings = [i for i, operation in enumerate(operations) if operation.effect is Effect.OPENS]
+    for opening in reversed(openings[1:]):
+        yield 0, opening
+    for earlier, opening in reversed(list(pairwise(openings))):
+        for start in range(earlier, opening):
+            yield start, opening
+            yield start + 1, opening + 1
+
+
+def renumbered_without(operations: Operations, number: int) -> Iterator[Operations]:
+    """The trace without an append, with the offsets after it as if it had never been."""
+    name, arguments = operations[number]
+    if name not in ("append_as_follower", "append_as_leader"):
+        return
+    batches = arguments[0]
+    count = sum(batch["records"][-1][0] + 1 for batch in batches)
+    first = batches[0].get("base")
+    rest = operations[number + 1 :]
+    for since in (0,) if first is None else (first + 1, first + count):
+        yield operations[:number] + tuple(moved(operation, since, -count) for operation in rest)
+
+
+def moved(operation: Operation, since: int, distance: int) -> Operation:
+    """The operation with every offset from ``since`` on moved, but none below zero."""
+
+    def move(name: str, value: Any) -> Any:
+        return max(0, value + distance) if name in _OFFSETS and value >= since else value
+
+    return with_numbers(operation, move)

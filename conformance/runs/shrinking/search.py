@@ -1,0 +1,260 @@
+"""Shrinks a trace: leaves out operations, then parts of arguments, as long as the trace shows the same difference.
+
+Hypothesis shrinks what rules draw; this shrinks the recorded operations, which are plain data: a candidate costs a
+replay and no drawing. First whole groups and blocks go (delta debugging), then single operations, then several that
+depend on each other, then arguments.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from conformance.runs.shrinking.numbers import replaced, shifted, single
+from conformance.runs.shrinking.omissions import cycles, is_sane, renumbered_without
+from conformance.runs.shrinking.simpler import cost, simpler_operations
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation
+    from conformance.runs.shrinking.numbers import Choice
+
+SECONDS: Final = 20.0
+"""What shrinking one difference may take."""
+
+_BISECTING: Final = 4
+"""Passes over all numbers that look for the smallest ones; later passes try likely ones only."""
+
+_SHARE_OF_FIRST_ORDER: Final = 0.2
+
+T = TypeVar("T")
+Operations = tuple["Operation", ...]
+Still = Callable[[Sequence["Operation"]], T | None]
+"""Performs operations from an empty directory; returns what they show if it is the same difference, else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk(Generic[T]):
+    """What a trace was shrunk to.
+
+    Attributes:
+        operations: the shrunk trace.
+        shown: what ``still`` returned for it.
+        minimal: whether no single omission and no simpler argument that is known shows the same; False if time ran out.
+        tried: how many candidates were performed.
+    """
+
+    operations: Operations
+    shown: T
+    minimal: bool
+    tried: int
+
+
+class _TimeIsUpError(Exception):
+    """Ends the search; the best candidate so far stands."""
+
+
+def shrink(
+    operations: Sequence[Operation],
+    still: Still[T],
+    *,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+    needed: Callable[[T], Sequence[Operation]] | None = None,
+) -> Shrunk[T] | None:
+    """Shrinks a trace.
+
+    Args:
+        operations: the trace; its first operation opens something, and so does that of every candidate.
+        still: see :data:`Still`. It is asked about no candidate twice.
+        seconds: after which no further candidate is performed.
+        clock: seconds on a monotonic clock.
+        needed: the operations that what was shown takes, where that may be fewer than were to be performed.
+
+    Returns:
+        The shrunk trace with what it shows; None if ``operations`` do not show it in the first place.
+    """
+    started = clock()
+    shown = still(operations)
+    if shown is None:
+        return None
+    search = _Search(tuple(operations), shown, still, lambda share: clock() - started >= share * seconds, needed)
+    return search.run()
+
+
+class _Search(Generic[T]):
+    """The best candidate so far, and what has been tried."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        shown: T,
+        still: Still[T],
+        is_time_up: Callable[[float], bool],
+        needed: Callable[[T], Sequence[Operation]] | None,
+    ) -> None:
+        self.best = operations if needed is None else tuple(needed(shown))
+        self.shown = shown
+        self.minimal = False
+        self._still = still
+        self._is_time_up = is_time_up
+        self._needed = needed
+        self._performed = 1
+        self._rounds = 0
+        self._numbers: dict[str, int] = {}
+        self._known: dict[int, tuple[Operation, int]] = {}
+        self._tried = {self._key(operations), self._key(self.best)}
+
+    def run(self) -> Shrunk[T]:
+        """Every pass, again from the first one after any that made the trace simpler."""
+        try:
+            self._omit_from_two_ends()
+            while not self.minimal:
+                self._omit()
+                self.minimal = not any(
+                    self._improves(each) for each in (self._fewer_options, self._without_several, self._smaller_numbers)
+                )
+        except _TimeIsUpError:
+            pass
+        return Shrunk(self.best, self.shown, self.minimal, self._performed)
+
+    def _omit_from_two_ends(self) -> None:
+        """What is omitted first decides what can go next: where time allows, the better of two orders counts."""
+        start = self.best, self.shown
+        self._omit()
+        if self._is_time_up(_SHARE_OF_FIRST_ORDER):
+            return
+        first = self.best, self.shown
+        self.best, self.shown = start
+        try:
+            self._without_blocks()
+            self._without_each()
+        finally:
+            if cost(first[0]) <= cost(self.best):
+                self.best, self.shown = first
+
+    def _omit(self) -> None:
+        self._without_names()
+        self._without_blocks()
+        self._without_each()
+
+    def _improves(self, a_pass: Callable[[], None]) -> bool:
+        start = self.best
+        a_pass()
+        return self.best is not start
+
+    def _is_better(self, candidate: Sequence[Operation]) -> bool:
+        """Performs a candidate, unless it was tried or makes no sense, and keeps it if it shows the same.
+
+        Raises:
+            _TimeIsUpError: the time is up.
+        """
+        wanted = tuple(candidate)
+        key = self._key(wanted)
+        if key in self._tried or not is_sane(wanted) or cost(wanted) >= cost(self.best):
+            return False
+        if self._is_time_up(1.0):
+            raise _TimeIsUpError
+        self._tried.add(key)
+        self._performed += 1
+        try:
+            shown = self._still(wanted)
+        except (TypeError, ValueError, LookupError):
+            return False  # without what has been left out, the rest makes no sense
+        if shown is None:
+            return False
+        found = wanted if self._needed is None else tuple(self._needed(shown))
+        if cost(found) >= cost(self.best):
+            return False
+        self._tried.add(self._key(found))
+        self.best, self.shown, self.minimal = found, shown, False
+        return True
+
+    def _key(self, operations: Operations) -> tuple[int, ...]:
+        """Equal for equal candidates; an operation holds lists, so it is numbered by what it looks like."""
+        key = []
+        for operation in operations:
+            known = self._known.get(id(operation))
+            if known is None:
+                number = self._numbers.setdefault(repr(operation), len(self._numbers))
+                # With the operation itself, so that its identity is not given to another one.
+                known = self._known[id(operation)] = operation, number
+            key.append(known[1])
+        return tuple(key)
+
+    # -- passes ----------------------------------------------------------------------------------------------------
+
+    def _without_names(self) -> None:
+        """All operations of one name but the first and the last operation: half of many traces only reads."""
+        names = Counter(operation.name for operation in self.best[1:-1])
+        for name, _ in names.most_common():
+            first, *rest, last = self.best if len(self.best) > 1 else (*self.best, *self.best)
+            if rest:
+                self._is_better((first, *(operation for operation in rest if operation.name != name), last))
+
+    def _without_blocks(self) -> None:
+        """Blocks of half the trace, of a quarter, and so on."""
+        size = len(self.best) // 2
+        while size > 1:
+            # From the end: what comes late is needed least often, and leaves what comes before as it was.
+            for start in reversed(range(0, len(self.best), size)):
+                self._is_better(self.best[:start] + self.best[start + size :])
+            size //= 2
+
+    def _without_each(self) -> None:
+        """Single operations, and from one opening to the next, until no single omission shows the same."""
+        improved = True
+        while improved:
+            improved = False
+            for start, stop in cycles(self.best):
+                if stop <= len(self.best):  # found before the trace got shorter
+                    improved |= self._is_better(self.best[:start] + self.best[stop:])
+            for number in reversed(range(len(self.best))):
+                if number < len(self.best):
+                    improved |= self._is_better(self.best[:number] + self.best[number + 1 :]) or any(
+                        map(self._is_better, renumbered_without(self.best, number))
+                    )
+
+    def _without_several(self) -> None:
+        """Rows of operations, then any two of them, that can only go together."""
+        for chosen in _several(len(self.best)):
+            if self._is_better([operation for i, operation in enumerate(self.best) if i not in chosen]):
+                return
+
+    def _fewer_options(self) -> None:
+        """Shorter lists, fewer options and settings, operation by operation."""
+        for number in reversed(range(len(self.best))):
+            while number < len(self.best) and any(
+                self._is_better((*self.best[:number], one, *self.best[number + 1 :]))
+                for one in simpler_operations(self.best[number])
+            ):
+                pass
+
+    def _smaller_numbers(self) -> None:
+        """Numbers of the whole trace together, then one by one."""
+        self._rounds += 1
+        for choice_at in (shifted, replaced, single):
+            place = 0
+            while (choice := choice_at(self.best, place)) is not None:
+                place += 1
+                if not any(self._is_better(choice.with_value(target)) for target in choice.targets):
+                    self._bisect(choice)
+
+    def _bisect(self, choice: Choice) -> None:
+        """The smallest number, if all above the smallest will do; two that depend on each other would creep on."""
+        good, bad, sign = abs(choice.value), 0, -1 if choice.value < 0 else 1
+        while good - bad > 1 and self._rounds <= _BISECTING:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if self._is_better(choice.with_value(sign * middle)) else (good, middle)
+
+
+def _several(count: int) -> Iterator[Any]:
+    """Places to leave out together: every row of two and more, then every two."""
+    for size in range(2, count):
+        for start in reversed(range(1, count - size + 1)):
+            yield range(start, start + size)
+    for later in reversed(range(1, count)):
+        for earlier in reversed(range(1, later)):
+            yield (earlier, later)

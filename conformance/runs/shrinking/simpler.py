@@ -1,0 +1,95 @@
+"""Simpler arguments: shorter lists, fewer options and settings; and what makes one trace simpler than another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from conformance.operations import Operation, every_signature
+from conformance.runs.shrinking.numbers import cost_of_number, numbers
+from kidx.errors import KidxError
+from kidx.segment.append_info import follower_append_info
+
+_NEEDED_SETTINGS: Final = frozenset({"segment.bytes", "segment.index.bytes"})
+"""Without them a log's segment holds millions of batches."""
+_NEEDED_OF_BATCH: Final = frozenset({"base", "records", "epoch"})
+_LISTS: Final = frozenset({"targets", "batches", "records"})
+"""Lists any item of which may go, but the last one left."""
+_BATCH_OVERHEAD: Final = 12
+_NO_CODEC: Final = "none"
+
+
+def cost(operations: Sequence[Operation]) -> tuple[int, int, int]:
+    """What shrinking makes smaller, so that it ends: operations, then items of arguments, then numbers."""
+    items = sum(_items(operation.args) for operation in operations)
+    size = sum(cost_of_number(value) for operation in operations for _, value in numbers(operation))
+    return len(operations), items, size
+
+
+def _items(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_items, value.values()))
+    if isinstance(value, list | tuple):
+        return len(value) + sum(map(_items, value))
+    # Batches in hexadecimal are simpler when they are shorter; the name of a file has the same length always.
+    return len(value) if isinstance(value, str) and value != _NO_CODEC else 0
+
+
+def simpler_operations(operation: Operation) -> Iterator[Operation]:
+    """The operation with fewer settings, targets, batches, records or options."""
+    name, arguments = operation
+    for place, (argument, value) in enumerate(zip(every_signature()[name], arguments, strict=True)):
+        for simpler in _simpler(argument, value):
+            yield Operation(name, (*arguments[:place], simpler, *arguments[place + 1 :]))
+    if name == "append_records":
+        yield from _fewer_batches(operation)
+
+
+def _simpler(name: str, value: Any) -> Iterator[Any]:
+    """An argument with less in it."""
+    if isinstance(value, dict):
+        yield from _fewer_options(name, value)
+    elif isinstance(value, list) and name in _LISTS:
+        yield from _shorter(value)
+    elif name == "codec" and value != _NO_CODEC:
+        yield _NO_CODEC
+    elif name == "producer" and isinstance(value, str):
+        yield None
+
+
+def _fewer_options(name: str, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    needed = _NEEDED_SETTINGS if name == "settings" else _NEEDED_OF_BATCH
+    for key in sorted(options.keys() - needed):
+        yield {other: kept for other, kept in options.items() if other != key}
+    if name != "settings":
+        for key, item in options.items():
+            yield from ({**options, key: simpler} for simpler in _simpler(key, item))
+
+
+def _shorter(items: list[Any]) -> Iterator[list[Any]]:
+    half = len(items) // 2
+    if half > 1:
+        yield from (items[:half], items[half:])
+    if half:
+        yield from ([*items[:i], *items[i + 1 :]] for i in range(len(items)))
+    for i, item in enumerate(items):
+        if isinstance(item, dict):
+            yield from ([*items[:i], simpler, *items[i + 1 :]] for simpler in _simpler("batch", item))
+
+
+def _fewer_batches(operation: Operation) -> Iterator[Operation]:
+    """An append to a segment with one batch less; what a follower says of the rest follows from them."""
+    text, *said = operation.args
+    records = bytes.fromhex(text)
+    ends = [0]
+    while ends[-1] + _BATCH_OVERHEAD <= len(records):
+        ends.append(ends[-1] + _BATCH_OVERHEAD + int.from_bytes(records[ends[-1] + 8 : ends[-1] + 12], "big"))
+    try:
+        told = said == list(follower_append_info(records))
+        for start, end in pairwise(ends):
+            rest = records[:start] + records[end:]
+            if rest and end <= len(records):
+                yield Operation(operation.name, (rest.hex(), *(follower_append_info(rest) if told else said)))
+    except KidxError:
+        return  # damaged on purpose
