@@ -28,6 +28,8 @@ FORMS: Final = {
     for form in (
         Form("jvm"),
         Form("broker", is_server=True),
+        Form("wire", "HOST:PORT", is_server=True),
+        Form("subject", "NAME", is_server=True),
         Form("exec", "COMMAND"),
         Form("python", "MODULE:FACTORY"),
         Form("mutant", "NAME"),

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from conformance.clauses import clauses_for, load_chapters, load_clauses
-from conformance.commands.options import BROKER, chosen_machines, chosen_releases, state_directory
+from conformance.commands.options import chosen_machines, chosen_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import is_server
 from conformance.implementations.spec import parse_spec
+from conformance.implementations.wire.opening import is_wire
 from conformance.report.divergence import describe
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 ROOT: Final = "conformance"
+BROKER: Final = "broker"
+"""The implementation, and the machine that drives nothing else."""
 _ELSE: Final = "everything else"
 _TOLD: Final = "conformance verdicts"
 
@@ -112,6 +115,12 @@ class Campaigns:
             raise NotDrivenError(problem) if kind == NotDrivenError.__name__ else ToolError(problem)
         return read_stream(place / NAME)
 
+    def names_for(self, machine: str) -> tuple[str, ...]:
+        """The implementations that a machine drives."""
+        if machine == "wire":
+            return tuple(filter(is_wire, self.implementations))
+        return (BROKER,) if machine == BROKER else self.driven
+
     def _run(self, machine: str, place: Path) -> str:
         """The kind of error and one line if it could not be done; nothing otherwise."""
         from conformance.runs.campaign import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
@@ -119,7 +128,7 @@ class Campaigns:
         option = self._option
         plan = Plan(
             self.releases,
-            (BROKER,) if machine == BROKER else self.driven,
+            self.names_for(machine),
             (machine,),
             PROFILES[option("--conformance-profile")],
             (place if self._report else state_directory()) / "traces",
@@ -172,7 +181,7 @@ class ClauseItem(pytest.Item):
             # Also by the whole section, as "-k OffsetIndex" would have it.
             self.extra_keyword_matches.update((clause.id, clause.section, load_chapters()[clause.chapter]))
         self.add_marker("conformance")
-        names = (BROKER,) if self.parent.name == BROKER else self.parent.campaigns.driven
+        names = self.parent.campaigns.names_for(self.parent.name)
         for tier in ("jvm", BROKER):
             if tier in names:
                 self.add_marker(tier)

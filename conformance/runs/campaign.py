@@ -7,6 +7,7 @@ and the run goes on; in the end each distinct one is shrunk and told once, with 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from conformance.events import RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
+from conformance.implementations.wire.opening import is_wire
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.crew import crew_of
@@ -37,13 +39,19 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
 
 
-def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
+def run(
+    plan: Plan,
+    sink: Sink,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+) -> bool:
     """Carries out a plan.
 
     Args:
         plan: what to do.
         sink: told of every event.
         progress: told while jars are being fetched.
+        announce: told what is about to be done to brokers that are not the harness's own.
 
     Returns:
         Whether everything conforms.
@@ -53,14 +61,15 @@ def run(plan: Plan, sink: Sink, progress: Progress | None = None) -> bool:
         ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
             of the implementations.
     """
-    return _Run(plan, sink, progress).carry_out()
+    return _Run(plan, sink, progress, announce).carry_out()
 
 
 class _Run:
     """What one run knows."""
 
-    def __init__(self, plan: Plan, sink: Sink, progress: Progress | None) -> None:
+    def __init__(self, plan: Plan, sink: Sink, progress: Progress | None, announce: Callable[[str], None]) -> None:
         self.plan = plan
+        self.announce = announce
         self.sink = sink
         self.progress = progress
         self.started = time.monotonic()
@@ -97,7 +106,8 @@ class _Run:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
-        return self._finish(self._drive_servers() and not self.told.count)
+        servers = [self._drive_servers(), self._drive_wires()]
+        return self._finish(all(servers) and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
         """One machine, in its share of the time that is left."""
@@ -125,6 +135,36 @@ class _Run:
         circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
         results = run_servers(self.plan, circumstances)
         self.results += results
+        return not any(result.divergences for result in results)
+
+    def _drive_wires(self) -> bool:
+        """Brokers by their protocol alone, if the plan has any; whether they conform."""
+        plan = self.plan
+        names = [name for name in plan.implementations if is_wire(name)]
+        if not names or "wire" not in plan.machines:
+            return True
+        from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
+
+        results: list[Result] = []
+        for name in names:
+            run = WireRun(
+                name,
+                self.seed,
+                plan.profile.name,
+                plan.level,
+                plan.traces,
+                self.sink,
+                self.ledger,
+                topics=plan.max_examples,
+                seconds=self._seconds_left(),
+                shrink_time=plan.shrink_time,
+                options=plan.wire or WireOptions(),
+            )
+            results += run_wire(plan.releases, run, self.announce)
+        self.results += results
+        asked = {what for result in results for what, number in result.details["asked"].items() if number}
+        self.performed["wire"] = {f"list_offsets {what}" for what in asked} | {"fetch", "append", "delete_before"}
         return not any(result.divergences for result in results)
 
     def _seconds_left(self) -> float | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from conformance.runs.attached import Attachment
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import Wish
+    from conformance.runs.wire_options import WireOptions
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Plan:
         stop_at_first: an implementation leaves the run with its first difference, instead of going on.
         jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
         shrink_time: seconds that shrinking one difference may take.
+        wire: how brokers behind ``wire:`` are reached.
     """
 
     releases: tuple[str, ...]
@@ -56,6 +58,7 @@ class Plan:
     stop_at_first: bool = False
     jobs: int | None = 1
     shrink_time: float = SECONDS
+    wire: WireOptions | None = None
 
     def examples_of(self, machine: str) -> int:
         """How many examples of a machine are wanted."""

@@ -74,6 +74,11 @@ def replay(
     """
     if trace.machine in SERVER_REPLAYS:
         return _replay_on_servers(trace, releases, tell, progress)
+    if trace.machine == "wire":
+        from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
+
+        difference, steps = replay_on_wire(trace, releases, implementations, tell)
+        return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
