@@ -48,8 +48,8 @@ def replay_command(
     """
     directories = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, directories)
-    releases = chosen_releases(kafka) if kafka else chosen_releases([recorded.release])
     implementations = implementation or ["jvm"]
+    releases = chosen_releases(kafka or [recorded.release], implementations)
     programs: list[tuple[Path, str]] = []
     if script:
         from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted

@@ -30,7 +30,8 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
 from conformance.expectations.proposal import propose
-from conformance.implementations.spec import parse_spec
+from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.spec import build_of, parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
 from conformance.report.ndjson import NdjsonWriter
@@ -109,7 +110,7 @@ def run_command(
     _check_required(require, implementations)
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
-    releases = chosen_releases(kafka)
+    releases = chosen_releases(kafka, implementations)
     attachment = _attachment(bootstrap, log_dir, implementations, releases)
     if attachment is None:
         _check_brokers(implementations, releases, broker)  # as does an engine that is missing, or an image
@@ -226,9 +227,9 @@ def _attachment(
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:
-    if "broker" in implementations:
+    for text in filter(is_server, implementations):
         for release in releases:
-            choose(release, broker.value)
+            choose(release, broker.value, build_of(directory_of(text) or ""))
 
 
 def _check_required(require: str, implementations: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
@@ -34,6 +34,18 @@ class Implementation(Protocol):
 
     def end(self) -> None:
         """Ends the example: closes handles, without caring what that does to the files."""
+
+
+@runtime_checkable
+class Requiring(Protocol):
+    """An implementation that can tell before its first example whether it has what a kind of index needs."""
+
+    def require(self, kind: str) -> None:
+        """Finds what a kind of index needs.
+
+        Raises:
+            NotDrivenError: it does not have it.
+        """
 
 
 class Member(Implementation, Protocol):

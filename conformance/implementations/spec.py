@@ -7,6 +7,7 @@
 ``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python.objects`)
 ``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
 ``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
+``jvm:DIR, broker:DIR``   the same from a build's jars (:mod:`conformance.kafka.builds`)
 ========================= ===========================================================================================
 """
 
@@ -20,6 +21,7 @@ from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
+from conformance.kafka.builds import Build, open_build
 from conformance.operations import KINDS
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class Spec(NamedTuple):
 
     Attributes:
         form: ``jvm``, ``broker``, ``exec``, ``python`` or ``mutant``.
-        words: the command of ``exec``, module and factory of ``python``, the name of a ``mutant``.
+        words: the command of ``exec``, module and factory of ``python``, the name of a ``mutant``, the directory of
+            ``jvm`` and ``broker`` if there is one.
     """
 
     form: str
@@ -63,7 +66,7 @@ def parse_spec(text: str) -> Spec:
                 f"{text!r} does not name a factory: write python:MODULE:FACTORY, as python:my.index:open_index"
             )
         return Spec(form.name, (module, factory))
-    return Spec(form.name, (rest,) if form.argument else ())
+    return Spec(form.name, (rest,) if rest else ())
 
 
 def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:
@@ -86,7 +89,7 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
     if form == "mutant":
         return lambda release, _: mutant_subject(words[0], release, KINDS)
     if form == "jvm":
-        return _jvm
+        return lambda release, progress: _jvm(release, progress, *words)
     raise ToolError("a broker has no index that could be driven: it takes part in the broker machine only")
 
 
@@ -106,10 +109,19 @@ def mutant_subject(name: str, release: str, machines: Container[str]) -> Impleme
     return implementation_of(planted, release)
 
 
-def _jvm(release: str, progress: Progress | None) -> Implementation:
+def _jvm(release: str, progress: Progress | None, directory: str = "") -> Implementation:
     from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
 
-    return JvmIndex(release, progress)
+    return JvmIndex(release, progress, build_of(directory))
+
+
+def build_of(directory: str) -> Build | None:
+    """The build in a directory; None for no directory, which stands for the locked release.
+
+    Raises:
+        ToolError: there is none, or not exactly one.
+    """
+    return open_build(directory) if directory else None
 
 
 def _command(text: str, command: str) -> tuple[str, ...]:

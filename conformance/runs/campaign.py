@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from conformance.events import RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
+from conformance.implementations.forms import is_server
 from conformance.machines import MACHINES
 from conformance.runs.crew import crew_of
 from conformance.runs.hands import HAND, SEED_OF_ROUND, examples_of
@@ -85,7 +86,7 @@ class _Run:
                 seed_source=self.source,
             )
         )
-        driven = tuple(name for name in plan.implementations if name != "broker")
+        driven = tuple(name for name in plan.implementations if not is_server(name))
         machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
         try:
             with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines)) as crew:
@@ -121,7 +122,8 @@ class _Run:
     def _drive_brokers(self) -> bool:
         """Brokers, if the plan has any; whether they conform."""
         plan = self.plan
-        if "broker" not in plan.implementations:
+        servers = [name for name in plan.implementations if is_server(name)]
+        if not servers:
             return True
         if plan.attachment is not None:
             from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
@@ -137,8 +139,10 @@ class _Run:
                 seconds=self._seconds_left(),
                 patience=plan.shrink_time,
             )
-            brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker)
-            results = run_brokers(plan.releases, brokers, self.progress)
+            results = []
+            for server in servers:
+                brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker, server)
+                results += run_brokers(plan.releases, brokers, self.progress)
         else:
             return True
         self.results += results
@@ -159,7 +163,7 @@ class _Run:
             for result in self.results
         }
         stale = self.ledger.stale(exercised, self.performed)
-        steps = {(r.machine, r.release if r.implementation == "broker" else ""): r.steps for r in self.results}
+        steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(
             RunFinished(
                 "diverges" if not conforms else "stale" if stale else "conforms",

@@ -17,6 +17,7 @@ from hypothesis.errors import Flaky
 
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError
+from conformance.implementations.forms import is_server
 from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
@@ -72,7 +73,7 @@ class MachineRun:
         self.subjects: list[tuple[str, Attendance]] = []
         self.unsupported: dict[str, NotDrivenError] = {}
         for specification in plan.implementations:
-            if specification != "broker":
+            if not is_server(specification):
                 self._enrol(specification, progress)
         self.lockstep: Lockstep = self.machine.new_lockstep(
             [subject for _, subject in self.subjects], scratch / "run", releases=plan.releases, excuse=self._noted

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from conformance.implementations.forms import is_server
 from conformance.runs.profiles import SHARES
 
 if TYPE_CHECKING:
@@ -30,6 +31,6 @@ def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
     if plan.jobs is not None or not machines:
         return (plan.jobs or 1) - 1 if machines else 0
     examples = sum(plan.examples_of(name) / SHARES.get(name, 1.0) for name in machines)
-    participants = len(plan.releases) * len([name for name in plan.implementations if name != "broker"])
+    participants = len(plan.releases) * len([name for name in plan.implementations if not is_server(name)])
     checks = examples * plan.profile.steps * participants
     return max(0, min(processors() - 1, int(checks // _WORTH)))

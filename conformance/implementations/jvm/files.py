@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import unknown_outcome
+from conformance.implementations.jvm.of_build import name_of, prepared
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.kafka.releases import Group
 
@@ -25,10 +27,12 @@ class JvmFiles(ABC, Generic[ObservationType]):
     """One release's classes behind the adapter interface (:mod:`conformance.implementations.protocol`).
 
     Args:
-        release: a locked release.
+        release: a locked release, or any whose dialect is known if there is a build.
         progress: called while jars are fetched.
+        build: whose classes are driven instead of the release's own.
 
     Raises:
+        NotDrivenError: the build does not have what the driver needs.
         ToolError: no Java, no jars, or a class whose parts are not known.
     """
 
@@ -49,13 +53,15 @@ class JvmFiles(ABC, Generic[ObservationType]):
     driving: ClassVar[type[Any]]
     """Made of a driver, it is called with each operation and tells the driver to perform it."""
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        self.name = name_of(release, build)
         self.release = release
         numbers = {exception: self.error_kinds.index(kind) + 1 for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
-        self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress)
+        self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress, build)
         self._drive = self.driving(self.driver)
+        if build is not None:
+            prepared(build, self.driver.prepare)
 
     def end(self) -> None:
         """See the protocol."""

@@ -24,6 +24,7 @@ from conformance.operations.segment import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
@@ -136,8 +137,8 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     reply_bytes = 1 << 18
     driving = _Driving
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        super().__init__(release, progress)
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        super().__init__(release, progress, build)
         self._directory = ""
 
     def begin(self, directory: Path) -> None:

@@ -64,6 +64,11 @@ public final class IndexDriver {
         return adapters[kind];
     }
 
+    /** Finds what the operations of a kind of index need; throws what is missing. */
+    public void prepare(int kind) throws Throwable {
+        adapter(kind);
+    }
+
     public void rename(String path) {
         run(() -> current.rename(file(path)));
     }

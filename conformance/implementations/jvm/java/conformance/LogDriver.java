@@ -37,6 +37,11 @@ public final class LogDriver {
         return adapter().parts.type.getName();
     }
 
+    /** Finds what the operations need; throws what is missing. */
+    public void prepare() throws Throwable {
+        adapter();
+    }
+
     /** The text of the last refusal, or null. */
     public String text() {
         return reply.text();

@@ -45,6 +45,11 @@ public final class SegmentDriver {
         stage = new Stage(loader);
     }
 
+    /** Finds what the operations need; throws what is missing. */
+    public void prepare() throws Throwable {
+        adapter();
+    }
+
     /** The text of the last refusal, or null. */
     public String text() {
         return reply.text();
