@@ -64,6 +64,15 @@ SeedOption = Annotated[
         help="Start here; the same seed does the same. Fixed for the profiles dev and ci, drawn for nightly.",
     ),
 ]
+StepTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--step-timeout",
+        min=0.1,
+        metavar="S",
+        help="Seconds that a step may take in this process; one that takes longer is a difference, and ends the run.",
+    ),
+]
 FiguresOption = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
 ]

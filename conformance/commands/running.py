@@ -19,6 +19,7 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     SeedOption,
+    StepTimeoutOption,
     VerboseOption,
     chosen_machines,
     chosen_releases,
@@ -34,6 +35,7 @@ from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of, parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
+from conformance.lockstep.step_watch import LIMIT, end_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.campaign import Plan, run
@@ -67,6 +69,7 @@ def run_command(
     shrink_time: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
     ] = SECONDS,
+    step_timeout: StepTimeoutOption = LIMIT,
     jobs: Annotated[
         int | None,
         typer.Option("-j", "--jobs", min=1, help="Processes that share the examples.", show_default="all CPUs"),
@@ -131,6 +134,7 @@ def run_command(
         shrink_time=shrink_time,
         stop_at_first=stop_at_first,
         jobs=jobs,
+        step_timeout=step_timeout,
     )
     load_expectations(expectations)
     if engine == "spark":
@@ -189,8 +193,14 @@ def _carried_out(
             for sink in sinks:
                 sink(event)
 
+        def leave() -> None:
+            stack.close()
+            if shown is None:
+                typer.echo(json.dumps(_document(events)))
+            end_process(1)
+
         try:
-            run(plan, tell, progress)
+            run(plan, tell, progress, leave)
         except StaleExpectationError as error:
             return events, error
     return events, None

@@ -48,6 +48,16 @@ class Requiring(Protocol):
         """
 
 
+class Watchable(Protocol):
+    """An implementation that performs steps in threads that are not Python's; a watchdog asks it from another one."""
+
+    def step_in_progress(self) -> int:
+        """A number of the step that is being performed, another one for each; 0 if there is none."""
+
+    def stack(self) -> str:
+        """Where the thread that performs it is, a frame a line."""
+
+
 class Member(Implementation, Protocol):
     """One of several implementations that can be driven together: what makes a lockstep of 26 releases fast.
 
@@ -126,6 +136,9 @@ class Followers(Protocol):
 
     def stopped_at(self, number: int) -> int:
         """Behind which step of the script a member has stopped; -1 if it has not."""
+
+    def at(self, number: int) -> int:
+        """The step of the script that a member performs right now; another thread may ask."""
 
     def resume(self, number: int) -> None:
         """A member goes on behind the step at which it has stopped, to the end or to the next such step."""

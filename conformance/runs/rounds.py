@@ -39,7 +39,7 @@ def play(
     deadline = None if limit is None else started + limit
     wanted = run.plan.examples_of(run.name)
     everybody = [subject.name for _, subject in run.subjects]
-    total = Dealt()
+    total = run.total = Dealt()
     if not everybody and run.unsupported:
         return total
     if run.plan.kept:

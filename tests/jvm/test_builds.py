@@ -150,13 +150,10 @@ class TestWhatIsMissing:
         assert alone.stderr.count("\n") == 1
 
     def test_a_class_is_named_with_the_last_release_that_has_it(self, tmp_path):
-        at = patched(
-            build_at(tmp_path, "4.3.1"),
-            "kafka-storage-4",
-            {"org/apache/kafka/storage/internals/log/RollParams.class": None},
-        )
-        with pytest.raises(NotDrivenError, match=r"no class \S*RollParams.*4\.4\.0"):
-            MACHINES["segment"].subject(f"jvm:{at}", "4.3.1")
+        gone = {"org/apache/kafka/storage/internals/log/TransactionIndex.class": None}
+        at = patched(build_at(tmp_path, "4.3.1"), "kafka-storage-4", gone)
+        with pytest.raises(NotDrivenError, match=r"no class \S*TransactionIndex.*4\.4\.0"):
+            MACHINES["transaction"].subject(f"jvm:{at}", "4.3.1")
         MACHINES["offset"].subject(f"jvm:{at}", "4.3.1")
 
 

@@ -67,6 +67,14 @@ class JvmFiles(ABC, Generic[ObservationType]):
         """See the protocol."""
         self.driver.abandon()
 
+    def step_in_progress(self) -> int:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return int(self.driver.running().step())
+
+    def stack(self) -> str:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return str(self.driver.running().stack())
+
     def supports(self, operation: str) -> bool:
         """See the protocol."""
         return operation in self.operations

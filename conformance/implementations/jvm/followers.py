@@ -28,6 +28,7 @@ class JvmFollowers:
         self.finish = self._followers.finish
         self.stopped_at = self._followers.stoppedAt
         self.resume = self._followers.resume
+        self.at = self._followers.at
 
     def script(self) -> Script:
         """See the protocol."""

@@ -22,7 +22,7 @@ final class Follower {
     private final int rules;
     private final WatchedFile file = new WatchedFile();
     private Script script;
-    private int step;
+    private volatile int step;
     private int steps;
     private boolean stopped;
     private Throwable failure;
@@ -75,6 +75,11 @@ final class Follower {
     /** The step behind which it has stopped, or -1. */
     int stoppedAt() {
         return stopped ? step - 1 : NOWHERE;
+    }
+
+    /** The step that it performs right now, or would perform next. */
+    int at() {
+        return step;
     }
 
     /** Goes on after the step that has stopped it: the harness has accepted its observation. */

@@ -45,6 +45,11 @@ public final class Followers {
         return followers.get(number).stoppedAt();
     }
 
+    /** The step of the last script that a follower performs right now. */
+    public int at(int number) {
+        return followers.get(number).at();
+    }
+
     public void resume(int number) {
         followers.get(number).resume();
     }

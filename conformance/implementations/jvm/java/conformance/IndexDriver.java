@@ -12,6 +12,7 @@ public final class IndexDriver {
     private final ClassLoader loader;
     private final Reply reply;
     private final IndexAdapter[] adapters = new IndexAdapter[3];
+    private final Running running = new Running();
     private IndexAdapter current;
     private String directory = "";
 
@@ -32,6 +33,11 @@ public final class IndexDriver {
         if (current != null)
             current.abandon();
         current = null;
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
     }
 
     /** kind: 0 offset, 1 time, 2 transaction. */
@@ -87,6 +93,15 @@ public final class IndexDriver {
     }
 
     private void run(Step step) {
+        running.begin();
+        try {
+            perform(step);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void perform(Step step) {
         reply.begin();
         try {
             step.run();

@@ -23,6 +23,7 @@ public final class LogDriver {
     private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
+    private final Running running = new Running();
     private String directory;
     private boolean open;
 
@@ -35,6 +36,11 @@ public final class LogDriver {
     /** Which class it is that is driven. */
     public String className() throws Throwable {
         return adapter().parts.type.getName();
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
     }
 
     /** Finds what the operations need; throws what is missing. */
@@ -120,6 +126,15 @@ public final class LogDriver {
     }
 
     private void run(Step step) {
+        running.begin();
+        try {
+            perform(step);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void perform(Step step) {
         reply.begin();
         try {
             step.run();

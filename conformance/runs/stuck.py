@@ -1,0 +1,82 @@
+"""A step that does not come back, in a run: what is told of it, and how one process of a crew tells another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.lockstep.divergence import Divergence, failure_json
+from conformance.lockstep.step_watch import Stuck
+from conformance.operations.trace import Trace, TraceError
+from conformance.runs.distinct import distinct_differences
+from conformance.runs.telling import as_event
+from conformance.runs.verdicts import results_of
+
+if TYPE_CHECKING:
+    from conformance.events import Event
+    from conformance.runs.dealt import Dealt
+    from conformance.runs.machine_run import MachineRun
+
+GRACE: Final = 5.0
+"""Seconds that a step may take however little time a run has."""
+
+
+class StuckError(Exception):
+    """A step of a helping process has not come back, and the process has ended."""
+
+    def __init__(self, stuck: Stuck) -> None:
+        super().__init__(str(stuck.failure))
+        self.stuck = stuck
+
+
+def limit_of(step_timeout: float, max_time: float | None) -> float:
+    """Seconds that a step may take in a run that may take ``max_time``."""
+    return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
+
+
+def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int) -> list[Event]:
+    """What is told of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
+
+    Args:
+        run: the machine's.
+        stuck: the step.
+        dealt: the hands before it.
+        seed: of the run.
+    """
+    party = stuck.divergence.party
+    specification = run.specification(party)
+    reference = party not in {subject.name for _, subject in run.subjects}
+    told = as_event(run, stuck.failure, seed, "" if reference else specification)
+    events: list[Event] = [replace(told, shape="no answer")]
+    found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
+    for one in found:
+        sighting = one.sighting
+        failure = Stuck(sighting.divergence, sighting.operations).failure
+        event = as_event(run, failure, seed, run.specification(sighting.divergence.party))
+        events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
+    for result in results_of(run, dealt, found, time.monotonic() - run.started):
+        mine = result.implementation == specification and result.release == stuck.divergence.release
+        events.append(replace(result, divergences=result.divergences + 1) if mine else result)
+    return events
+
+
+def write_stuck(stuck: Stuck, machine: str, directory: Path) -> None:
+    """Leaves a message for the process that has started this one."""
+    trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
+    trace.save(directory)
+
+
+def read_stuck(directory: Path) -> Stuck | None:
+    """The message that a helping process has left; None if there is none."""
+    for path in sorted(directory.glob("*.json")):
+        try:
+            trace = Trace.load(path)
+        except TraceError:
+            continue
+        told = dict(trace.failure or {})
+        for name in ("aspects", "clauses"):
+            told[name] = tuple(told[name])
+        return Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)
+    return None
