@@ -1,4 +1,4 @@
-"""The command line ``kidx``: look into, verify and rebuild real log directories, without ever changing them."""
+"""The command line ``kidx``: look into, verify and repair real log directories; reading never changes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from kidx.commands import dump, lookup, rebuild, trends, verify
+from kidx.commands import dump, lookup, rebuild, repair, trends, verify
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="kidx",
-    help="Looks into, verifies and rebuilds Kafka's log directories; reading never changes them.",
+    help="Looks into, verifies and repairs Kafka's log directories; reading never changes them.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -21,6 +21,7 @@ app.command("dump")(dump.dump_command)
 app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
 app.command("verify")(verify.verify_command)
+app.command("repair")(repair.repair_command)
 app.command("trends")(trends.trends_command)
 
 
@@ -31,7 +32,7 @@ def common(
         typer.Option("--version", callback=version_printer("kidx"), is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Looks into, verifies and rebuilds Kafka's log directories; reading never changes them."""
+    """Looks into, verifies and repairs Kafka's log directories; reading never changes them."""
 
 
 def main() -> None:

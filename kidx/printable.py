@@ -7,7 +7,9 @@ writing, or bytes that are not UTF-8. Shown as they are they command the termina
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 from typing import Any, Final
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -31,6 +33,26 @@ def printable_lines(text: str) -> str:
 def shortened(text: str, length: int = 80) -> str:
     """The text in quotes and escaped, for a message that says what was found: its beginning, if it is longer."""
     return repr(text if len(text) <= length else f"{text[:length]}…")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``1,200 files``, ``2 batches``."""
+    ending = "" if number == 1 else "es" if noun.endswith(("ch", "x", "sh", "ss")) else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def shell_word(text: str | os.PathLike[str]) -> str:
+    r"""A word of a shell's command line for the text: quoted where needed, ``$'\x1b'`` for what is not printable."""
+    word = os.fspath(text)
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_shell_escaped, word)) + "'"
+
+
+def _shell_escaped(char: str) -> str:
+    if char in "'\\":
+        return f"\\{char}"
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
 
 
 def encodable(text: str) -> str:

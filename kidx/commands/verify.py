@@ -13,6 +13,7 @@ from kidx.commands.line import say, say_json
 from kidx.commands.options import chosen_dialect
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from kidx.findings import Finding
@@ -87,6 +88,8 @@ def verify_command(
         say_json(result.to_json())
     else:
         _print(result, quiet=quiet, verbose=verbose)
+        if not quiet:
+            _advise(result, paths, release)
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError(f"none of {len(result.files)} files could be read")
@@ -136,8 +139,16 @@ def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
         say(*(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files))
     lines = [] if quiet else _tables(result)
     if remarks and not verbose and not quiet:
-        lines.append(f"{remarks} remarks; --verbose shows them")
+        lines.append(f"{counted(remarks, 'remark')}; --verbose shows {'it' if remarks == 1 else 'them'}")
     say(*lines, _last_line(result))
+
+
+def _advise(result: Verification, paths: list[str], release: str | None) -> None:
+    from kidx.repair import advice  # noqa: PLC0415
+
+    found = advice(result, paths, release)
+    if found is not None:
+        say(*found.lines())
 
 
 def _line(finding: Finding) -> str:
@@ -161,6 +172,6 @@ def _tables(result: Verification) -> list[str]:
 def _last_line(result: Verification) -> str:
     counts = result.counts()
     bad = sum(number for (_, verdict), number in counts.items() if verdict not in HARMLESS)
-    files = f"{bad} of {counts.total()}" if bad else counts.total()
-    work = f"{files} files, {result.segments} segments, {result.batches} batches"
-    return f"{result.verdict.upper()}: {work} in {result.partitions} partitions"
+    files = f"{bad} of {counted(counts.total(), 'file')}" if bad else counted(counts.total(), "file")
+    work = f"{files}, {counted(result.segments, 'segment')}, {counted(result.batches, 'batch')}"
+    return f"{result.verdict.upper()}: {work} in {counted(result.partitions, 'partition')}"

@@ -1,7 +1,8 @@
 """Putting rebuilt index files where the old ones are, so that no moment leaves the segment without or with half of one.
 
-The new files are written beside the log under another name and synced; each old file then gets another name, and the
-new one takes its place at once. While this goes on the log directory's lock is held, as a broker holds it.
+The new files are written in a directory beside the log and synced. Each old file then gets a second name, which is
+synced too, and only then the new one takes its place, in one step. What a crash leaves behind,
+the next rebuild removes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import filecmp
 import itertools
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import ToolError
+from kidx.rebuild.lock import broker_locks, log_directories_of
 from kidx.rebuild.segment import Rebuilt, rebuild
 from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.segment import ProducerState
 
-LOCK_FILE: Final = ".lock"
-"""What a broker locks in each of its log directories while it runs (``FileLock``)."""
+WORK: Final = ".kidx-rebuild"
+"""Name of the directory for new files; brokers look at files only."""
 
-_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 class Replaced(NamedTuple):
@@ -43,31 +44,6 @@ class Replaced(NamedTuple):
     kept: list[Path]
 
 
-@contextlib.contextmanager
-def broker_lock(log_directory: Path) -> Iterator[None]:
-    """Holds the lock of a log directory, if it has one.
-
-    Raises:
-        ToolError: a broker holds it, or it cannot be opened.
-    """
-    path = log_directory / LOCK_FILE
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:  # no broker ever had this directory
-        yield
-        return
-    except OSError as error:
-        raise ToolError(f"{path} cannot be opened: {error.strerror}") from error
-    try:
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ToolError(f"{log_directory} is in use: a broker holds {path}; stop it first") from error
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def rebuild_in_place(
     segment_log: Path, dialect: Dialect, index_interval_bytes: int, producer_state: ProducerState | None
 ) -> Replaced:
@@ -78,62 +54,111 @@ def rebuild_in_place(
         KidxError, OSError: as :func:`kidx.rebuild.rebuild`; the old files are as they were.
     """
     directory = segment_log.absolute().parent
-    with broker_lock(directory.parent):
-        # On the same file system, or the new files could not take the old ones' place at once.
-        work = Path(tempfile.mkdtemp(prefix="kidx-rebuild-", dir=directory))
-        try:
-            rebuilt = rebuild(
-                segment_log,
-                work,
-                dialect=dialect,
-                index_interval_bytes=index_interval_bytes,
-                producer_state=producer_state,
-            )
-            for path in work.iterdir():
-                _sync(path)
-            kept = [kept for suffix in _SUFFIXES if (kept := _replace(work, segment_log.with_suffix(suffix)))]
-            _sync(directory)
-        finally:
-            shutil.rmtree(work)
+    with broker_locks(log_directories_of(directory)), work_directory(directory) as work:
+        rebuilt = rebuild(
+            segment_log,
+            work,
+            dialect=dialect,
+            index_interval_bytes=index_interval_bytes,
+            producer_state=producer_state,
+        )
+        paths = [segment_log.with_suffix(suffix) for suffix in SUFFIXES]
+        # A first copy is kept of a file that stays the same, too: the set of old files is then whole.
+        changing = [path for path in paths if not (_same(work, path) and os.path.lexists(_old(path, 1)))]
+        kept = list(put_in_place(work, changing, segment_log).values())
     offset_index, time_index = (directory / path.name for path in (rebuilt.offset_index, rebuilt.time_index))
     transactions = directory / rebuilt.txn_index.name if rebuilt.txn_index else None
     return Replaced(rebuilt._replace(offset_index=offset_index, time_index=time_index, txn_index=transactions), kept)
 
 
-def _replace(work: Path, path: Path) -> Path | None:
-    """Puts ``work``'s file of that name in the place of ``path``, unless both are alike; where the old one is now."""
-    new = work / path.name
-    if not path.exists():
-        if new.exists():
-            shutil.copymode(path.with_suffix(".log"), new)
-            new.replace(path)
-        return None
-    same = new.exists() and filecmp.cmp(path, new, shallow=False)
-    if same and os.path.lexists(path.with_name(f"{path.name}.old")):
-        return None  # what was kept before is what there was to keep
-    kept = _kept(path)
-    if new.exists():
-        shutil.copymode(path, new)
-        new.replace(path)
-    else:
-        path.unlink()  # no transaction was aborted, and Kafka then has no such file
+@contextlib.contextmanager
+def work_directory(directory: Path) -> Iterator[Path]:
+    """An empty directory for new files on the file system of the old ones, for one process at a time.
+
+    Raises:
+        ToolError: another process is at work here.
+        OSError: it cannot be made.
+    """
+    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ToolError(f"{directory} is in use: another kidx is rebuilding indexes there") from error
+        work = directory / WORK
+        if os.path.lexists(work):
+            shutil.rmtree(work)  # of a rebuild that was killed
+        work.mkdir(mode=0o700)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work)
+    finally:
+        os.close(held)
+
+
+def put_in_place(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
+    """Puts the files of ``work`` in the place of those of the same names; an old file without a new one goes away.
+
+    Args:
+        work: from :func:`work_directory`.
+        paths: the index files to be replaced, whether they exist or not.
+        like: a file whose owner and mode a new file gets that replaces none.
+
+    Returns:
+        The names under which the old files are kept, by path.
+
+    Raises:
+        OSError: whatever is raised, each name has its old file or its whole new one, and no old file is lost.
+    """
+    new = {path: work / path.name for path in paths}
+    for path, made in new.items():
+        if made.exists():
+            _adopt(made, path if path.exists() else like)
+            _sync(made)
+    kept = {path: _keep(path) for path in new if os.path.lexists(path)}
+    directory = work.parent
+    _sync(directory)  # the second names are on disk before the first ones change
+    for path, made in new.items():
+        if made.exists():
+            made.replace(path)
+        else:
+            path.unlink(missing_ok=True)  # no transaction was aborted, and Kafka then has no such file
+    _sync(directory)
     return kept
 
 
-def _kept(path: Path) -> Path:
+def _adopt(path: Path, like: Path) -> None:
+    """Gives a file the mode and the owner of another: what root repairs, the broker's user must be able to write."""
+    wanted, own = like.stat(), path.stat()
+    if (wanted.st_uid, wanted.st_gid) != (own.st_uid, own.st_gid):
+        os.chown(path, wanted.st_uid, wanted.st_gid)
+    shutil.copymode(like, path)
+
+
+def _same(work: Path, path: Path) -> bool:
+    made = work / path.name
+    return made.exists() and path.exists() and filecmp.cmp(path, made, shallow=False)
+
+
+def _old(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.old{number if number > 1 else ''}")
+
+
+def _keep(path: Path) -> Path:
     """Another name of a file: of a copy that has been kept before, or a new one."""
     for number in itertools.count(1):
-        candidate = path.with_name(f"{path.name}.old{number if number > 1 else ''}")
+        candidate = _old(path, number)
         if not os.path.lexists(candidate):
             os.link(path, candidate)  # both names for a moment: the segment is never without its index
             return candidate
-        if candidate.is_file() and filecmp.cmp(path, candidate, shallow=False):
+        if not candidate.is_symlink() and candidate.is_file() and filecmp.cmp(path, candidate, shallow=False):
             return candidate
     raise AssertionError("counting has no end")
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -54,7 +54,9 @@ class EntryFindings:
                 self._suffix,
                 clause,
                 "broken",
-                f"{size} bytes are not a multiple of {whole}: the sanity check of a broker refuses the file",
+                f"{size} bytes are not a multiple of {whole}: the sanity check of kafka-dump-log refuses the file. A "
+                "broker does not check it: when it starts after a crash it rebuilds the indexes of segments from the "
+                "recovery point on, and sealed segments, or any after a clean stop, keep theirs",
                 expected=f"a multiple of {whole}",
                 actual=size,
             )

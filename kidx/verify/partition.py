@@ -10,7 +10,6 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.findings import Finding, Verdict, in_order, worst
 from kidx.verify.partition_rules import (
     PartitionReporter,
-    agree_on_interval,
     check_epochs,
     check_neighbours,
     check_start,
@@ -18,7 +17,7 @@ from kidx.verify.partition_rules import (
 )
 from kidx.verify.reporter import Reporter
 from kidx.verify.transactions import OpenTransactions, check_transactions
-from kidx.verify.verdicts import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
+from kidx.verify.verdicts import FileVerdict, Interval, PartitionVerdict, SegmentVerdict, agree
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
@@ -47,7 +46,7 @@ def verify_partition(
     if partition.complete:
         check_start(partition, ordered, reporter)
         check_epochs(partition, ordered, reporter)
-    interval = agree_on_interval(ordered)
+    interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
     files: list[FileVerdict] = []
     findings: list[Finding] = [*reporter.findings]
     log_start = ordered[0].segment.base_offset if ordered else 0

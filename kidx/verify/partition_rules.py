@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kidx.findings import Finding, Verdict
 from kidx.log.epochs import EpochEntry, read_epochs
-from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
+from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
@@ -231,19 +231,3 @@ def _compare_epochs(
                 expected=str(offset),
                 actual=str(start),
             )
-
-
-def agree_on_interval(verdicts: Sequence[SegmentVerdict]) -> Interval | None:
-    """The values of ``index.interval.bytes`` that explain the entries of most segments; None without any entry."""
-    known = [
-        file.interval
-        for verdict in verdicts
-        for file in verdict.files
-        if file.interval is not None and file.interval.most is not None
-    ]
-    if not known:
-        return None
-    most = min(interval.most for interval in known if interval.most is not None)
-    least = max((interval.least for interval in known if interval.least <= most), default=0)
-    late = sum(interval.least > most for interval in known) + sum(interval.restarts for interval in known)
-    return Interval(least, most, late)

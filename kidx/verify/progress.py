@@ -26,10 +26,14 @@ _EVERY: Final = 10.0
 
 
 def verify_with_progress(
-    paths: Iterable[str | os.PathLike[str]], *, shown: bool = True, console: Console | None = None, **options: Any
+    paths: Iterable[str | os.PathLike[str]] | Found,
+    *,
+    shown: bool = True,
+    console: Console | None = None,
+    **options: Any,
 ) -> Verification:
     """As :func:`kidx.verify.verify_paths`, showing bytes, bytes a second and the time left on stderr."""
-    found = discover(paths)
+    found = paths if isinstance(paths, Found) else discover(paths)
     if not shown:
         return verify_paths(found, **options)
     console = console or Console(stderr=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,17 @@ class Interval:
 
     def __str__(self) -> str:
         return f"at least {self.least}" if self.most is None else f"{self.least} to {self.most}"
+
+
+def agree(intervals: Iterable[Interval]) -> Interval | None:
+    """The values of ``index.interval.bytes`` that explain the entries of most files; None without any entry."""
+    known = [interval for interval in intervals if interval.most is not None]
+    if not known:
+        return None
+    most = min(interval.most for interval in known if interval.most is not None)
+    least = max((interval.least for interval in known if interval.least <= most), default=0)
+    late = sum(interval.least > most for interval in known) + sum(interval.restarts for interval in known)
+    return Interval(least, most, late)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,4 +126,4 @@ def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
     (tmp_path / LOG).touch()
     done = kidx(tmp_path / LOG)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("EXACT: 1 files, 1 segments, 0 batches in 1 partitions\n")
+    assert done.stdout.endswith("EXACT: 1 file, 1 segment, 0 batches in 1 partition\n")

@@ -1,0 +1,102 @@
+"""``kidx repair``: what verify found broken, rebuilt as a release's recovery would, keeping what is replaced."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kidx.commands.line import complain, say, say_json
+from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.errors import ToolError
+from kidx.java_numbers import INT_MAX
+from kidx.printable import counted, shell_word
+
+if TYPE_CHECKING:
+    from kidx.repair import Change, Repair
+
+
+def repair_command(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH ...", help="Segments, partitions or log directories, as for verify.")
+    ],
+    *,
+    release: ReleaseOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; say what would be done. A broker may be running.")
+    ] = False,
+    index_interval_bytes: Annotated[
+        int | None,
+        typer.Option(min=0, max=INT_MAX, metavar="N", help="The topics' index.interval.bytes; inferred if not given."),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("-j", "--processes", min=1, metavar="N", help="Processes; one a processor if not given."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="What was refused and the last line only.")] = False,
+) -> int:
+    """Rebuild broken and missing index files from logs that are sound, as a release's recovery would.
+
+    The broker must be stopped: nothing is done while one holds the lock of a log directory. An old file is kept as
+    .old, once; logs, checkpoints and sound indexes are never touched. What cannot be rebuilt is refused with the
+    reason. Killed at any moment, the command can be given again. Exit code 0: all is exact or sound now, 1: something
+    is not, as after a dry run that found something to do, 2: the work could not be done.
+
+    Example: kidx repair /var/lib/kafka/data --kafka 3.9.2 --dry-run
+    """
+    dialect = None if release is None else chosen_dialect(release)
+    from kidx.repair import repair_paths  # noqa: PLC0415 -- numpy is only loaded to work
+    from kidx.verify.progress import verify_with_progress  # noqa: PLC0415
+
+    result = repair_paths(
+        paths,
+        release=dialect,
+        index_interval_bytes=index_interval_bytes,
+        dry_run=dry_run,
+        verify=partial(verify_with_progress, shown=not quiet),
+        processes=processes,
+    )
+    if result.before.problems and not result.before.files:
+        raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in result.before.problems))
+    if as_json:
+        say_json(result.to_json())
+    else:
+        _print(result, paths, release, quiet=quiet)
+    sys.stdout.flush()
+    if result.exit_code == 2:
+        raise ToolError(f"none of {counted(len(result.before.files), 'file')} could be read")
+    return result.exit_code
+
+
+def _print(result: Repair, paths: list[str], release: str | None, *, quiet: bool) -> None:
+    if not quiet:
+        say(*(_line(change, dry_run=result.dry_run) for change in result.changes))
+    say(*(f"refused    {refusal.path}: {refusal.reason}" for refusal in result.refused))
+    complain(*(f"kidx: warning: {warning}" for warning in result.warnings))
+    complain(*(f"kidx: warning: a broker is running with {held}; stop it before the repair" for held in result.held))
+    say(_last_line(result))
+    if result.dry_run and result.changes and not quiet:
+        words = ["kidx", "repair", *map(shell_word, paths), *(("--kafka", release) if release else ())]
+        say(f"next: {' '.join(words)}")
+
+
+def _line(change: Change, *, dry_run: bool) -> str:
+    would = "would be " if dry_run else ""
+    old = "" if change.old_size is None else f" in place of {change.old_size:,}"
+    kept = f"; the old one is {Path(change.kept).name}" if change.kept else ""
+    new = "no transaction was aborted" if change.action == "removed" else f"{counted(change.size, 'byte')}{old}"
+    return f"{would}{change.action:<10} {change.path}: {new}{kept}"
+
+
+def _last_line(result: Repair) -> str:
+    done = counted(len(result.changes), "index file")
+    left = f", {counted(len(result.refused), 'fault')} refused" if result.refused else ""
+    if result.dry_run:
+        return f"DRY RUN: {done} would be rebuilt{left}; nothing was changed"
+    if not result.changes and not result.refused:
+        return "SOUND: there is nothing to repair"
+    return f"{'BROKEN' if result.refused else 'REPAIRED'}: {done} rebuilt and verified{left}"

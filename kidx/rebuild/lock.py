@@ -1,0 +1,80 @@
+"""The lock of a log directory: a broker holds it while it runs (``FileLock``, a POSIX record lock on ``.lock``)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kidx.discovery import META_PROPERTIES
+from kidx.errors import ToolError
+from kidx.files import regular
+
+LOCK_FILE: Final = ".lock"
+
+_FLOCK: Final = struct.Struct("hhqqi4x")
+"""``struct flock`` of 64-bit Linux: type, whence, start, length, process id."""
+
+
+def log_directories_of(partition: Path) -> set[Path]:
+    """Where the lock of a partition directory may be: beside it, and beside what it is a link to."""
+    directory = partition.absolute()
+    return {directory.parent.resolve(), directory.resolve().parent}
+
+
+def held_by(log_directory: Path) -> int | None:
+    """The process that holds the lock of a log directory, 0 if it cannot be told; None if none does.
+
+    Nothing is locked and nothing written: a running broker does not notice.
+    """
+    try:
+        with regular(log_directory / LOCK_FILE) as descriptor:
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    except OSError:  # there is none, or it may not be read
+        return None
+    return None if kind == fcntl.F_UNLCK else max(process, 0)
+
+
+@contextlib.contextmanager
+def broker_locks(directories: Iterable[Path]) -> Iterator[None]:
+    """Holds the locks of log directories, so that no broker starts with them.
+
+    A log directory without the file gets it, as from a broker; a directory that is none has no lock.
+
+    Raises:
+        ToolError: a broker holds one, or it cannot be opened.
+    """
+    with contextlib.ExitStack() as stack:
+        for directory in sorted(set(directories)):
+            stack.enter_context(broker_lock(directory))
+        yield
+
+
+@contextlib.contextmanager
+def broker_lock(log_directory: Path) -> Iterator[None]:
+    """Holds the lock of one log directory, as :func:`broker_locks`."""
+    path = log_directory / LOCK_FILE
+    made = os.O_CREAT if (log_directory / META_PROPERTIES).exists() else 0
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | made, 0o644)
+    except FileNotFoundError:
+        yield
+        return
+    except OSError as error:
+        raise ToolError(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise ToolError(f"{path} cannot be locked: {error.strerror}") from error
+            raise ToolError(f"{log_directory} is in use: a broker holds {path}; stop it first") from error
+        yield
+    finally:
+        os.close(descriptor)

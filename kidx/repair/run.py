@@ -1,0 +1,241 @@
+"""Verifies, rebuilds what is broken, and verifies again, while no broker can start with the log directories."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import Found, discover
+from kidx.errors import KidxError
+from kidx.printable import encodable
+from kidx.rebuild import rebuild
+from kidx.rebuild.in_place import WORK, put_in_place, work_directory
+from kidx.rebuild.lock import broker_locks, held_by, log_directories_of
+from kidx.repair.interval import Intervals
+from kidx.repair.plan import TRANSACTIONS, Plan, Refusal, plan
+from kidx.segment.history import producers_before
+from kidx.verify import Verification, verify_paths
+
+if TYPE_CHECKING:
+    from kidx.segment import ProducerState
+
+_INDEX_BYTES: Final = 10 << 20
+"""``segment.index.bytes`` by default."""
+
+Verify = Callable[..., Verification]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An index file that was written anew, or would be.
+
+    Attributes:
+        path: of the file.
+        action: ``replaced``, ``created``, or ``removed``: no transaction was aborted.
+        size: bytes of the new file; 0 without one.
+        old_size: bytes of the old one; None if there was none.
+        index_interval_bytes: that it was written with.
+        kept: where the old one is; None without one, and in a dry run.
+    """
+
+    path: str
+    action: str
+    size: int
+    old_size: int | None
+    index_interval_bytes: int
+    kept: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of ``kidx repair --json``."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: encodable(value) if isinstance(value, str) else value for name, value in values.items()}
+
+
+@dataclass(slots=True)
+class Repair:
+    """What a repair has done.
+
+    Attributes:
+        before: the verification that it began with.
+        dry_run: nothing was changed.
+        after: of the partitions in which something was changed, afterwards.
+        changes: the files that were written, or would be.
+        refused: the faults that stay.
+        warnings: what had to be guessed.
+        held: log directories that a broker holds; of a dry run only, else the work is refused.
+    """
+
+    before: Verification
+    dry_run: bool
+    after: Verification = field(default_factory=Verification)
+    changes: list[Change] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    held: list[Path] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """0: all is exact or sound now; 1: something is not; 2: nothing could be read at all."""
+        if self.before.exit_code == 2:
+            return 2
+        return int(bool(self.refused) or (self.dry_run and bool(self.changes)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``kidx repair --json``."""
+        return {
+            "dry_run": self.dry_run,
+            "sound": self.exit_code == 0,
+            "changed": [change.to_json() for change in self.changes],
+            "refused": [{"path": encodable(each.path), "reason": encodable(each.reason)} for each in self.refused],
+            "warnings": [encodable(warning) for warning in self.warnings],
+        }
+
+
+def repair_paths(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    release: str | Dialect | None = None,
+    index_interval_bytes: int | None = None,
+    dry_run: bool = False,
+    verify: Verify = verify_paths,
+    **options: Any,
+) -> Repair:
+    """Rebuilds the index files that are broken or missing, where their logs are sound, and keeps the old ones.
+
+    Args:
+        paths: segments, partitions and log directories.
+        release: whose recovery is followed; the newest by default.
+        index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
+        dry_run: write nothing under the paths; everything is rebuilt somewhere else, to see whether it can be.
+        verify: called with what was found, as :func:`kidx.verify.verify_paths`, before and afterwards.
+        options: for ``verify``.
+
+    Raises:
+        ToolError: a broker holds a log directory, or its lock cannot be opened.
+        ValueError: an unknown release.
+    """
+    dialect = dialect_of(release)
+    found = discover(paths)
+    locks = {lock for partition in found.partitions for lock in log_directories_of(partition.directory)}
+    with contextlib.nullcontext() if dry_run else broker_locks(locks):
+        options["index_interval_bytes"] = index_interval_bytes
+        before = verify(found, release=None if release is None else dialect, **options)
+        result = Repair(before, dry_run)
+        planned = plan(before, {each.directory for each in found.partitions if not each.complete})
+        result.refused += planned.refused
+        _perform(planned, result, dialect, index_interval_bytes)
+        _tidy(found, dry_run=dry_run)
+        if dry_run:
+            result.held = sorted(lock for lock in locks if held_by(lock) is not None)
+        elif result.changes:
+            _verify_again(found, result, verify, release=None if release is None else dialect, **options)
+    result.refused.sort(key=lambda refusal: refusal.path)
+    return result
+
+
+def _tidy(found: Found, *, dry_run: bool) -> None:
+    """Removes what a repair left that was killed when all was done."""
+    for partition in found.partitions:
+        if not dry_run and os.path.lexists(partition.directory / WORK):
+            with work_directory(partition.directory.absolute()):
+                pass
+
+
+def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None) -> None:
+    intervals = Intervals(result.before.files, given)
+    room: dict[Path, int] = defaultdict(lambda: _INDEX_BYTES)
+    for file in result.before.files:
+        parent = Path(file.path).parent
+        room[parent] = max(room[parent], file.size or 0) if not file.path.endswith(".log") else room[parent]
+    for log, suffixes in sorted(planned.repairs.items()):
+        choice = intervals.of(log)
+        try:
+            producers = producers_before(log, dialect) if TRANSACTIONS in suffixes else None
+            done = _segment(log, suffixes, dialect, choice.value, room[log.parent], producers, dry_run=result.dry_run)
+        except (KidxError, OSError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            result.refused += [
+                Refusal(str(log.with_suffix(suffix)), f"cannot be rebuilt: {words}") for suffix in suffixes
+            ]
+            continue
+        result.changes += done
+        if choice.warning and choice.warning not in result.warnings and suffixes != [TRANSACTIONS]:
+            result.warnings.append(choice.warning)
+
+
+def _segment(
+    log: Path,
+    suffixes: list[str],
+    dialect: Dialect,
+    interval: int,
+    index_bytes: int,
+    producers: ProducerState | None,
+    *,
+    dry_run: bool,
+) -> list[Change]:
+    paths = [log.with_suffix(suffix) for suffix in suffixes]
+    for path in paths:
+        if path.is_symlink():
+            raise OSError(f"it is a link to {path.readlink()}: only plain files are replaced")
+    with _room_for(log.parent, dry_run=dry_run) as work:
+        rebuild(
+            log,
+            work,
+            dialect=dialect,
+            index_interval_bytes=interval,
+            segment_index_bytes=index_bytes,
+            producer_state=producers,
+        )
+        sizes = {path: (_size(work / path.name), _size(path)) for path in paths}
+        kept = {} if dry_run else put_in_place(work, paths, log)
+    changes = []
+    for path, (new, old) in sizes.items():
+        action = "removed" if new is None else "created" if old is None else "replaced"
+        where = str(kept[path]) if path in kept else None
+        changes.append(Change(str(path), action, new or 0, old, interval, where))
+    return changes
+
+
+@contextlib.contextmanager
+def _room_for(directory: Path, *, dry_run: bool) -> Iterator[Path]:
+    if not dry_run:
+        with work_directory(directory.absolute()) as work:
+            yield work
+        return
+    with tempfile.TemporaryDirectory(prefix="kidx-repair-") as work_name:
+        yield Path(work_name)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) -> None:
+    """Looks at the partitions that were changed; a fault that is still there counts as refused."""
+    changed = {Path(change.path).parent for change in result.changes}
+    again = [
+        partition.directory if partition.complete else segment.log
+        for partition in found.partitions
+        if partition.directory in changed
+        for segment in partition.segments
+    ]
+    result.after = verify(discover(dict.fromkeys(again)), **options)
+    known = {refusal.path for refusal in result.refused}
+    for refusal in (*(still := plan(result.after)).refused,):
+        if refusal.path not in known:
+            result.refused.append(refusal)
+    for log, suffixes in still.repairs.items():
+        for path in (str(log.with_suffix(suffix)) for suffix in suffixes):
+            if path not in known:
+                said = next((finding.message for finding in result.after.findings if finding.path == path), "")
+                result.refused.append(Refusal(path, f"is still broken after its recovery: {said}"))

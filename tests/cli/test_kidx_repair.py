@@ -1,0 +1,335 @@
+"""``kidx repair`` as a user types it, and killed at every call that writes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kidx.dialect import dialect_of
+from kidx.rebuild import rebuild
+from kidx.segment.history import producers_before
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
+SUPPORT = Path(__file__).parents[1] / "support"
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A log directory of a broker."""
+    for partition in sorted(GOLDEN.glob("*-0")):
+        shutil.copytree(partition, tmp_path / "disk" / partition.name)
+    (tmp_path / "disk" / ".lock").touch()
+    return tmp_path / "disk"
+
+
+@pytest.fixture
+def kidx(in_process, tmp_path):
+    return lambda *words: in_process("kidx", *words, work=tmp_path)
+
+
+def content(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def segments(partition, suffix):
+    return sorted(partition.glob(f"*{suffix}"))
+
+
+def damage(disk):
+    """Seven kinds; the names of the files that have to be written again."""
+    times, offsets = segments(disk / "create-time-0", ".timeindex"), segments(disk / "create-time-0", ".index")
+    (aborted,) = [path for path in segments(disk / "transactions-0", ".txnindex") if path.stat().st_size][:1]
+    times[0].unlink()
+    times[1].write_bytes(b"")
+    offsets[0].write_bytes(bytes(offsets[0].stat().st_size))
+    offsets[1].write_bytes(offsets[1].read_bytes()[:8] + b"\1\2\3")
+    aborted.write_bytes(b"")
+    swapped = segments(disk / "log-append-time-0", ".timeindex")[0]
+    swapped.write_bytes(times[2].read_bytes())
+    missing = segments(disk / "restarted-0", ".index")[0]
+    missing.unlink()
+    return sorted(str(path.relative_to(disk)) for path in (*times[:2], *offsets[:2], aborted, swapped, missing))
+
+
+def test_everything_broken_is_rebuilt_and_nothing_else_is_touched(disk, kidx, tmp_path):
+    names = damage(disk)
+    before = content(disk)
+    assert kidx("verify", disk, "--kafka", "3.9.2").returncode == 1
+    tried = kidx("repair", disk, "--kafka", "3.9.2", "--dry-run")
+    assert tried.returncode == 1
+    assert content(disk) == before
+    assert f"DRY RUN: {len(names)} index files would be rebuilt; nothing was changed" in tried.stdout
+    assert tried.stdout.splitlines()[-1] == f"next: kidx repair {disk} --kafka 3.9.2"
+    done = kidx("repair", disk, "--kafka", "3.9.2", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert sorted(os.path.relpath(change["path"], disk) for change in told["changed"]) == names
+    assert told["sound"]
+    after = content(disk)
+    kept = {name for name in after if name.endswith(".old")}
+    assert kept == {f"{name}.old" for name in names if name in before}
+    assert {name: after[f"{name}.old"] for name in names if name in before} == {
+        name: before[name] for name in names if name in before
+    }
+    assert {name for name in after if after[name] != before.get(name)} - kept == {*names}
+    assert kidx("verify", disk, "--kafka", "3.9.2").returncode == 0
+    for change in told["changed"]:  # the bytes of that release's recovery
+        path = Path(change["path"])
+        log = path.with_suffix(".log")
+        producers = producers_before(log, dialect_of("3.9.2"))
+        interval = change["index_interval_bytes"]
+        rebuild(log, tmp_path / "r", dialect="3.9.2", index_interval_bytes=interval, producer_state=producers)
+        assert path.read_bytes() == (tmp_path / "r" / path.name).read_bytes(), path
+    again = kidx("repair", disk, "--kafka", "3.9.2")
+    assert (again.returncode, again.stdout) == (0, "SOUND: there is nothing to repair\n")
+    assert content(disk) == after
+
+
+def test_the_interval_is_the_one_that_the_indexes_tell_and_a_guess_is_a_warning(disk, kidx):
+    """The corpus was written with 250: with the default there were no entries."""
+    index = segments(disk / "create-time-0", ".index")[0]
+    exact, times = index.read_bytes(), index.with_suffix(".timeindex").read_bytes()
+    index.with_suffix(".timeindex").unlink()
+    assert kidx("repair", disk, "--kafka", "3.9.2").stderr == ""  # the index beside it tells what matters
+    assert index.with_suffix(".timeindex").read_bytes() == times
+    index.unlink()
+    from_siblings = kidx("repair", disk, "--kafka", "3.9.2")
+    assert "the indexes of create-time-0 tell an index.interval.bytes of " in from_siblings.stderr
+    assert len(index.read_bytes()) >= len(exact)
+    for each in segments(disk / "create-time-0", ".index"):
+        each.unlink()
+    guessed = kidx("repair", disk, "--kafka", "3.9.2")
+    assert guessed.returncode == 0
+    assert guessed.stderr.count("warning: no index of create-time-0 tells its index.interval.bytes, and 4096") == 1
+    index.unlink()
+    given = kidx("repair", disk, "--kafka", "3.9.2", "--index-interval-bytes", 250)
+    assert (given.returncode, given.stderr) == (0, "")
+    assert index.read_bytes() == exact
+
+
+def test_a_broken_log_is_refused_with_its_indexes_and_the_rest_is_repaired(disk, kidx):
+    names = damage(disk)
+    log = segments(disk / "create-time-0", ".log")[0]
+    data = bytearray(log.read_bytes())
+    data[80] ^= 1
+    log.write_bytes(data)
+    before = content(disk)
+    done = kidx("repair", disk, "--kafka", "3.9.2")
+    assert done.returncode == 1
+    refused = [line for line in done.stdout.splitlines() if line.startswith("refused")]
+    assert [line.split()[1] for line in refused] == [
+        f"{log.with_suffix(each)}:" for each in (".index", ".log", ".timeindex")
+    ]
+    assert "its log is broken: the batch of 117 bytes at 0 fails its checksum" in refused[0]
+    assert "only index files are rebuilt, from logs that are sound" in refused[1]
+    assert (
+        done.stdout.splitlines()[-1] == f"BROKEN: {len(names) - 2} index files rebuilt and verified, 3 faults refused"
+    )
+    after = content(disk)
+    same = f"create-time-0/{log.stem}"
+    assert {name: data for name, data in after.items() if name.startswith(same)} == {
+        name: data for name, data in before.items() if name.startswith(same)
+    }
+
+
+def test_transactions_are_not_taken_from_logs_that_are_broken(disk, kidx):
+    partition = disk / "transactions-0"
+    logs = segments(partition, ".log")
+    later = [path for path in segments(partition, ".txnindex") if path.stat().st_size][-1]
+    assert later.stem > logs[0].stem
+    later.write_bytes(b"")
+    logs[0].write_bytes(logs[0].read_bytes()[:-1])
+    done = kidx("repair", partition, "--kafka", "3.9.2")
+    assert done.returncode == 1
+    assert f"{later}: transactions may begin in earlier segments, and {logs[0].name} is broken" in done.stdout
+    assert later.read_bytes() == b""
+    alone = kidx("repair", later, "--kafka", "3.9.2")
+    assert alone.returncode in (0, 1)
+    assert later.read_bytes() == b""
+
+
+def test_links_are_refused(disk, kidx, tmp_path):
+    index = segments(disk / "create-time-0", ".index")[0]
+    (tmp_path / "elsewhere").write_bytes(b"\0\0\0\1" * 4)
+    index.unlink()
+    index.symlink_to(tmp_path / "elsewhere")
+    done = kidx("repair", disk, "--kafka", "3.9.2")
+    assert done.returncode == 1
+    assert f"refused    {index}: cannot be rebuilt: it is a link to {tmp_path / 'elsewhere'}" in done.stdout
+    assert index.is_symlink()
+
+
+def test_an_old_copy_that_only_points_at_the_file_is_no_copy(disk, kidx):
+    index = segments(disk / "create-time-0", ".index")[0]
+    index.write_bytes(b"\0\0\0\1" * 4)
+    index.with_name(f"{index.name}.old").symlink_to(index.name)
+    assert kidx("repair", disk).returncode == 0
+    assert index.with_name(f"{index.name}.old2").read_bytes() == b"\0\0\0\1" * 4
+
+
+def test_old_files_are_kept_once(disk, kidx):
+    index = segments(disk / "create-time-0", ".index")[0]
+    for data in (b"\0\0\0\1" * 4, b"\0\0\0\1" * 4, b"\0\0\0\2" * 4, b"\0\0\0\1" * 4):
+        index.write_bytes(data)
+        assert kidx("repair", disk).returncode == 0
+    kept = sorted(path.name for path in index.parent.glob("*.old*"))
+    assert kept == [f"{index.name}.old", f"{index.name}.old2"]
+
+
+def test_nothing_is_done_while_the_lock_is_held(disk, kidx):
+    damage(disk)
+    before = content(disk)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, disk / ".lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        done = kidx("repair", disk)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"kidx: {disk} is in use: a broker holds {disk / '.lock'}; stop it first\n"
+        tried = kidx("repair", disk, "--dry-run")
+        assert tried.returncode == 1
+        assert f"a broker is running with {disk}" in tried.stderr
+        assert f"1. stop the broker: it holds {disk / '.lock'}" in kidx("verify", disk).stdout
+    finally:
+        holder.communicate()
+    assert content(disk) == before
+    assert kidx("repair", disk).returncode == 0
+
+
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "r+") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_repairs_do_not_meet(disk, kidx):
+    """Of a directory that no broker ever had, and that has no lock."""
+    (disk / ".lock").unlink()
+    damage(disk)
+    descriptor = os.open(disk / "create-time-0", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    done = kidx("repair", disk / "create-time-0")
+    os.close(descriptor)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "another kidx is rebuilding indexes there" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("/nowhere",), "/nowhere: No such file or directory"),
+        ((GOLDEN, "--kafka", "0.8"), "unknown Kafka release '0.8'"),
+        ((Path(__file__),), "is no segment file"),
+        (("--dry-run",), "Missing argument 'PATH ...'"),
+    ],
+)
+def test_bad_input_is_one_line(words, message, kidx):
+    done = kidx("repair", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# -- what verify says of it --------------------------------------------------------------------------------------------
+
+
+def test_verify_ends_with_the_commands_that_repair_and_they_do(disk, kidx):
+    """Also where a name has to be quoted, or could command a terminal."""
+    odd = disk / "it's \x1b[2J here"
+    odd.mkdir()
+    for name in ("create-time-0", "restarted-0"):
+        (disk / name).rename(odd / name)
+    segments(odd / "create-time-0", ".timeindex")[0].unlink()
+    os.truncate(segments(odd / "restarted-0", ".index")[0], 11)
+    told = kidx("verify", odd, "--kafka", "3.9.2").stdout
+    assert "\x1b" not in told
+    steps = told.partition("\nnext: ")[2].splitlines()
+    assert steps[0] == "2 index files of create-time-0, restarted-0 can be rebuilt from their logs"
+    assert "none is running on this machine now" in steps[1]
+    commands = [line[5:] for line in steps if line[2:].startswith(("2. kidx repair", "3. kidx repair"))]
+    assert commands[0] == f"{commands[1]} --dry-run"
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {commands[1]}"], capture_output=True, check=True
+    ).stdout.split(b"\0")[:-1]
+    names = [os.fsdecode(word) for word in words]
+    assert names == ["kidx", "repair", str(odd / "create-time-0"), str(odd / "restarted-0"), "--kafka", "3.9.2"]
+    assert kidx(*names[1:]).returncode == 0
+    assert "next:" not in kidx("verify", odd, "--kafka", "3.9.2").stdout
+
+
+def test_verify_says_what_not_to_do_and_when_a_broker_looks(disk, kidx):
+    os.truncate(segments(disk / "restarted-0", ".index")[0], 11)
+    told = kidx("verify", disk).stdout
+    assert "a broker does not check it" in told.lower()
+    assert "sealed segments, or any after a clean stop, keep theirs [OI-11, broken]" in told
+    assert "add --kafka RELEASE, the broker's, to these commands" in told
+    assert "do not count on a restart" in told
+    assert "do not delete or cut a .timeindex" not in told
+    segments(disk / "create-time-0", ".timeindex")[0].write_bytes(b"")
+    assert "do not delete or cut a .timeindex" in kidx("verify", disk).stdout
+
+
+def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
+    log = segments(disk / "create-time-0", ".log")[0]
+    data = bytearray(log.read_bytes())
+    data[80] ^= 1
+    log.write_bytes(data)
+    told = kidx("verify", disk).stdout
+    assert "next: 1 fault, and none in an index file whose log is sound: a log cannot be repaired from itself" in told
+    assert "kidx repair" not in told
+
+
+def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair_ends_it(tmp_path):
+    disk = tmp_path / "disk"
+    shutil.copytree(GOLDEN / "transactions-0", disk / "transactions-0")
+    (disk / ".lock").touch()
+    names = []
+    for number, log in enumerate(segments(disk / "transactions-0", ".log")[:2]):
+        index, times, aborted = (log.with_suffix(suffix) for suffix in (".index", ".timeindex", ".txnindex"))
+        index.write_bytes(b"\0\0\0\1" * 4)
+        if number != 1:
+            times.unlink()
+        aborted.write_bytes(b"\0" * 68)  # replaced where transactions were aborted, removed where none was
+        names += [index, aborted, *([times] if number != 1 else [])]
+    done = subprocess.run(
+        [sys.executable, SUPPORT / "killed_repair.py", disk],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["problems"] == []
+    assert {str(path.relative_to(disk)) for path in names} <= {*told["changed"]}
+    calls = told["calls"]
+    assert len(calls) > 30
+    _check_order(calls, Path(told["whole"]))
+
+
+def _check_order(calls, whole):
+    """A loss of power: what takes a place is on disk before, and so is the second name of what it replaces."""
+    seen, replaced = [], 0
+    for call in calls:
+        if call[0] == "os.rename":
+            new, path = Path(call[1]), Path(call[2])
+            assert ["fsync", str(new)] in seen
+            links = [number for number, each in enumerate(seen) if each[0] == "os.link" and each[1] == str(path)]
+            if (whole / path.parent.name / f"{path.name}.old").exists():
+                assert ["fsync", str(path.parent)] in seen[links[-1] :]
+            replaced += 1
+        seen.append(call)
+    assert replaced > 2
+    last = max(number for number, each in enumerate(calls) if each[0] in ("os.rename", "os.link"))
+    assert any(each[0] == "fsync" and each[1].endswith("transactions-0") for each in calls[last:])
