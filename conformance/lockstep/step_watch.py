@@ -10,6 +10,8 @@ Looks are counted, not seconds: a process that was stopped for a minute has not 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import multiprocessing.util
 import os
 import sys
 import threading
@@ -32,6 +34,7 @@ LIMIT: Final = 30.0
 _LOOKS: Final = 20
 """How often a step is looked at before it is called stuck."""
 _FRAMES: Final = 12
+_PATIENCE: Final = 5.0
 _OURS: Final = os.path.dirname(__file__)  # noqa: PTH120 -- compared with the file names of frames
 
 
@@ -147,6 +150,12 @@ def watched_steps(limit: float, tell: Callable[[Stuck], None]) -> Iterator[None]
 
 def end_process(code: int) -> None:
     """Ends the process from any thread, without waiting for the others; scratch files are removed."""
+    for child in multiprocessing.active_children():
+        child.terminate()
+    # Semaphores of processes that share the work; the tracker would complain of them on stderr.
+    finalizers = threading.Thread(target=multiprocessing.util._run_finalizers, daemon=True)  # noqa: SLF001
+    finalizers.start()
+    finalizers.join(_PATIENCE)
     remove_all()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

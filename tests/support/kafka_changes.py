@@ -37,7 +37,7 @@ BROKEN = {
     "largest-relative-offset-refused": _broken("offset", "AbstractIndex", "toRelative", "<=0", 0, "<0"),
     "same-offset-twice": _broken("offset", "OffsetIndex", "lambda$append$0", "<=0", 0, "<0"),
     "truncation-forgets-the-first-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", ">=0", 0, ">0"),
-    "truncation-keeps-the-equal-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", "!=", 0, "=="),
+    "truncation-keeps-the-equal-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", "!=0", 0, "==0"),
     "upper-bound-behind-the-start": _broken("offset", "OffsetIndex", "lambda$fetchUpperBoundOffset$0", "+", 0, "-"),
     "nothing-is-found": _broken("offset", "OffsetIndex", "lambda$lookup$0", "!=", 0, "=="),
     "reserved-slot-given-away": _broken("time", "TimeIndex", "isFull", "1", 0, "0"),
