@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
-if TYPE_CHECKING:
-    Json = dict[str, Any]
+from msgspec import ValidationError, convert
+
+Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
 VERSION: Final = 1
@@ -76,6 +77,8 @@ class Diverged(Event):
         clause: the one of the clauses at stake that fails; empty if none speaks of the step.
         shape: what a difference without a clause is known by.
         times: how often it was seen.
+        also: other sights of the same difference: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace``
+            and ``because``, which says in words why it is no difference of its own.
     """
 
     machine: str
@@ -91,6 +94,13 @@ class Diverged(Event):
     clause: str = ""
     shape: str = ""
     times: int = 1
+    also: tuple[Json, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """Ids of the clauses at stake, in its other sights as well."""
+        also = (clause for sight in self.also for clause in sight.get("clauses", ()))
+        return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
         """Whether it shows there."""
@@ -178,20 +188,13 @@ def event_from_json(document: Json) -> Event | None:
     """An event from its JSON object; None for a kind of event that this version does not know.
 
     Raises:
-        ValueError: it is no event, or one without a field that this version needs.
+        ValueError: it is no event, or lacks a field that this version needs, or a field is of another type.
     """
-    kind = _EVENTS.get(document.get("event", ""))
-    if kind is None:
-        if not isinstance(document.get("event"), str):
-            raise ValueError(f"{document!r:.80} is not an event")
-        return None
-    fields = {field.name for field in dataclasses.fields(kind)}
+    name = document.get("event")
+    if not isinstance(name, str):
+        raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- as json.loads says it
+    kind = _EVENTS.get(name)
     try:
-        return kind(**{name: _frozen(value) for name, value in document.items() if name in fields})
-    except TypeError as error:
+        return None if kind is None else convert(document, kind)
+    except ValidationError as error:
         raise ValueError(str(error)) from None
-
-
-def _frozen(value: Any) -> Any:
-    """JSON's lists as the tuples that the events have."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

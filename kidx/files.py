@@ -73,6 +73,23 @@ def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
         return os.pread(descriptor, size, position)
 
 
+def read_small(path: str | os.PathLike[str], *, limit: int) -> bytes:
+    """All bytes of a small file.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or is larger than ``limit``.
+    """
+    with regular(path) as descriptor:
+        data = _read_all(descriptor, limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"Is larger than {limit} bytes", os.fspath(path))
+    return data
+
+
 def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: str = "strict") -> str:
     """The text of a small file in UTF-8.
 
@@ -84,10 +101,7 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
     Raises:
         OSError: it cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
     """
-    with regular(path) as descriptor:
-        data = _read_all(descriptor, limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"Is larger than {limit} bytes", os.fspath(path))
+    data = read_small(path, limit=limit)
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
 """Which clauses a step exercises.
 
-A *step* is one operation in one situation with the reference's outcome. It exercises a clause if a violation would have
+A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation would have
 changed it: its outcome, its text, the state after it or the files, all of which are compared after every step. So a
 step is evidence for the clauses it is attributed to, and where implementations differ, these are the requirements that
 may be at stake.
@@ -8,12 +8,12 @@ may be at stake.
 One engine, :mod:`~conformance.attribution.rules`, reads a table for each level of lockstep:
 :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
 :mod:`~conformance.attribution.log` and :mod:`~conformance.attribution.broker`. In which releases a clause holds is
-the catalogue's business and never a row's. A lockstep keeps a situation and asks::
+the catalogue's business and never a row's. A lockstep keeps a tracked state and asks::
 
-    situation = Situation("3.9.2")
-    situation.preexisting = (directory / path).exists()    # before an ``open``
-    ids = clauses_of(operation, situation, observation)
-    follow(situation, operation, observation)
+    tracked = TrackedIndex("3.9.2")
+    tracked.preexisting = (directory / path).exists()    # before an ``open``
+    ids = clauses_of(operation, tracked, observation)
+    follow(tracked, operation, observation)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from conformance.attribution.changes import follow
 from conformance.attribution.index import ROWS, clauses_of
 from conformance.attribution.rules import Row
-from conformance.attribution.situation import Situation, Step
+from conformance.attribution.tracked import Step, TrackedIndex
 from conformance.attribution.verdicts import is_observed_only
 
-__all__ = ["ROWS", "Row", "Situation", "Step", "clauses_of", "follow", "is_observed_only"]
+__all__ = ["ROWS", "Row", "Step", "TrackedIndex", "clauses_of", "follow", "is_observed_only"]

@@ -19,7 +19,14 @@ _FILES: Final = {
     "kill": ("SEG-25",),
     "start": ("SEG-30", "SEG-34", "SEG-35", "SEG-25"),
 }
-_OPERATIONS: Final = {"append": ("LG-1", "LG-5"), "delete_records": ("LG-12",)}
+_APPEND: Final = ("LG-1", "LG-5")
+_OPERATIONS: Final = {
+    "append_batch": _APPEND,
+    "append_corrupt": _APPEND,
+    "send_records": _APPEND,
+    "end_transaction": ("TX-15",),
+    "delete_before": ("LG-12",),
+}
 
 
 def clause_of_answer(target: int, answer: Answer, dialect: Dialect) -> tuple[str, ...]:
@@ -39,8 +46,8 @@ def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:
 
 
 def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
-    """The clauses that say what comes of an operation."""
-    return _known(_OPERATIONS[operation], release)
+    """The clauses that say what a broker answers to an operation, and what its log gets from it."""
+    return _known(_OPERATIONS.get(operation, ()), release)
 
 
 def _known(clauses: tuple[str, ...], release: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""How each operation changes a situation: one function an operation, in a table at the end.
+"""How each operation changes the tracked state: one function an operation, in a table at the end.
 
-They are given the situation as it was before the step, its state included, the arguments, the outcome, and the state
-after it.
+They are given the tracked state as it was before the step, the arguments, the outcome, and the state of the index after
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.attribution.situation import ENTRY_SIZES, RECORD_SIZE, Situation
+from conformance.attribution.tracked import ENTRY_SIZES, RECORD_SIZE, TrackedIndex
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation, Outcome, State
@@ -19,18 +19,18 @@ WARM_SECTION: Final = 8192
 Args = tuple[Any, ...]
 
 
-def follow(situation: Situation, operation: Operation, observation: Observation) -> None:
+def follow(tracked: TrackedIndex, operation: Operation, observation: Observation) -> None:
     """Takes a step into account; :func:`conformance.attribution.clauses_of` has to be asked before."""
     name, args = operation
     outcome, state = observation
     change = CHANGES.get(name)
     if change is not None and (state is not None or name in WITHOUT_STATE):
-        change(situation, args, outcome, state)
+        change(tracked, args, outcome, state)
     if state is not None:
-        situation.state = state
+        tracked.state = state
 
 
-def forget_content(now: Situation) -> None:
+def forget_content(now: TrackedIndex) -> None:
     """There are no entries, or nothing is known of them."""
     now.damaged = now.unsorted = now.unsorted_positions = now.low_version = False
     now.duplicates.clear()
@@ -38,7 +38,7 @@ def forget_content(now: Situation) -> None:
     now.file_length = 0
 
 
-def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """The object is new; what is known of the content stays if it is the same file."""
     kind, path, base_offset, max_index_size, writable = args
     expected = now.state.entries if now.state is not None else None
@@ -63,17 +63,17 @@ def opened(now: Situation, args: Args, outcome: Outcome, state: State | None) ->
         now.unsorted = True
 
 
-def appended(now: Situation, args: Args, _outcome: Outcome, state: State) -> None:
+def appended(now: TrackedIndex, args: Args, _outcome: Outcome, state: State) -> None:
     """One entry of an offset index, perhaps."""
     _note_positions(now, state, args[1], 0)
 
 
-def bulk_appended(now: Situation, args: Args, _outcome: Outcome, state: State) -> None:
+def bulk_appended(now: TrackedIndex, args: Args, _outcome: Outcome, state: State) -> None:
     """Some entries of an offset index."""
     _note_positions(now, state, args[1], args[3])
 
 
-def _note_positions(now: Situation, state: State, position: int, step: int) -> None:
+def _note_positions(now: TrackedIndex, state: State, position: int, step: int) -> None:
     """Entries have been added whose positions start at ``position`` and go on in steps."""
     was = now.state.entries if now.state is not None else 0
     added = state.entries - was
@@ -93,7 +93,7 @@ def _note_positions(now: Situation, state: State, position: int, step: int) -> N
     now.last_position = position + step * (added - 1)
 
 
-def time_appended(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+def time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """One entry of a time index, perhaps."""
     was = now.state
     if was is not None and state.entries > was.entries > 0 and args[1] == was.last[-1]:
@@ -103,7 +103,7 @@ def time_appended(now: Situation, args: Args, outcome: Outcome, state: State) ->
         now.drift = now.drift or "stray"
 
 
-def bulk_time_appended(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+def bulk_time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """Some entries of a time index."""
     time_appended(now, args, outcome, state)
     was = now.state.entries if now.state is not None else 0
@@ -111,20 +111,20 @@ def bulk_time_appended(now: Situation, args: Args, outcome: Outcome, state: Stat
         now.duplicates.add(args[1])
 
 
-def aborted_appended(now: Situation, _args: Args, outcome: Outcome, _state: State) -> None:
+def aborted_appended(now: TrackedIndex, _args: Args, outcome: Outcome, _state: State) -> None:
     """A record of a transaction index, which opens it."""
     if outcome.error is None:
         now.closed = False
         now.file_length += RECORD_SIZE
 
 
-def truncated(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+def truncated(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """The write position is where it belongs again, and removed keys are forgotten."""
     if outcome.error is None:
         _remove(now, state, args[0] if args else None)
 
 
-def _remove(now: Situation, state: State, offset: int | None) -> None:
+def _remove(now: TrackedIndex, state: State, offset: int | None) -> None:
     was = now.state
     now.drift = None
     if was is None or (now.kind == "transaction" and state.entries == was.entries):
@@ -138,7 +138,7 @@ def _remove(now: Situation, state: State, offset: int | None) -> None:
             now.duplicates = {duplicate for duplicate in now.duplicates if duplicate < offset}
 
 
-def reset(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
+def reset(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
     """Emptied, then resized; the second may fail alone."""
     if outcome.error not in (None, "io"):
         return
@@ -150,7 +150,7 @@ def reset(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
         _length_refused(now)
 
 
-def resized(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """Cut, grown, or refused in one of three ways."""
     if outcome.error == "invalid_argument":
         now.drift = "rewound"
@@ -162,83 +162,83 @@ def resized(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
     _cut(now, state)
 
 
-def _length_refused(now: Situation) -> None:
+def _length_refused(now: TrackedIndex) -> None:
     if now.unmaps_first and not now.misnamed and now.kind != "transaction":
         now.closed = now.lost_mapping = True
 
 
-def _cut(now: Situation, state: State) -> None:
+def _cut(now: TrackedIndex, state: State) -> None:
     if state.length is not None:
         now.written = min(now.written, state.length // now.entry_size)
 
 
-def trimmed(now: Situation, _args: Args, outcome: Outcome, state: State) -> None:
+def trimmed(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
     """As long as the entries, which after a failed shrinking means longer."""
     if outcome.error is None:
         now.unsorted = now.unsorted or now.drift == "rewound"
         _cut(now, state)
 
 
-def closed(now: Situation, args: Args, outcome: Outcome, state: State) -> None:
+def closed(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """Trimmed, in most releases, and unmapped."""
     trimmed(now, args, outcome, state)
     now.closed = now.closed or outcome.error is None
 
 
-def let_go(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+def let_go(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Unmapped as it is, by a crash."""
     now.closed = True
 
 
-def deleted(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+def deleted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Unmapped before anything can go wrong."""
     now.closed = True
     now.file_length = 0
 
 
-def renamed(now: Situation, args: Args, outcome: Outcome, _state: State | None) -> None:
+def renamed(now: TrackedIndex, args: Args, outcome: Outcome, _state: State | None) -> None:
     """The name changes in any case."""
     now.path = args[0]
     now.misnamed = outcome.error is not None
 
 
-def damaged(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+def damaged(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """The order of the keys is unknown from now on."""
     now.damaged = now.unsorted = True
 
 
-def bit_flipped(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """In a transaction index the bit may be one of a version's low byte. Positions are modulo the length."""
     damaged(now, args, outcome, state)
     if now.kind == "transaction" and now.file_length:
         now.low_version = now.low_version or args[0] % now.file_length % RECORD_SIZE == 1
 
 
-def file_cut(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+def file_cut(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Shorter."""
     damaged(now, args, outcome, state)
     now.file_length = min(now.file_length, args[0])
 
 
-def file_padded(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+def file_padded(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Longer."""
     damaged(now, args, outcome, state)
     now.file_length += args[0]
 
 
-def file_written(now: Situation, args: Args, outcome: Outcome, state: State | None) -> None:
+def file_written(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Other bytes, of any number; in a transaction index perhaps with a version's low byte set."""
     damaged(now, args, outcome, state)
     now.file_length = len(args[0]) // 2
     now.low_version = now.kind == "transaction"
 
 
-def file_removed(now: Situation, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+def file_removed(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Gone."""
     forget_content(now)
 
 
-CHANGES: Final[dict[str, Callable[[Situation, Args, Outcome, Any], None]]] = {
+CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = {
     "open": opened,
     "append": appended,
     "bulk_append": bulk_appended,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.attribution import mapped, offset, time, transaction
 from conformance.attribution.rules import Row, Rules
-from conformance.attribution.situation import Situation, Step
+from conformance.attribution.tracked import Step, TrackedIndex
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
@@ -30,7 +30,7 @@ def rules_of(release: str) -> dict[str, Rules]:
     return {kind: Rules(rows, release) for kind, rows in ROWS.items()}
 
 
-def clauses_of(operation: Operation, before: Situation, observation: Observation) -> tuple[str, ...]:
+def clauses_of(operation: Operation, before: TrackedIndex, observation: Observation) -> tuple[str, ...]:
     """The clauses that a step exercises, the most particular first.
 
     Args:

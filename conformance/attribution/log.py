@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from conformance.attribution.log_producers import PRODUCER_ROWS
-from conformance.attribution.log_step import Files, LogSituation, LogStep
+from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Row, Rules
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
@@ -265,7 +265,7 @@ def clauses_of_log_step(
     dialect: Dialect,
     before: LogState | None,
     observation: LogObservation,
-    situation: LogSituation | None = None,
+    tracked: TrackedLog | None = None,
     files_before: Files | None = None,
     files: Files | None = None,
 ) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def clauses_of_log_step(
         dialect: whose catalogue counts.
         before: the state before it.
         observation: what the reference made of it.
-        situation: what was before; nothing by default.
+        tracked: what was before; nothing by default.
         files_before: the files before it; none by default.
         files: those after it.
     """
@@ -285,5 +285,5 @@ def clauses_of_log_step(
     return _rules_of(dialect.release).exercised(
         name,
         outcome.error,
-        lambda: LogStep(args, situation or LogSituation(), before, outcome.value, now, files_before or {}, files or {}),
+        lambda: LogStep(args, tracked or TrackedLog(), before, outcome.value, now, files_before or {}, files or {}),
     )

@@ -14,7 +14,7 @@ Files = dict[str, bytes]
 
 
 @dataclass(slots=True)
-class LogSituation:
+class TrackedLog:
     """What is known of a log before a step.
 
     Attributes:
@@ -28,7 +28,7 @@ class LogSituation:
     furthest_start: int = 0
 
 
-def follow_log(now: LogSituation, operation: Operation, observation: LogObservation) -> None:
+def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
     """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
     if operation.name == "open_log":
         now.unprepared = False
@@ -44,7 +44,7 @@ class LogStep(NamedTuple):
     """The input of a row's condition: arguments, tracked state and state before (None: closed), outcome, files."""
 
     args: tuple[Any, ...]
-    before: LogSituation
+    before: TrackedLog
     was: LogState | None
     value: Any
     now: LogState | None

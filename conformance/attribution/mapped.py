@@ -8,7 +8,7 @@ from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
-    from conformance.attribution.situation import Situation, Step
+    from conformance.attribution.tracked import Step, TrackedIndex
     from conformance.operations import State
 
 
@@ -27,7 +27,7 @@ def at_the_limit(state: State) -> bool:
     return -1 <= (state.max_entries or 0) - state.entries <= 2
 
 
-def is_trimmed(before: Situation, was: State) -> bool:
+def is_trimmed(before: TrackedIndex, was: State) -> bool:
     """The file is as long as its entries."""
     return was.length == was.entries * before.entry_size
 

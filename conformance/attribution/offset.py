@@ -9,7 +9,7 @@ from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX, to_int
 
 if TYPE_CHECKING:
-    from conformance.attribution.situation import Step
+    from conformance.attribution.tracked import Step
 
 _APPENDS = "append bulk_append"
 

@@ -26,7 +26,7 @@ _ANY_REFUSAL = (
 
 
 @dataclass(slots=True)
-class SegmentSituation:
+class TrackedSegment:
     """What is known before a step.
 
     Attributes:
@@ -46,7 +46,7 @@ class SegmentSituation:
     calls: int = 0
 
 
-def follow_segment(now: SegmentSituation, operation: Operation, observation: SegmentObservation) -> None:
+def follow_segment(now: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
     """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
     name = operation.name
     if name == "open_segment":
@@ -68,7 +68,7 @@ class SegmentStep(NamedTuple):
     """The input of a row's condition: the arguments, the tracked state and state before, the outcome, the files."""
 
     args: tuple[Any, ...]
-    before: SegmentSituation
+    before: TrackedSegment
     was: SegmentState
     outcome: Outcome
     now: SegmentState
@@ -218,7 +218,7 @@ def _rules_of(release: str) -> Rules:
 
 def segment_clauses_of(
     operation: Operation,
-    before: SegmentSituation,
+    before: TrackedSegment,
     observation: SegmentObservation,
     files_before: tuple[bytes | None, ...],
     files: tuple[bytes | None, ...],

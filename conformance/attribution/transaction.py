@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from conformance.attribution.rules import Row
 
 if TYPE_CHECKING:
-    from conformance.attribution.situation import Step
+    from conformance.attribution.tracked import Step
 
 _READS = "collect_aborted all_aborted truncate_to sanity_check"
 

@@ -15,7 +15,7 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: C
     """Whether a diverging step may be left out of a verdict at level MUST.
 
     The MUST clauses attributed to a step say what holds in general (a refused offset is refused); an OBSERVED one says
-    what Kafka also does in exactly this situation (and leaves eight stray bytes). So the particular decides: the
+    what Kafka also does in exactly this state (and leaves eight stray bytes). So the particular decides: the
     divergence is left out if every facet that differs is excused by an OBSERVED clause of the step. A facet that none
     of them excuses is a violation of a MUST: accepting the offset is no better way of refusing it.
 

@@ -54,7 +54,7 @@ def fuzz_command(
 ) -> int:
     """Damage valid files, with knowledge of the format and without, and compare all that is made of them.
 
-    Every bit of a small file of each format is flipped first, and what comes of it counted. Contents with outcomes that
+    Every bit of a small file of each format is flipped first, and the outcomes counted. Contents with outcomes that
     were not seen before are kept and damaged further, in this run and in the next. Exit code 0: all agree and nothing
     escaped or hung, 1: a finding, with its trace, 2: could not do the work.
 

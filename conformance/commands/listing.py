@@ -44,7 +44,7 @@ def list_command(
         )
         console.print(f"    {escape(entry.statement)}", highlight=False, soft_wrap=True)
         if verbose:
-            machines = ", ".join(entry.exercised_by) or f"nobody: {entry.not_exercised}"
+            machines = ", ".join(entry.exercised_by) or f"none: {entry.not_exercised}"
             said = f"    source {entry.source}; evidence {entry.evidence}; exercised by {machines}"
             console.print(f"[dim]{escape(said)}[/]", highlight=False, soft_wrap=True)
             if entry.reason:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool) -> int:
-    """Runs a campaign and prints what came of it; returns the exit code.
+    """Runs a campaign and prints its results; returns the exit code.
 
     Args:
         plan: what every cell does.

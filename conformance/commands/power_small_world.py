@@ -40,7 +40,7 @@ def small_world_command(
 
     An index: all sequences over an alphabet of a dozen operations. A segment: append, truncate, resize and roll are
     interrupted at every point, with nothing, a beginning or only the end of the bytes on disk, then opened, asked and
-    recovered. Exit code 0: all agree, 1: somebody differs, 2: could not do the work.
+    recovered. Exit code 0: all agree, 1: one differs, 2: could not do the work.
 
     Example: `conformance small-world --kafka 3.9.2 --kafka 4.4.0 --machine offset`
     """

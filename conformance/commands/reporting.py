@@ -12,6 +12,7 @@ from conformance.commands.options import JsonOption, QuietOption, echo, plain_co
 from conformance.errors import ToolError
 from conformance.report.combined import Combined
 from conformance.report.stream import read_streams
+from kidx.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,11 +66,10 @@ def _texts(report: Combined, **wanted: Path | None) -> dict[Path, str]:
 
 def _write(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
-        partial = path.with_name(path.name + ".partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(text, "utf-8")
-            partial.replace(path)
+            with replacing(path) as partial:
+                partial.write_text(text, "utf-8")
         except OSError as error:
             raise ToolError(f"the report {path} cannot be written: {error.strerror or error}") from error
 

@@ -1,4 +1,4 @@
-"""``conformance smoke``: is the adapter itself sane, before anybody blames the implementation."""
+"""``conformance smoke``: checks the adapter itself, before a run judges the implementation."""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any, Final
+from typing import Final
+
+from msgspec import ValidationError, convert
 
 from conformance.clauses import MACHINES, load_clauses
 from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
@@ -106,7 +108,7 @@ class Ledger:
 
         Args:
             clauses: the clauses that the diverging step exercised.
-            shape: of the divergence, see :mod:`conformance.runs.shapes`.
+            shape: of the divergence, see :mod:`conformance.runs.differences.shapes`.
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
             release: the Kafka release it had to follow.
@@ -195,14 +197,18 @@ def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
         raise ExpectationError(f"{origin} is not TOML: {error}") from None
     if unknown := sorted(set(table) - {"expectation"}):
         raise ExpectationError(f"{origin} has {', '.join(unknown)}; it may have [[expectation]] entries only")
-    entries = enumerate(table.get("expectation", []), start=1)
+    try:
+        found = convert(table.get("expectation", []), list[dict[str, str]])
+    except ValidationError as error:
+        raise ExpectationError(f"{origin}: {error}; it may have [[expectation]] entries of texts only") from None
+    entries = enumerate(found, start=1)
     return tuple(_read_expectation(f"{origin}, entry {number}", entry) for number, entry in entries)
 
 
-def _read_expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
-    if missing := [key for key in _KEYS if not isinstance(entry.get(key), str) or not entry[key]]:
+def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
+    if missing := [key for key in _KEYS if not entry.get(key)]:
         raise ExpectationError(f"{where} has no {', '.join(missing)}")
-    named = [key for key in _SUBJECTS if isinstance(entry.get(key), str) and entry[key]]
+    named = [key for key in _SUBJECTS if entry.get(key)]
     if len(named) != 1:
         raise ExpectationError(f"{where} has {'both clause and shape' if named else 'no clause'}; it names one of them")
     if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
@@ -213,7 +219,16 @@ def _read_expectation(where: str, entry: Mapping[str, Any]) -> Expectation:
         releases = ReleaseRange.parse(entry["releases"])
     except ReleaseRangeError as error:
         raise ExpectationError(f"{where}: {error}") from None
-    expectation = Expectation(**{"clause": "", **entry, "releases": releases}, origin=where)
+    expectation = Expectation(
+        entry.get("clause", ""),
+        entry["machine"],
+        entry["implementation"],
+        releases,
+        entry["reason"],
+        entry["link"],
+        where,
+        entry.get("shape", ""),
+    )
     if expectation.clause and not any(expectation.names(clause) for clause in load_clauses()):
         raise ExpectationError(f"{where}: there is no clause {entry['clause']}")
     return expectation

@@ -4,7 +4,7 @@
 what they have in common in :mod:`conformance.lockstep.lockstep`.
 """
 
-from conformance.lockstep.divergence import Divergence, DivergenceError, Tally
+from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.levels.index import IndexLockstep as Lockstep
 
-__all__ = ["Divergence", "DivergenceError", "Lockstep", "Tally"]
+__all__ = ["Divergence", "DivergenceError", "Lockstep", "Statistics"]

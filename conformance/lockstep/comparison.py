@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.divergence import Divergence
+from conformance.operations.states import differing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +78,8 @@ def difference(
     expected, actual = next(iter(different.values()))
     if isinstance(expected, dict):
         expected, actual = only_different(expected, actual)
-    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses)
+    fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
+    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses, fields)
 
 
 def only_different(

@@ -29,6 +29,7 @@ class Divergence:
         aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
         expected: what the other side says of the first of them, and ``actual``: what the implementation says.
         clauses: ids of the clauses that the step exercises.
+        fields: names of the state's fields that differ, also where another aspect comes first.
     """
 
     step: int
@@ -40,6 +41,7 @@ class Divergence:
     expected: Any
     actual: Any
     clauses: tuple[str, ...]
+    fields: tuple[str, ...] = ()
 
     @property
     def is_failure(self) -> bool:
@@ -75,7 +77,7 @@ class DivergenceError(AssertionError):
 
 
 @dataclass(slots=True)
-class Tally:
+class Statistics:
     """What a lockstep has done since it was made.
 
     Attributes:

@@ -19,7 +19,7 @@ from conformance.events import Measured
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from conformance.attribution.situation import Situation
+    from conformance.attribution.tracked import TrackedIndex
     from conformance.operations.log import LogState
     from conformance.operations.segment import SegmentState
 
@@ -35,18 +35,18 @@ class Cell(NamedTuple):
     outcome: str
 
 
-def state_of_index(situation: Situation) -> str:
+def state_of_index(tracked: TrackedIndex) -> str:
     """The state an index is in, in one or two words; of several that fit, the one that needs the most luck."""
-    state = situation.state
+    state = tracked.state
     if state is None:
         return "nothing"
-    if situation.closed:
+    if tracked.closed:
         return "closed"
-    if situation.damaged or not situation.writable:
-        return "damaged" if situation.damaged else "read-only"
+    if tracked.damaged or not tracked.writable:
+        return "damaged" if tracked.damaged else "read-only"
     if state.full:
-        return "reopened full" if situation.preexisting and state.entries else "full"
-    return _fill(state.entries, situation.warm_entries)
+        return "reopened full" if tracked.preexisting and state.entries else "full"
+    return _fill(state.entries, tracked.warm_entries)
 
 
 def _fill(entries: int, warm_entries: int) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import weakref
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
-from conformance.lockstep.divergence import Divergence, DivergenceError, Tally
+from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
 from conformance.lockstep.participant import Participant, parallel_drivers_of
 from conformance.operations import OK, Operation, Outcome
@@ -49,7 +49,7 @@ class Lockstep(Generic[Seen, Files]):
         stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
-    level: ClassVar[Level[Any, Any]]
+    level: Level[Any, Any]
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Lockstep(Generic[Seen, Files]):
         self.excuse = excuse
         self.attribute = attribute
         self.stays: Callable[[Divergence], bool] = lambda _: False
-        self.tally = Tally(level.key)
+        self.statistics = Statistics(level.key)
         self.operations: list[Operation] = []
         self.at: Participant | None = None
         self.failure: DivergenceError | None = None
@@ -76,7 +76,7 @@ class Lockstep(Generic[Seen, Files]):
         self._participants = [*participants, *(group.reference for group in self.groups)]
         self._drive()
         for group in self.groups:
-            self.tally.clauses[level.key(group.dialect.release)] = group.exercised
+            self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
         LOCKSTEPS.add(self)
 
     def _drive(self) -> None:
@@ -148,7 +148,7 @@ class Lockstep(Generic[Seen, Files]):
         self.operations = []
         self._name = self.level.unnamed
         self._failed = False
-        self.tally.examples += 1
+        self.statistics.examples += 1
         for participant in self._participants:
             participant.begin()
         self._batched.begin()
@@ -204,7 +204,7 @@ class Lockstep(Generic[Seen, Files]):
 
     def _perform(self, operation: Operation) -> Seen:
         self.operations.append(operation)
-        self.tally.steps += 1
+        self.statistics.steps += 1
         if operation.name in self.level.naming:
             name = self.level.named(operation, self._name)
             self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
@@ -276,7 +276,7 @@ class Lockstep(Generic[Seen, Files]):
                 clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after)
                 if group is self.groups[-1]:
                     word = self.level.state_word(group.tracked, before[0])
-                    self.tally.cells[operation.name, word, after[0].outcome.error] += 1
+                    self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
             self.level.track(group.tracked, operation, after[0])
         if prediction is not None and not step.damages:
             pairs = pairs_of_model(prediction, after)
@@ -322,7 +322,7 @@ class Lockstep(Generic[Seen, Files]):
         if actual == expected and contents == files:
             return
         implementation = participant.implementation
-        if self.tally.note_left(implementation.name, step.operation.name, actual.outcome.error):
+        if self.statistics.note_left(implementation.name, step.operation.name, actual.outcome.error):
             participant.active = False
             return
         found = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
@@ -367,7 +367,7 @@ class Lockstep(Generic[Seen, Files]):
         if against == "kidx" and self.excuse(divergence):
             participant.active = self.stays(divergence)
             for clause in clauses:
-                self.tally.dropped[divergence.party, clause] += 1
+                self.statistics.dropped[divergence.party, clause] += 1
             return
         self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True

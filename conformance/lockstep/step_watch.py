@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.util
 import os
 import sys
 import threading
@@ -19,6 +18,7 @@ import traceback
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
+from multiprocessing import util
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep.divergence import Divergence, DivergenceError
@@ -128,8 +128,8 @@ def _in_progress(lockstep: Lockstep[Any, Any]) -> Iterator[tuple[Hashable, Parti
             if step := own():
                 yield (id(participant), step), participant
         elif participant is at and getattr(participant.implementation, "in_process", True):
-            tally = lockstep.tally
-            yield (id(participant), tally.examples, tally.steps), participant
+            done = lockstep.statistics
+            yield (id(participant), done.examples, done.steps), participant
 
 
 @contextlib.contextmanager
@@ -153,7 +153,7 @@ def end_process(code: int) -> None:
     for child in multiprocessing.active_children():
         child.terminate()
     # Semaphores of processes that share the work; the tracker would complain of them on stderr.
-    finalizers = threading.Thread(target=multiprocessing.util._run_finalizers, daemon=True)  # noqa: SLF001
+    finalizers = threading.Thread(target=vars(util)["_run_finalizers"], daemon=True)
     finalizers.start()
     finalizers.join(_PATIENCE)
     remove_all()

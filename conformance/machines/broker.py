@@ -162,6 +162,6 @@ def finish(lockstep: BrokerLockstep) -> None:
     """
     lockstep.perform(Operation("kill_broker", ()))
     for topic in lockstep.topics:
-        rows = [[max(topic.timestamps, default=0) + 1, 4, 20]]
+        rows = [[max(topic.subject.timestamps, default=0) + 1, 4, 20]]
         lockstep.perform_on(topic, Operation("append_batch", (rows, "none", None)))
     lockstep.stop(clean=True)

@@ -16,7 +16,7 @@ from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
 from conformance.strategies import index as strategies
-from conformance.strategies.index_probe import Aim, IndexView
+from conformance.strategies.index_probe import Aim, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.view = IndexView(self.lockstep, self.kind)
+        self.probe = IndexProbe(self.lockstep, self.kind)
         self.path = ""
         self.created_size = 0
         self.misnamed = False
@@ -90,7 +90,7 @@ class IndexMachine(RuleBasedStateMachine):
             return None
         if self.lockstep.groups:
             return self.lockstep.perform(Operation(name, arguments))
-        self.lockstep.tally.steps += 1
+        self.lockstep.statistics.steps += 1
         return None
 
     @property
@@ -103,8 +103,8 @@ class IndexMachine(RuleBasedStateMachine):
 
     def create(self, base_offset: int, max_index_size: int) -> None:
         """Opens a file that does not exist yet."""
-        self.view.base_offset = base_offset
-        self.view.max_index_size = self.created_size = max_index_size
+        self.probe.base_offset = base_offset
+        self.probe.max_index_size = self.created_size = max_index_size
         self.path = f"{base_offset:020d}{self.suffix}"
         self.open("read-write")
 
@@ -118,7 +118,7 @@ class IndexMachine(RuleBasedStateMachine):
         if how == "missing":
             attempts[0] = (_NOWHERE + self.path, True)
         for path, writable in attempts:
-            self.do("open", self.kind, path, self.view.base_offset, self.view.max_index_size, writable)
+            self.do("open", self.kind, path, self.probe.base_offset, self.probe.max_index_size, writable)
             if all(group.observation.state is not None for group in self.lockstep.groups):
                 break
         self.misnamed = False
@@ -128,12 +128,12 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(aim=strategies.cut_points())
     def truncate_to(self, aim: Aim) -> None:
         """Removes what is at or beyond an offset."""
-        self.do("truncate_to", self.view.offset(aim))
+        self.do("truncate_to", self.probe.offset(aim))
 
     @rule(suffix=st.sampled_from(_SUFFIXES), directory=st.sampled_from(("", "", "", _NOWHERE)))
     def rename(self, suffix: str, directory: str) -> None:
         """Moves the open index's file, as Kafka does before deleting or swapping; a move to nowhere fails (AI-21)."""
-        name = f"{self.view.base_offset:020d}{self.suffix}{suffix}"
+        name = f"{self.probe.base_offset:020d}{self.suffix}{suffix}"
         if "rename" in self.left_out:
             return
         self.move(directory + name)

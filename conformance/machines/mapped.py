@@ -21,18 +21,18 @@ class MappedIndexMachine(IndexMachine):
     @rule(aim=strategies.targets())
     def lookup(self, aim: Aim) -> None:
         """Looks up a key."""
-        self.do("lookup", self.view.column(aim, 0))
+        self.do("lookup", self.probe.column(aim, 0))
 
     @rule(aim=strategies.slots())
     def entry(self, aim: Aim) -> None:
         """Reads a slot by number."""
-        self.do("entry", self.view.count(aim))
+        self.do("entry", self.probe.count(aim))
 
     @rule(aims=st.lists(strategies.sizes(), min_size=1, max_size=2))
     def resize(self, aims: list[Aim]) -> None:
         """Changes the file's length, once or twice: what a failed resize leaves shows in the next one (AI-40)."""
         for aim in aims:
-            self.do("resize", self.view.size(aim))
+            self.do("resize", self.probe.size(aim))
 
     @rule(name=st.sampled_from(_HOUSEKEEPING))
     def housekeep(self, name: str) -> None:
@@ -45,13 +45,13 @@ class MappedIndexMachine(IndexMachine):
 
         A large index is rare and soon cut, so an example that begins with one looks around the warm edge at once.
         """
-        for delta in strategies.NEAR if self.view.entries else (0,):
-            self.do("lookup", self.view.column(Aim(anchor, delta), 0))
+        for delta in strategies.NEAR if self.probe.entries else (0,):
+            self.do("lookup", self.probe.column(Aim(anchor, delta), 0))
 
     def fill(self, operation: str, *arguments: int) -> None:
         """Appends the entries that an example begins with."""
         self.do(operation, *arguments)
-        if self.view.entries > self.view.warm_entries:
+        if self.probe.entries > self.probe.warm_entries:
             self.look_around("warm")
 
     def open_again(self, how: str, limit: int | None, then: str) -> None:
@@ -60,14 +60,14 @@ class MappedIndexMachine(IndexMachine):
         Any later, and what a damage did may have been cut off or appended to: a broker that loads its segments checks
         them at once, a clean shutdown right after the start trims what the last one left.
         """
-        self.view.max_index_size = self.created_size if limit is None else limit
+        self.probe.max_index_size = self.created_size if limit is None else limit
         self.open(how)
         if then:
             self.do(then)
 
     def fits(self, start: Start) -> bool:
         """Whether the offsets of a start can be appended at all, so close to the end of the longs."""
-        return start.prefill > 0 and self.view.base_offset + start.prefill * start.step <= LONG_MAX
+        return start.prefill > 0 and self.probe.base_offset + start.prefill * start.step <= LONG_MAX
 
     @invariant()
     def full_means_that_no_slot_is_left(self) -> None:

@@ -42,18 +42,18 @@ class OffsetMachine(MappedIndexMachine):
     @rule(gap=strategies.gaps(), step=strategies.positions())
     def append_next(self, gap: int, step: int) -> None:
         """Appends behind the last entry, as a segment does."""
-        offset, position = self.view.column(_LAST, 0), self.view.column(_LAST, 1)
+        offset, position = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("append", to_long(offset + gap), to_int(position + step))
 
     @rule(aim=strategies.aimed_offsets(), position=st.sampled_from((0, 7, -1, INT_MAX, INT_MIN)))
     def append_anywhere(self, aim: Aim, position: int) -> None:
         """Appends where it is likely to be refused."""
-        self.do("append", self.view.column(aim, 0), position)
+        self.do("append", self.probe.column(aim, 0), position)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.gaps(), step=strategies.positions())
     def bulk_append(self, count: int, gap: int, step: int) -> None:
         """Appends several entries in one step."""
-        offset = self.view.column(_LAST, 0)
+        offset = self.probe.column(_LAST, 0)
         if offset + (count + 1) * gap > LONG_MAX or count * abs(step) > INT_MAX:
             gap = step = 0
         self.do("bulk_append", offset + gap, 0, gap, step, count)
@@ -61,13 +61,13 @@ class OffsetMachine(MappedIndexMachine):
     @rule(aim=strategies.targets(), size=strategies.fetch_sizes())
     def fetch_upper_bound(self, aim: Aim, size: int) -> None:
         """Asks how far a fetch of some size may reach."""
-        self.do("fetch_upper_bound", self.view.column(aim, 0), to_int(self.view.column(aim, 1)), size)
+        self.do("fetch_upper_bound", self.probe.column(aim, 0), to_int(self.probe.column(aim, 1)), size)
 
     @rule(anchor=st.sampled_from(("last", "first", "warm", "middle")))
     def bound_around(self, anchor: str) -> None:
         """Asks for the bounds of fetches that end at an entry and next to it."""
-        for delta in strategies.NEAR if self.view.entries else (0,):
-            self.do("fetch_upper_bound", self.view.base_offset, to_int(self.view.column(Aim(anchor, delta), 1)), 0)
+        for delta in strategies.NEAR if self.probe.entries else (0,):
+            self.do("fetch_upper_bound", self.probe.base_offset, to_int(self.probe.column(Aim(anchor, delta), 1)), 0)
 
     @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
     def fetch_up_to_equal_positions(self, count: int, size: int) -> None:
@@ -75,7 +75,7 @@ class OffsetMachine(MappedIndexMachine):
 
         By chance positions are equal often enough, and fetches end at one often enough, but hardly ever the same one.
         """
-        offset, position = self.view.column(_LAST, 0), to_int(self.view.column(_LAST, 1) + 1)
+        offset, position = self.probe.column(_LAST, 0), to_int(self.probe.column(_LAST, 1) + 1)
         if offset + count > LONG_MAX:
             return
         self.do("bulk_append", offset + 1, position, 1, 0, count)

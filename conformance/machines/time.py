@@ -37,7 +37,7 @@ class TimeMachine(MappedIndexMachine):
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
             self.fill("bulk_maybe_append", 0, base_offset, start.step, offset_step, start.prefill)
-            if offset_step == 0 and self.view.entries > self.view.warm_entries:
+            if offset_step == 0 and self.probe.entries > self.probe.warm_entries:
                 self.do("truncate_to", base_offset)
 
     @rule(
@@ -47,7 +47,7 @@ class TimeMachine(MappedIndexMachine):
     )
     def maybe_append_next(self, gap: int, offset_gap: int, skip_full_check: bool) -> None:
         """Appends behind the last entry, as a segment does; a third of the time as a roll does."""
-        timestamp, offset = self.view.column(_LAST, 0), self.view.column(_LAST, 1)
+        timestamp, offset = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("maybe_append", to_long(timestamp + gap), to_long(offset + offset_gap), skip_full_check)
 
     @rule(
@@ -57,17 +57,17 @@ class TimeMachine(MappedIndexMachine):
     )
     def maybe_append_anywhere(self, timestamp: Aim, offset: Aim, skip_full_check: bool) -> None:
         """Appends where it is likely to be refused or ignored."""
-        self.do("maybe_append", self.view.column(timestamp, 0), self.view.column(offset, 1), skip_full_check)
+        self.do("maybe_append", self.probe.column(timestamp, 0), self.probe.column(offset, 1), skip_full_check)
 
     @rule(timestamp=st.sampled_from((-1, -2, 0, LONG_MIN)), gap=strategies.offset_gaps_of_times())
     def maybe_append_no_timestamp(self, timestamp: int, gap: int) -> None:
         """Appends "no timestamp" and its neighbours: nothing is written to an empty index (TI-3)."""
-        self.do("maybe_append", timestamp, to_long(self.view.column(_LAST, 1) + gap), False)
+        self.do("maybe_append", timestamp, to_long(self.probe.column(_LAST, 1) + gap), False)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.timestamp_gaps(), offset_gap=strategies.offset_gaps_of_times())
     def bulk_maybe_append(self, count: int, gap: int, offset_gap: int) -> None:
         """Appends several entries in one step."""
-        timestamp, offset = self.view.column(_LAST, 0), self.view.column(_LAST, 1)
+        timestamp, offset = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         if timestamp + (count + 1) * abs(gap) > LONG_MAX or offset + (count + 1) * abs(offset_gap) > LONG_MAX:
             return
         if timestamp - (count + 1) < LONG_MIN or offset - (count + 1) < LONG_MIN:
@@ -80,7 +80,7 @@ class TimeMachine(MappedIndexMachine):
 
         By chance offsets are equal often enough, but hardly ever are they still there when one is truncated to.
         """
-        timestamp, offset = self.view.column(_LAST, 0), to_long(self.view.column(_LAST, 1) + 1)
+        timestamp, offset = self.probe.column(_LAST, 0), to_long(self.probe.column(_LAST, 1) + 1)
         if timestamp + count > LONG_MAX:
             return
         self.do("bulk_maybe_append", timestamp + 1, offset, 1, 0, count)

@@ -34,7 +34,7 @@ class TransactionMachine(IndexMachine):
     )
     def append_next(self, producer_id: int, gap: int, span: int, stable: int) -> None:
         """Appends a transaction that ends behind the last one; it may overlap it, or be open beside another."""
-        last = _offset(self.view.offset(_LAST) + gap)
+        last = _offset(self.probe.offset(_LAST) + gap)
         self.do("append_aborted", producer_id, _offset(last - span), last, _offset(last + stable))
 
     @rule(
@@ -45,13 +45,13 @@ class TransactionMachine(IndexMachine):
     )
     def append_anywhere(self, producer_id: int, first: Aim, last: Aim, stable: Aim) -> None:
         """Appends where it is likely to be refused, or makes no sense."""
-        offsets = (_offset(self.view.column(aim, 0)) for aim in (first, last, stable))
+        offsets = (_offset(self.probe.column(aim, 0)) for aim in (first, last, stable))
         self.do("append_aborted", producer_id, *offsets)
 
     @rule(fetch=strategies.targets(), upper=strategies.targets())
     def collect_aborted(self, fetch: Aim, upper: Aim) -> None:
         """Collects what a fetch has to hide; ends are first and last offsets and their neighbours."""
-        self.do("collect_aborted", _offset(self.view.column(fetch, 0)), _offset(self.view.column(upper, 1)))
+        self.do("collect_aborted", _offset(self.probe.column(fetch, 0)), _offset(self.probe.column(upper, 1)))
 
     @rule(name=st.sampled_from(("all_aborted", "sanity_check", "flush", "reset")))
     def housekeep(self, name: str) -> None:

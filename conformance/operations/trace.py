@@ -16,17 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
-from conformance.operations.trace_steps import StepError, check_steps
-
-FORMAT: Final = "kidx-trace"
-VERSION: Final = 1
+from conformance.operations.trace_document import FORMAT, VERSION, check_document
+from conformance.operations.trace_steps import check_steps
+from kidx.files import replacing
 
 
 class TraceError(ToolError):
@@ -92,7 +89,8 @@ class Trace:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             if not path.is_file() or path.read_bytes() != content:
-                _write(path, content)
+                with replacing(path) as partial:
+                    partial.write_bytes(content)
         except OSError as error:
             raise ToolError(f"the trace {path} cannot be written: {error.strerror or error}") from error
         return path
@@ -121,49 +119,20 @@ class Trace:
             raise TraceError(f"the trace {path} cannot be performed: {error}") from error
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Writes a file beside it, under a name that no other process or thread has, and renames it."""
-    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-_MEMBERS: Final[dict[str, tuple[type | tuple[type, ...], Any]]] = {
-    "machine": (str, None),
-    "release": (str, None),
-    "steps": (list, None),
-    "failure": ((dict, type(None)), None),
-    "title": (str, ""),
-    "made_by": (dict, {}),
-}
-"""The members of the document: of which type they are, and what stands for those that may be missing."""
-
-
 def _from_json(document: Json) -> Trace:
     """A trace from its document.
 
     Raises:
         ValueError: a member is missing or of another type, or a step cannot be performed.
     """
-    members = {name: document.get(name, default) for name, (_, default) in _MEMBERS.items()}
-    for name, (types, _) in _MEMBERS.items():
-        if not isinstance(members[name], types):
-            raise StepError(f"{name} is {'missing' if name not in document else repr(members[name])}")
-    steps = members["steps"]
-    for number, step in enumerate(steps, start=1):
-        if not isinstance(step, dict) or not isinstance(step.get("op"), str):
-            raise StepError(f"step {number} is {step!r}, not an operation")
-    operations = tuple(Operation.from_json(step) for step in steps)
-    check_steps(members["machine"], operations)
+    check_document(document)
+    operations = tuple(map(Operation.from_json, document["steps"]))
+    check_steps(document["machine"], operations)
     return Trace(
-        members["machine"],
-        members["release"],
+        document["machine"],
+        document["release"],
         operations,
-        members["failure"],
-        members["title"],
-        members["made_by"],
+        document.get("failure"),
+        document.get("title", ""),
+        document.get("made_by", {}),
     )

@@ -6,18 +6,16 @@ run that never ends, or in a file outside of the directory that belongs to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_SIGNATURES
+from conformance.operations.index_steps import words_for, wrong_argument
 from conformance.quoting import quoted
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kidx.printable import encodable
 
-MANY: Final = 1 << 20
-"""Appends in one bulk, or bytes of one damage: a thousand times what the machines do."""
 _LONGEST_NAME: Final = 255
 _LONGEST_PATH: Final = 1024
 """Bytes: what file systems take for one name, and for a path with room for the directory it is relative to."""
@@ -25,18 +23,6 @@ _LONGEST_PATH: Final = 1024
 
 class StepError(ValueError):
     """A step cannot be performed; the message says which, and why not."""
-
-
-Check = Callable[[Any], bool]
-
-
-def _is_hexadecimal(text: str) -> bool:
-    return len(text) <= 2 * MANY and len(text) % 2 == 0 and set(text) <= set("0123456789abcdef")
-
-
-def is_within(low: int, high: int) -> Check:
-    """Whether a value is an integer between two bounds, both included."""
-    return lambda value: type(value) is int and low <= value <= high
 
 
 def is_inside(value: Any) -> bool:
@@ -55,31 +41,6 @@ def _fits(path: str) -> bool:
         return False
     return max(lengths) <= _LONGEST_NAME and sum(lengths) + len(lengths) <= _LONGEST_PATH
 
-
-_LONG: Final = (is_within(LONG_MIN, LONG_MAX), "an integer of 64 bits")
-_INT: Final = (is_within(INT_MIN, INT_MAX), "an integer of 32 bits")
-_COUNT: Final = (is_within(0, MANY), f"an integer from 0 to {MANY}")
-_BOOLEAN: Final = (lambda value: isinstance(value, bool), "true or false")
-_CHECKS: Final[dict[str, tuple[Check, str]]] = {
-    "kind": (lambda value: value in KINDS, f"one of {', '.join(KINDS)}"),
-    "path": (is_inside, "a path inside the directory of the replay that a file can have"),
-    "writable": _BOOLEAN,
-    "skip_full_check": _BOOLEAN,
-    **dict.fromkeys(("max_index_size", "n", "fetch_size"), _INT),
-    "count": _COUNT,
-    "byte": (is_within(0, 255), "a byte"),
-    "bit": (is_within(0, 7), "a bit from 0 to 7"),
-    "length": _COUNT,
-    "content": (lambda value: isinstance(value, str) and _is_hexadecimal(value), "bytes in hexadecimal"),
-}
-"""By the name of an argument; every other one is an integer of 64 bits."""
-_SPECIAL: Final[dict[tuple[str, str], tuple[Check, str]]] = {
-    ("append", "position"): _INT,
-    ("bulk_append", "position"): _INT,
-    ("fetch_upper_bound", "position"): _INT,
-    ("resize", "size"): _INT,
-    ("swap_ranges", "size"): (is_within(1, MANY), f"an integer from 1 to {MANY}"),
-}
 
 _MAPPED: Final = frozenset({"lookup", "entry", "truncate", "resize", "trim"})
 _OF_KIND: Final = {
@@ -119,10 +80,12 @@ def _check_index_step(where: str, machine: str, operation: Operation) -> None:
     name, arguments = operation
     if name not in SIGNATURES or (name in _OF_SOME and name not in _OF_KIND[machine]):
         raise StepError(f"{where}: the {machine} machine has no such operation")
-    for argument, value in zip(SIGNATURES[name], arguments, strict=True):
-        holds, words = _SPECIAL.get((name, argument)) or _CHECKS.get(argument) or _LONG
-        if not holds(value):
-            raise StepError(f"{where}: {argument} is {quoted(repr(value))}, not {words}")
+    request = operation.to_json()
+    wrong = wrong_argument(name, request)
+    if not wrong and "path" in request and not is_inside(request["path"]):
+        wrong = "path"
+    if wrong:
+        raise StepError(f"{where}: {wrong} is {quoted(repr(request[wrong]))}, not {words_for(name, wrong)}")
     if name == "open" and arguments[0] != machine:
         raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
     if name in ("bulk_append", "bulk_maybe_append"):
@@ -132,10 +95,9 @@ def _check_index_step(where: str, machine: str, operation: Operation) -> None:
 def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:
     """The last of the appends has to have numbers that fit, too."""
     last = (first + max(count - 1, 0) * first_step, second + max(count - 1, 0) * second_step)
-    for argument, value in zip(SIGNATURES[name], last, strict=False):
-        holds, words = _SPECIAL.get((name, argument)) or _LONG
-        if not holds(value):
-            raise StepError(f"{where}: the last {argument} is {value}, not {words}")
+    request = dict(zip(SIGNATURES[name], (*last, 0, 0, 0), strict=True))
+    if wrong := wrong_argument(name, {"op": name, **request}):
+        raise StepError(f"{where}: the last {wrong} is {request[wrong]}, not {words_for(name, wrong)}")
 
 
 def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:

@@ -205,10 +205,9 @@ class ClauseItem(pytest.Item):
             self.add_report_section("call", "not run", "nothing exercised it in some of the releases")
 
     def _is_mine(self, event: Diverged) -> bool:
-        clauses = event.failure["clauses"]
         if self.clause is not None:
-            return self.clause.id in clauses
-        return not any(clause in self.elsewhere for clause in clauses)
+            return self.clause.id in event.clauses
+        return not any(clause in self.elsewhere for clause in event.clauses)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The text of the difference, or one line for what could not be done; no traceback through the harness."""

@@ -1,4 +1,4 @@
-"""Tiers: what a test may need that a machine may not have, and what then becomes of it.
+"""Tiers: what a test may need that a machine may not have, and what happens to it then.
 
 A tier is a marker of its name. A test of a tier that cannot run here is skipped, loudly; with ``--require`` it fails.
 """

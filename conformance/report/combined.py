@@ -1,7 +1,7 @@
 """Several runs as one report: what each implementation came to in each clause and release.
 
 Shards of one campaign, one machine each or one release each, are put together here. What happened in any of them
-counts: a clause diverges if it diverged anywhere, and conforms only if somebody exercised it.
+counts: a clause diverges if it diverged anywhere, and conforms only if a step exercised it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Combined:
                 self.verdicts[place] = min(known, verdict, key=STRONGEST_FIRST.index)
                 self.exercised[place] += result.clauses.get(clause, 0)
 
-    # -- who and what ------------------------------------------------------------------------------------------
+    # -- implementations and machines --------------------------------------------------------------------------
 
     @property
     def headers(self) -> list[RunStarted]:

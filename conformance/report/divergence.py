@@ -42,6 +42,8 @@ def describe(event: Diverged) -> str:
         lines.append(f"  {mark} {number + 1:3}  {step}")
         if words := stands_for(step):
             lines.append(f"         = {words}")
+    for sight in event.also:
+        lines += ["", *_also(sight)]
     if event.shrinking and event.shrinking != "minimal":
         lines += ["", f"  shrinking    {event.shrinking}"]
     lines += ["", f"  trace        {event.trace}", f"  replay       {event.replay}"]
@@ -65,6 +67,13 @@ def _places(event: Diverged) -> Iterator[tuple[str, str]]:
         yield "releases", f"{', '.join(event.releases)} ({len(event.releases)})"
     if len(event.machines) > 1:
         yield "machines", ", ".join(event.machines)
+
+
+def _also(sight: dict[str, Any]) -> Iterator[str]:
+    """Another sight of the difference, in two lines."""
+    clause = f" ({sight['clause']})" if sight["clause"] else ""
+    yield f"  also seen    {sight['shape']}{clause}, {sight['times']} times: {sight['because']}"
+    yield f"               {sight['trace']}"
 
 
 def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:

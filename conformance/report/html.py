@@ -125,13 +125,13 @@ class Page:
         for difference in self.differences:
             event = difference.event
             releases = event.releases or (event.failure["release"],)
-            if event.implementation == implementation and release in releases and clause in event.failure["clauses"]:
+            if event.implementation == implementation and release in releases and clause in event.clauses:
                 return difference.anchor
         return ""
 
     def differences_of(self, clause: str) -> list[Difference]:
         """The differences in steps that exercised a clause."""
-        return [difference for difference in self.differences if clause in difference.event.failure["clauses"]]
+        return [difference for difference in self.differences if clause in difference.event.clauses]
 
     @cached_property
     def clauses(self) -> list[Clause]:

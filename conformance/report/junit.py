@@ -55,11 +55,11 @@ def _suite(stream: Stream, result: Result) -> ET.Element:
         title = catalogue[id_].title if id_ in catalogue else ""
         case = _case(suite, class_name, f"{id_} {title}".strip())
         if verdict == "diverges":
-            _fail(case, [d for d in stream.divergences if _is_about(d, result) and id_ in d.failure["clauses"]])
+            _fail(case, [d for d in stream.divergences if _is_about(d, result) and id_ in d.clauses])
         elif verdict in _SKIPPED:
             ET.SubElement(case, "skipped", message=_SKIPPED[verdict])
     for divergence in stream.divergences:
-        if _is_about(divergence, result) and not set(divergence.failure["clauses"]) & result.verdicts.keys():
+        if _is_about(divergence, result) and not set(divergence.clauses) & result.verdicts.keys():
             _fail(_case(suite, class_name, f"a difference in {', '.join(divergence.failure['aspects'])}"), [divergence])
     return _counted(suite, stream, result.seconds)
 

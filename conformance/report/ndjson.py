@@ -47,6 +47,6 @@ class NdjsonWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # A line that the disk had no room for is tried once more; whoever wrote it has been told.
+        # A line that the disk had no room for is tried once more; its writer has got an error.
         with contextlib.suppress(OSError):
             self._file.close()

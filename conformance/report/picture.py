@@ -27,7 +27,7 @@ def draw(path: Path, releases: tuple[str, ...] = RELEASES) -> bool:
         plan = Plan(releases, ("jvm",), machines, PROFILES["dev"], Path(traces), seed=1)
         with TerminalWriter(console) as writer:
             conforms = run(plan, writer)
-    # rich asks a server for its font; a picture in a repository asks nobody for anything.
+    # rich asks a server for its font; a picture in a repository loads nothing.
     drawn = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="conformance"), flags=re.DOTALL)
     path.write_text(drawn, "utf-8")
     return conforms

@@ -23,7 +23,8 @@ from conformance.implementations.spec import build_of
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Tally
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.lockstep.levels.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
@@ -272,8 +273,8 @@ class _Life:
 
     def result(self, seconds: float) -> Result:
         """The row of this release."""
-        tally = self.lockstep.tally if self.lockstep is not None else Tally()
-        clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
+        statistics = self.lockstep.statistics if self.lockstep is not None else BrokerStatistics()
+        clauses = {c.id: statistics.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
         verdicts: dict[str, Verdict] = {}
         for clause, count in clauses.items():
             if any(clause in divergence.clauses for divergence in self.divergences):
@@ -288,15 +289,15 @@ class _Life:
             "why_not_a_container": self.why or None,
             "mode": self.broker.mode,
             "ready_seconds": round(self.ready_seconds, 2),
-            "answers": tally.answers,
-            "files": tally.files,
-            "segments": tally.segments,
-            "restarts": tally.restarts,
-            "kills": tally.kills,
-            "acknowledged": tally.acknowledged,
-            "expected": tally.expected,
+            "answers": statistics.answers,
+            "files": statistics.files,
+            "segments": statistics.segments,
+            "restarts": statistics.restarts,
+            "kills": statistics.kills,
+            "acknowledged": statistics.acknowledged,
+            "expected": statistics.expected,
             "unexplained": unexplained,
-            "refused_starts": tally.refused_starts,
+            "refused_starts": statistics.refused_starts,
             "why_refused": self.refused or None,
             "error": self.error or None,
         }
@@ -304,8 +305,8 @@ class _Life:
             MACHINE,
             self.run.implementation,
             self.broker.release,
-            tally.topics,
-            tally.steps,
+            statistics.topics,
+            statistics.steps,
             seconds,
             unexplained,
             clauses,

@@ -10,7 +10,7 @@ from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.runs.shrinking import SECONDS, shrink
-from conformance.runs.shrunk_failure import marked
+from conformance.runs.shrinking.failure import marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ def shrunk_on_broker(
 ) -> DivergenceError:
     """The same difference with fewer operations, as far as time allows; the broker of ``lockstep`` is used up.
 
-    The arguments are those of :func:`conformance.runs.shrunk_failure.shrunk`.
+    The arguments are those of :func:`conformance.runs.shrinking.failure.shrunk`.
     """
     attempts = itertools.count(1)
 

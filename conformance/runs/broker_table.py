@@ -1,4 +1,4 @@
-"""What real brokers came to, as a table: how much was compared, what was expected to differ, what nobody explains."""
+"""The results of real brokers as a table: how much was compared, which differences were expected, which were not."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.rounds import play
 from conformance.runs.seeds import chosen_seed
+from conformance.runs.servers import Circumstances, run_servers
 from conformance.runs.shares import helpers_for
 from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
@@ -105,17 +106,17 @@ class _Run:
         driven = tuple(name for name in plan.implementations if not is_server(name))
         machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
         try:
-            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines)) as crew:
+            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines), self.seed) as crew:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, crew)
         except StuckError as error:
-            self.give_up(error.stuck)
+            self.give_up(error.stuck, error.machine)
             return False
         finally:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
-        return self._finish(self._drive_brokers() and not self.told.count)
+        return self._finish(self._drive_servers() and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
         """One machine, in its share of the time that is left."""
@@ -139,43 +140,21 @@ class _Run:
                 self.results.append(result)
                 self.sink(result)
 
-    def give_up(self, stuck: Stuck) -> None:
+    def give_up(self, stuck: Stuck, machine: str = "") -> None:
         """A step has not come back: tells of it, of all that was found before, and of what each participant did."""
         self.told.finish()
         if self.machine is not None:
-            for event in events_of(self.machine, stuck, self.machine.total, self.seed):
+            for event in events_of(self.machine, stuck, self.machine.total, self.seed, machine):
                 if isinstance(event, Result):
                     self.results.append(event)
                 self.sink(event)
         steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(RunFinished("diverges", sum(steps.values()), time.monotonic() - self.started, {"stuck": True}))
 
-    def _drive_brokers(self) -> bool:
-        """Brokers, if the plan has any; whether they conform."""
-        plan = self.plan
-        servers = [name for name in plan.implementations if is_server(name)]
-        if not servers:
-            return True
-        if plan.attachment is not None:
-            from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
-
-            results = [run_attached(plan.attachment, plan.releases[-1], self.sink, self.progress)]
-        elif "broker" in plan.machines:
-            from conformance.runs.broker import Budget, Run, run_brokers  # noqa: PLC0415 -- part of an extra
-
-            budget = Budget.of_profile(
-                plan.profile.name,
-                examples=plan.max_examples,
-                cycles=plan.kill_cycles,
-                seconds=self._seconds_left(),
-                patience=plan.shrink_time,
-            )
-            results = []
-            for server in servers:
-                brokers = Run(self.seed, budget, plan.traces, self.sink, self.ledger, plan.broker, server)
-                results += run_brokers(plan.releases, brokers, self.progress)
-        else:
-            return True
+    def _drive_servers(self) -> bool:
+        """Servers, if the plan has any; whether they conform."""
+        circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
+        results = run_servers(self.plan, circumstances)
         self.results += results
         return not any(result.divergences for result in results)
 

@@ -3,7 +3,8 @@
 Each has a virtual machine and participants of its own; they are spawned, because a process with a running Java cannot
 be forked. Hands are handed out as processes become free and given back in their order, so what is added up does not
 depend on how many there are. A process that is still starting costs nothing but its start: hands go to those that are
-ready.
+ready. A helper that finds no hand of a machine left goes on with the next machine, so that at the end of each nobody
+waits for the others.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
 from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
+from conformance.runs.dealt import Dealt
+from conformance.runs.hands import hands_of
 from conformance.runs.machine_run import MachineRun, machine_run
 from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
+from conformance.runs.tables import Table, Tables
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.expectations import Ledger
-    from conformance.runs.dealt import Dealt
     from conformance.runs.hands import Hand
     from conformance.runs.plan import Plan
 
@@ -46,10 +49,11 @@ class Crew:
         plan: of the run.
         ledger: the known differences.
         helpers: how many processes besides this one.
+        seed: of the run.
         scratch: a directory for their files; what they leave when they are ended goes with it.
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger, helpers: int, scratch: Path) -> None:
+    def __init__(self, plan: Plan, ledger: Ledger, helpers: int, seed: int, scratch: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(
             helpers, spawn, _Helper.start, (replace(plan, attachment=None), ledger, scratch)
@@ -57,7 +61,7 @@ class Crew:
         self._scratch = scratch
         self._lock = threading.Lock()
         self._idle = 0
-        self._table: _Table | None = None
+        self._tables = Tables(_coming(plan, seed))
         for _ in range(helpers):
             self._pool.submit(_Helper.drive, plan.machines[0]).add_done_callback(self._started)
 
@@ -85,9 +89,8 @@ class Crew:
             StuckError: a step of a helping process has not come back.
             ToolError: a helping process has ended.
         """
-        table = _Table(run.name, list(hands), deadline)
         with self._lock:
-            self._table = table
+            table = self._tables.come_to(run.name, hands, deadline)
             idle, self._idle = self._idle, 0
         for _ in range(idle):
             self._free()
@@ -100,7 +103,7 @@ class Crew:
                 except BrokenProcessPool as error:
                     stuck = read_stuck(self._scratch / _STUCK)
                     if stuck is not None:
-                        raise StuckError(stuck) from None
+                        raise StuckError(*stuck) from None
                     raise ToolError("a process that shared the examples has ended; --jobs 1 does without") from error
         finally:
             table.close()
@@ -113,66 +116,27 @@ class Crew:
     def _free(self) -> None:
         """A helper is free: it gets the next hand, now or when there is one again."""
         with self._lock:
-            table = self._table
-            hand = None if table is None else table.take()
-            if table is None or hand is None:
+            taken = self._tables.take()
+            if taken is None:
                 self._idle += 1
                 return
+        table, hand = taken
         try:
             future = self._pool.submit(_deal, table.machine, hand, table.deadline)
         except RuntimeError as error:  # a process has ended, or the run is over
-            future = Future()
-            future.set_exception(error)
+            broken: Future[Dealt] = Future()
+            broken.set_exception(error)
+            table.promise(hand, broken)
+            return
         table.promise(hand, future)
-        if not future.done():
-            future.add_done_callback(lambda _: self._free())
+        future.add_done_callback(lambda _: self._free())
 
 
-class _Table:
-    """The hands of one machine: which are still to be dealt, and what came of the others."""
-
-    def __init__(self, machine: str, hands: list[Hand], deadline: float | None) -> None:
-        self.machine = machine
-        self.hands = hands
-        self.deadline = deadline
-        self.done: dict[int, Dealt] = {}
-        self._promised: dict[int, Future[Dealt]] = {}
-        self._left = iter(hands)
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._is_closed = False
-
-    def is_late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def take(self) -> Hand | None:
-        with self._lock:
-            return None if self._is_closed else next(self._left, None)
-
-    def put(self, hand: Hand, dealt: Dealt) -> None:
-        self.done[hand.number] = dealt
-
-    def promise(self, hand: Hand, future: Future[Dealt]) -> None:
-        with self._changed:
-            self._promised[hand.number] = future
-            self._changed.notify_all()
-
-    def is_dealt(self, hand: Hand) -> bool:
-        with self._lock:
-            promised = self._promised.get(hand.number)
-            return hand.number in self.done or (promised is not None and promised.done())
-
-    def wait(self, hand: Hand) -> Dealt:
-        if hand.number in self.done:
-            return self.done.pop(hand.number)
-        with self._changed:
-            while hand.number not in self._promised:
-                self._changed.wait()
-        return self._promised.pop(hand.number).result()
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
+def _coming(plan: Plan, seed: int) -> Iterator[Table]:
+    """The machines that helpers may begin; none where the time or a difference decides how far a machine gets."""
+    if plan.max_time is None and not plan.stop_at_first:
+        for machine in plan.machines:
+            yield Table(machine, list(hands_of(machine, plan.examples_of(machine), seed)), None)
 
 
 class _Helper:
@@ -225,17 +189,19 @@ def _end_with_parent() -> None:
 def _deal(machine: str, hand: Hand, deadline: float | None) -> Dealt:
     _Helper.drive(machine)
     assert _Helper.run is not None
+    if _Helper.run.unsupported and not _Helper.run.subjects:
+        return Dealt(hand.number)  # the run does not ask for it
     return _Helper.run.deal(hand, lambda: deadline is not None and time.monotonic() >= deadline)
 
 
 @contextmanager
-def crew_of(plan: Plan, ledger: Ledger, helpers: int) -> Iterator[Crew | None]:
+def crew_of(plan: Plan, ledger: Ledger, helpers: int, seed: int) -> Iterator[Crew | None]:
     """A crew while the block runs; None if no helper is worth its start."""
     if helpers < 1:
         yield None
         return
     with scratch_directory() as scratch:
-        crew = Crew(plan, ledger, helpers, scratch)
+        crew = Crew(plan, ledger, helpers, seed, scratch)
         try:
             yield crew
         finally:

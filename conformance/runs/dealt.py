@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.runs.sightings import Sightings
+from conformance.runs.differences.sightings import Sightings
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence

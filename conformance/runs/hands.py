@@ -104,7 +104,7 @@ def examples_of(
 
     Args:
         machine: what is done.
-        lockstep: by whom.
+        lockstep: performs them.
         how: in how many steps.
         seed: of the first hand.
         examples: how many.

@@ -23,12 +23,12 @@ from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
 from conformance.runs.dealt import FAILURES, Dealt
+from conformance.runs.differences.shapes import error_of, shape_of
 from conformance.runs.hands import HAND, Hand, deal
-from conformance.runs.participation import Attendance
+from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
 from conformance.runs.replay import perform_all
-from conformance.runs.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.expectations import Ledger
@@ -73,7 +73,7 @@ class MachineRun:
         self.scratch = scratch
         self.ledger = ledger
         self.machine = MACHINES[machine]
-        self.subjects: list[tuple[str, Attendance]] = []
+        self.subjects: list[tuple[str, Participation]] = []
         self.unsupported: dict[str, NotDrivenError] = {}
         for specification in plan.implementations:
             if not is_server(specification):
@@ -101,7 +101,7 @@ class MachineRun:
         try:
             for release in self.plan.releases:
                 subject = self.machine.subject(specification, release, progress)
-                self.subjects.append((specification, Attendance(subject)))
+                self.subjects.append((specification, Participation(subject)))
         except NotDrivenError as error:
             self.unsupported[specification] = error
 
@@ -146,8 +146,8 @@ class MachineRun:
 
     def _noting(self, number: int, perform: Callable[[], None]) -> Dealt:
         """Lets something be performed, and returns what came of it and of nothing before."""
-        tally = self.lockstep.tally
-        examples, steps, cells = tally.examples, tally.steps, Counter(tally.cells)
+        statistics = self.lockstep.statistics
+        examples, steps, cells = statistics.examples, statistics.steps, Counter(statistics.cells)
         credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
         for _, subject in self.subjects:
             subject.lacking.clear()
@@ -162,8 +162,8 @@ class MachineRun:
                 raise
             dealt.broken = failure.divergence, failure.operations
         self._left_early.update(dealt.departed)
-        dealt.examples, dealt.steps = tally.examples - examples, tally.steps - steps
-        dealt.cells = Counter(tally.cells) - cells
+        dealt.examples, dealt.steps = statistics.examples - examples, statistics.steps - steps
+        dealt.cells = Counter(statistics.cells) - cells
         for name, (_, subject) in self._by_name.items():
             dealt.credited[name] = subject.exercised() - credited[name]
             dealt.lacking[name] = set(subject.lacking)
@@ -212,5 +212,13 @@ class MachineRun:
 
 
 def can_stay(divergence: Divergence) -> bool:
-    """Whether a participant can go on with an example after a difference: its state and its files are right."""
-    return not divergence.is_failure and not {"state", "bytes"} & set(divergence.aspects)
+    """Whether a participant can go on with an example after a difference: its state and its files are right.
+
+    What it has opened or released while the reference refused to, or the other way round, is not the same any more; the
+    state does not tell, because a closed index need not have any.
+    """
+    if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
+        return False
+    if divergence.operation.effect is None or divergence.aspects[0] != "outcome":
+        return True
+    return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))

@@ -1,4 +1,4 @@
-"""Which steps an implementation took part in, so that nobody is said to conform in what they did not do.
+"""Which steps an implementation has performed: a clause counts only for implementations that performed the step.
 
 A lockstep counts the clauses that its *reference* exercised. A subject may have been absent: it leaves an example with
 the first operation that it does not have, or has no memory for, or with a divergence that is excused, and the run with
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-class Attendance:
+class Participation:
     """An implementation behind its own interface, and a count of the clauses that were exercised without it.
 
     The count errs on the side of absence: of an example that the subject leaves for want of an operation or of memory,
-    and of one that ends with anybody's divergence, nothing is credited to it, because nobody knows who performed the
-    last step.
+    and of one that ends with a divergence, nothing is credited to it, because it is unknown which participants
+    performed the last step.
 
     Args:
         implementation: the subject; what this class does not have is asked of it.
@@ -70,7 +70,7 @@ class Attendance:
         return self._noted(operation, self._perform(operation))
 
     def observation(self, operation: Operation) -> Any:
-        """What came of an operation that the implementation has been told to perform together with others."""
+        """The observation of an operation that the implementation has performed together with others."""
         return self._noted(operation, self._implementation.observation(operation))  # type: ignore[attr-defined]
 
     def _noted(self, operation: Operation, observation: Any) -> Any:
@@ -111,4 +111,4 @@ class Attendance:
     def _counted(self) -> Counter[str]:
         """What the lockstep has counted so far for its release."""
         lockstep = self._lockstep
-        return Counter() if lockstep is None else Counter(lockstep.tally.exercised(self._implementation.release))
+        return Counter() if lockstep is None else Counter(lockstep.statistics.exercised(self._implementation.release))

@@ -16,6 +16,7 @@ from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.quoting import quoted
+from conformance.runs.server_replays import SERVER_REPLAYS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def replay(
         ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
             operation, or ran out of memory.
     """
-    if trace.machine == "broker":
-        return _replay_on_brokers(trace, releases, implementations, tell, progress)
+    if trace.machine in SERVER_REPLAYS:
+        return _replay_on_servers(trace, releases, implementations, tell, progress)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
@@ -106,19 +107,17 @@ def replay(
     return Replayed("FIXED", None, len(trace.operations))
 
 
-def _replay_on_brokers(
+def _replay_on_servers(
     trace: Trace,
     releases: Sequence[str],
     implementations: Sequence[str],
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None,
 ) -> Replayed:
-    from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
-
     steps = 0
     for release, text in product(releases, implementations):
         build = build_of(directory_of(text) or "") if is_server(text) else None
-        difference, steps = replay_on_broker(trace.operations, release, tell, progress, build)
+        difference, steps = SERVER_REPLAYS[trace.machine](trace.operations, release, tell, progress, build)
         if difference is not None:
             return Replayed("FAILED", difference, steps)
     return Replayed("FIXED", None, steps)
@@ -158,7 +157,7 @@ def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
     Raises:
         ToolError: somebody does not have the operation of this step.
     """
-    for party, operation in lockstep.tally.unsupported:
+    for party, operation in lockstep.statistics.unsupported:
         raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
 
 
@@ -168,5 +167,5 @@ def _refuse_unperformed(lockstep: Lockstep) -> None:
     Raises:
         ToolError: somebody had no memory for a step.
     """
-    for party, operation in lockstep.tally.out_of_memory:
+    for party, operation in lockstep.statistics.out_of_memory:
         raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.lockstep.divergence import Divergence, failure_json
 from conformance.lockstep.step_watch import Stuck
 from conformance.operations.trace import Trace, TraceError
-from conformance.runs.distinct import distinct_differences
+from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.telling import as_event
 from conformance.runs.verdicts import results_of
 
@@ -26,8 +26,9 @@ GRACE: Final = 5.0
 class StuckError(Exception):
     """A step of a helping process has not come back, and the process has ended."""
 
-    def __init__(self, stuck: Stuck) -> None:
+    def __init__(self, machine: str, stuck: Stuck) -> None:
         super().__init__(str(stuck.failure))
+        self.machine = machine
         self.stuck = stuck
 
 
@@ -36,7 +37,7 @@ def limit_of(step_timeout: float, max_time: float | None) -> float:
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
-def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int) -> list[Event]:
+def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int, machine: str = "") -> list[Event]:
     """What is told of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
 
     Args:
@@ -44,11 +45,13 @@ def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int) -> list[Ev
         stuck: the step.
         dealt: the hands before it.
         seed: of the run.
+        machine: whose step it is, if a helping process has gone on with another machine.
     """
     party = stuck.divergence.party
     specification = run.specification(party)
     reference = party not in {subject.name for _, subject in run.subjects}
-    told = as_event(run, stuck.failure, seed, "" if reference else specification)
+    machine = machine or run.name
+    told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
     events: list[Event] = [replace(told, shape="no answer")]
     found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
     for one in found:
@@ -58,6 +61,7 @@ def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int) -> list[Ev
         events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
     for result in results_of(run, dealt, found, time.monotonic() - run.started):
         mine = result.implementation == specification and result.release == stuck.divergence.release
+        mine = mine and machine == run.name
         events.append(replace(result, divergences=result.divergences + 1) if mine else result)
     return events
 
@@ -68,8 +72,8 @@ def write_stuck(stuck: Stuck, machine: str, directory: Path) -> None:
     trace.save(directory)
 
 
-def read_stuck(directory: Path) -> Stuck | None:
-    """The message that a helping process has left; None if there is none."""
+def read_stuck(directory: Path) -> tuple[str, Stuck] | None:
+    """The message that a helping process has left: a machine and its step; None if there is none."""
     for path in sorted(directory.glob("*.json")):
         try:
             trace = Trace.load(path)
@@ -78,5 +82,5 @@ def read_stuck(directory: Path) -> Stuck | None:
         told = dict(trace.failure or {})
         for name in ("aspects", "clauses"):
             told[name] = tuple(told[name])
-        return Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)
+        return trace.machine, Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +13,26 @@ from conformance.clauses import load_clauses
 from conformance.events import Diverged
 from conformance.lockstep.divergence import DivergenceError, failure_json
 from conformance.operations.trace import Trace
-from conformance.runs.distinct import distinct_differences
+from conformance.runs.differences.distinct import distinct_differences
+from conformance.runs.differences.kinship import Case, of_their_own
+from conformance.runs.differences.shapes import shape_of
+from conformance.runs.differences.sightings import Sightings
 from conformance.runs.machine_run import can_stay
-from conformance.runs.shapes import shape_of
-from conformance.runs.shrunk_failure import shrunk
-from conformance.runs.sightings import Sightings
+from conformance.runs.replay import perform_all
+from conformance.runs.shrinking.failure import shrunk
+from conformance.runs.shrinking.omissions import is_sane
+from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink
     from conformance.lockstep.divergence import Divergence
+    from conformance.operations import Operation
     from conformance.runs.dealt import Dealt
-    from conformance.runs.distinct import Distinct
+    from conformance.runs.differences.distinct import Distinct, Identity
     from conformance.runs.machine_run import MachineRun
+    from conformance.runs.participation import Participation
     from conformance.runs.plan import Plan
 
 
@@ -46,6 +53,7 @@ class Told:
         self.sink = sink
         self.count = 0
         self._events: list[tuple[Distinct | None, Diverged]] = []
+        self._known: dict[Identity, Distinct] = {}
         self._at_once: list[Distinct] = []
 
     def found(self, run: MachineRun, dealt: Dealt) -> list[Distinct]:
@@ -56,18 +64,35 @@ class Told:
         if self.plan.stop_at_first:
             return [one for one in self._at_once if one.machine == run.name]
         found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
-        known = {one.identity: one for one, _ in self._events if one is not None}
+        cases: dict[str, list[Case]] = {}
         for one in found:
-            earlier = known.get(one.identity)
-            if earlier is None:
-                event = tell(run, one, self.seed)
-                one.told = frozenset(event.failure["clauses"])
-                self._keep(one, event)
-            else:
-                one.told = earlier.told
-                earlier.places |= one.places
-                earlier.count += one.count
-        return found
+            if one.identity not in self._known:
+                cases.setdefault(one.identity.implementation, []).append(tell(run, one, self.seed))
+        own = [each for same in cases.values() for each in of_their_own(same)]
+        for case, others in sorted(own, key=lambda each: each[0].distinct.first):
+            self._tell_together(case, others)
+        return self._of_machine(found)
+
+    def _tell_together(self, case: Case, others: list[tuple[Case, str]]) -> None:
+        """A difference with its other sights."""
+        event = replace(case.event, also=tuple(_sight(other, why) for other, why in others))
+        case.distinct.told = frozenset(event.clauses)
+        for one in (case.distinct, *(other.distinct for other, _ in others)):
+            self._known[one.identity] = case.distinct
+        self._keep(case.distinct, event)
+
+    def _of_machine(self, found: list[Distinct]) -> list[Distinct]:
+        """What a machine has found, once each; what is a sight of another one, or told already, belongs to that."""
+        mine: dict[Identity, Distinct] = {}
+        for one in found:
+            told = self._known[one.identity]
+            one.told = told.told
+            if one is not told:
+                told.take_in(one)
+            known = mine.setdefault(told.identity, one)
+            if known is not one and known is not told:
+                known.take_in(one)
+        return list(mine.values())
 
     def at_once(self, run: MachineRun, dealt: Dealt) -> None:
         """With ``stop_at_first``: tells the first difference of each participant that has left."""
@@ -80,7 +105,7 @@ class Told:
                 (one,) = distinct_differences(run.name, Sightings({kind: sighting}), run.specification, {})
                 self._at_once.append(one)
                 self.count += 1
-                event = tell(run, one, self.seed)
+                event = tell(run, one, self.seed).event
                 one.told = frozenset(event.failure["clauses"])
                 self.sink(event)
 
@@ -105,8 +130,20 @@ def is_observed(event: Diverged) -> bool:
     return levels == {"OBSERVED"}
 
 
-def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
-    """A difference as an event: shrunk in a lockstep of the one who differs, and saved.
+def _sight(case: Case, why: str) -> dict[str, Any]:
+    event = case.event
+    return {
+        "shape": event.shape,
+        "clause": event.clause,
+        "clauses": event.failure["clauses"],
+        "times": case.distinct.count,
+        "trace": event.trace,
+        "because": why,
+    }
+
+
+def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
+    """A difference with the event that tells it: shrunk in a lockstep of the one who differs, and saved.
 
     Args:
         run: the machine's that has found it.
@@ -126,16 +163,33 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Diverged:
     )
     lockstep.stays = can_stay
     failure = DivergenceError(divergence, distinct.sighting.operations)
-    event = as_event(run, _shrunk(run, lockstep, failure, distinct.is_shown_by), seed, specification)
+    shown = _shrunk(run, lockstep, failure, distinct.is_shown_by)
+    event = as_event(run, shown, seed, specification)
     # The clause that fails comes first among those of its level.
     requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
-    return replace(
+    event = replace(
         event,
         requirements=tuple(requirements),
         clause=distinct.clause,
         releases=distinct.releases,
         times=distinct.count,
     )
+    return Case(distinct, shown, event, partial(_first_difference, run, subject))
+
+
+def _first_difference(run: MachineRun, subject: Participation, operations: tuple[Operation, ...]) -> Divergence | None:
+    """The first difference of a participant in some operations, with nothing set aside."""
+    if not is_sane(operations):
+        return None
+    with scratch_directory() as scratch:
+        lockstep = run.machine.new_lockstep([subject.implementation], scratch, releases=[subject.release])
+        try:
+            perform_all(lockstep, operations)
+        except DivergenceError as error:
+            return error.divergence if error.divergence.party == subject.name else None
+        except (TypeError, ValueError, LookupError):
+            return None  # without what has been left out, the rest makes no sense
+    return None
 
 
 def _shrunk(
@@ -144,8 +198,19 @@ def _shrunk(
     return shrunk(lockstep, failure, same=same, seconds=run.plan.shrink_time)
 
 
-def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification: str = "") -> Diverged:
-    """A difference as it is, saved as a trace; of the reference itself if no specification is given."""
+def as_event(
+    run: MachineRun, failed: DivergenceError, seed: int, specification: str = "", machine: str = ""
+) -> Diverged:
+    """A difference as it is, saved as a trace; of the reference itself if no specification is given.
+
+    Args:
+        run: the machine's.
+        failed: the difference.
+        seed: of the run.
+        specification: how who differs was asked for.
+        machine: whose operations these are, if not the run's.
+    """
+    machine = machine or run.name
     divergence, operations = failed.divergence, failed.operations
     failure = failure_json(divergence)
     made_by = {
@@ -155,12 +220,12 @@ def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification:
         "profile": run.plan.profile.name,
         **({"shrinking": failed.shrinking} if failed.shrinking else {}),
     }
-    path = Trace(run.name, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
+    path = Trace(machine, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
     catalogue = load_clauses()
     requirements = [(i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses]
     requirements.sort(key=lambda requirement: requirement[1] != "MUST")
     return Diverged(
-        run.name,
+        machine,
         failure,
         tuple(requirements),
         tuple(map(str, operations)),
@@ -169,7 +234,7 @@ def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification:
         specification,
         failed.shrinking,
         releases=(divergence.release,),
-        machines=(run.name,),
+        machines=(machine,),
         shape=shape_of(divergence),
     )
 

@@ -18,9 +18,9 @@ from conformance.operations import every_signature
 if TYPE_CHECKING:
     from conformance.events import Verdict
     from conformance.runs.dealt import Dealt
-    from conformance.runs.distinct import Distinct
+    from conformance.runs.differences.distinct import Distinct
     from conformance.runs.machine_run import MachineRun
-    from conformance.runs.participation import Attendance
+    from conformance.runs.participation import Participation
 
 
 def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
@@ -57,7 +57,7 @@ def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds
 
 
 def _verdicts(
-    machine: str, subject: Attendance, clauses: dict[str, int], dealt: Dealt, mine: Sequence[Distinct]
+    machine: str, subject: Participation, clauses: dict[str, int], dealt: Dealt, mine: Sequence[Distinct]
 ) -> dict[str, Verdict]:
     # What is told of, and what was at stake in differences and held in no other step.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
@@ -80,7 +80,7 @@ def _verdicts(
     return verdicts
 
 
-def _lacks(machine: str, subject: Attendance, clause: str, lacking: set[str]) -> bool:
+def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str]) -> bool:
     """Whether an implementation has none of the operations that can show a clause."""
     if "open" in lacking:
         return True

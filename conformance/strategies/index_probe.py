@@ -24,7 +24,7 @@ class Aim(NamedTuple):
     delta: int
 
 
-class IndexView:
+class IndexProbe:
     """Keys, values and sizes of the open index, read from the primary reference's file and state.
 
     Without participants (Hypothesis alone) everything is empty, and every anchor is the base.
@@ -112,13 +112,13 @@ class IndexView:
         return 0 if count is None else count(self)
 
 
-_COUNTS: dict[str, Callable[[IndexView], int]] = {
-    "used": lambda view: view.entries,
-    "half": lambda view: view.entries // 2,
-    "warm": lambda view: view.slot("warm"),
-    "length": lambda view: view.length // view.entry_size,
-    "max": lambda view: view.max_index_size // view.entry_size,
-    "wrap": lambda view: -(1 << 32) // view.entry_size,  # n * entry_size wraps around 32 bits to a small number
+_COUNTS: dict[str, Callable[[IndexProbe], int]] = {
+    "used": lambda probe: probe.entries,
+    "half": lambda probe: probe.entries // 2,
+    "warm": lambda probe: probe.slot("warm"),
+    "length": lambda probe: probe.length // probe.entry_size,
+    "max": lambda probe: probe.max_index_size // probe.entry_size,
+    "wrap": lambda probe: -(1 << 32) // probe.entry_size,  # n * entry_size wraps around 32 bits to a small number
     "int_min": lambda _: -(1 << 31),
 }
 _FIXED = {"zero": 0, "int_max": INT_MAX, "long_max": LONG_MAX, "long_min": LONG_MIN, "unsigned_max": (1 << 32) - 1}

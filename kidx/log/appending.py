@@ -21,7 +21,7 @@ class ProducerChanges:
     Args:
         producers: of the log; left as they are until :meth:`apply`.
         batches: with their final offsets.
-        origin: who appends.
+        origin: of the append: a client, a coordinator or replication.
 
     Attributes:
         is_duplicate: a client sends again what is in the log; nothing is to be appended.

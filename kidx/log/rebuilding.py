@@ -32,7 +32,7 @@ def rebuild_producers(
         segments: of the log, as far as they are loaded.
         start_offset: of the log.
         end_offset: up to which batches count.
-        now: milliseconds; who has been silent for too long is not read from a snapshot.
+        now: milliseconds; a producer that has been silent for too long is not read from a snapshot.
         clean: after a clean stop without any snapshot there have been no producers, and nothing is read (LG-30).
         known: whom up to 2.7 each segment's batches are told to have come after: those of the log itself, of whom
             nothing is known in a recovery (LG-44); ``producers`` by default.
@@ -48,9 +48,9 @@ def rebuild_producers(
             producers.take_snapshot()
         return
     source = producers if known is None or producers.dialect.recovery_knows_its_producers else known
-    nobody = producers.is_empty and producers.map_end_offset >= end_offset
+    none_known = producers.is_empty and producers.map_end_offset >= end_offset
     producers.truncate_and_reload(start_offset, end_offset, now)
-    if end_offset > producers.map_end_offset and not nobody:
+    if end_offset > producers.map_end_offset and not none_known:
         last = segments.floor(end_offset)
         for segment in segments.values_between(producers.map_end_offset, end_offset):
             begin = max(segment.base_offset, producers.map_end_offset, start_offset)

@@ -1,32 +1,23 @@
-"""A partition's log: segments, their start, end and high watermark, and who may write (``UnifiedLog``)."""
+"""A partition's log: segments, their start, end and high watermark, and appends to them (``UnifiedLog``)."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX
 from kidx.log.appending import ProducerChanges
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
-from kidx.log.errors import (
-    LogError,
-    OffsetsOutOfOrderError,
-    RecordTooLargeError,
-    UnexpectedAppendOffsetError,
-)
+from kidx.log.errors import OffsetsOutOfOrderError, RecordTooLargeError, UnexpectedAppendOffsetError
 from kidx.log.leader import assign_offsets
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
-from kidx.log.offsets import LogOffsets
-from kidx.log.rebuilding import rebuild_producers
-from kidx.log.retention import delete_old_segments
+from kidx.log.segmented import SegmentedLog
 from kidx.producers import Origin, ProducerStateManager
 from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, iter_memory_batches
 from kidx.segment import (
@@ -39,19 +30,12 @@ from kidx.segment import (
     leader_append_info,
     system_clock,
 )
-from kidx.segment.files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
 
 if TYPE_CHECKING:
     from kidx.log.segments import Segments
 
 
-class UnifiedLog(LogOffsets):
+class UnifiedLog(SegmentedLog):
     """The log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
 
     What a broker does in the background is done at once: removed files are deleted, a rolled segment counts as flushed.
@@ -70,7 +54,8 @@ class UnifiedLog(LogOffsets):
         start_offset: the first offset that a client may see.
         search_start: where 3.5 lets a search by timestamp begin: the start offset, not taken back by a truncation.
         end_offset: the offset of the next record.
-        high_watermark: everything below is on all replicas; the start offset until somebody says more.
+        high_watermark: everything below is on all replicas; at first the start offset, see
+            :meth:`update_high_watermark`.
         recovery_point: everything below is on disk.
         first_unstable_offset: where the first transaction began that is open, or completed and not replicated, as far
             as that was looked for; None if there is none.
@@ -144,42 +129,6 @@ class UnifiedLog(LogOffsets):
             f"UnifiedLog({str(self.directory)!r}, {self.start_offset}..{self.end_offset},"
             f" {len(self.segments)} segments, dialect={self.dialect.release!r})"
         )
-
-    @contextlib.contextmanager
-    def _operation(self) -> Iterator[None]:
-        """Whatever comes of it, files that it removed are deleted at its end."""
-        try:
-            yield
-        finally:
-            self._delete_retired()
-
-    def _delete_retired(self) -> None:
-        late = self.dialect.snapshots_are_remembered and not self.dialect.snapshots_go_at_once
-        for segment in self.segments.delete_retired():
-            if late:
-                self.producers.delete_snapshot(segment.base_offset)
-
-    def _retire(self, segments: list[LogSegment], *, rolling: bool = False) -> None:
-        """Removes segments, and the snapshots that they began with."""
-        self.segments.retire(segments)
-        if self.dialect.snapshots_go_at_once and not (rolling and self.dialect.rolling_keeps_snapshot):
-            for segment in segments:
-                self.producers.delete_snapshot(segment.base_offset)
-
-    def _rebuild_producers(self, *, clean: bool = False) -> None:
-        rebuild_producers(
-            self.producers,
-            self.segments,
-            start_offset=self.start_offset,
-            end_offset=self.end_offset,
-            now=self.clock(),
-            clean=clean,
-        )
-
-    @property
-    def size(self) -> int:
-        """Bytes of all ``.log`` files."""
-        return sum(segment.size for segment in self.segments)
 
     # -- appending ---------------------------------------------------------------------------------------------
 
@@ -287,8 +236,6 @@ class UnifiedLog(LogOffsets):
         self.producers.map_end_offset = self.end_offset
         self._settle()
 
-    # -- rolling and cutting -----------------------------------------------------------------------------------
-
     def _maybe_roll(self, size: int, info: AppendInfo, first: int | None) -> LogSegment:
         segment = self.segments.active
         params = RollParams(
@@ -302,133 +249,6 @@ class UnifiedLog(LogOffsets):
         if not segment.should_roll(params):
             return segment
         return self._roll(info.largest_offset - INT_MAX if first is None else first)
-
-    def roll(self) -> LogSegment:
-        """Starts a new segment at the log's end (SEG-22, SEG-23).
-
-        Raises:
-            LogError: there is a segment of that name already, and it is not empty.
-            KidxError, OSError: as :meth:`LogSegment.on_become_inactive_segment`.
-        """
-        with self._operation():
-            return self._roll(0)
-
-    def _roll(self, expected_offset: int) -> LogSegment:
-        base = max(expected_offset, self.end_offset)
-        active = self.segments.active
-        if base in self.segments:
-            if active.base_offset != base or active.size > 0:
-                raise LogError(f"Trying to roll a new log segment with start offset {base} while it already exists")
-            self._retire([active], rolling=True)
-        elif base < active.base_offset:
-            raise LogError(
-                f"Trying to roll a new log segment with start offset {base} lower than that of the active segment"
-            )
-        else:
-            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-                (self.directory / file_name(base, suffix)).unlink(missing_ok=True)
-            active.on_become_inactive_segment()
-        segment = self._open_segment(base)
-        self.segments.add(segment)
-        self.producers.map_end_offset = base
-        self.producers.take_snapshot()
-        self._set_end_offset(self.end_offset)
-        self.recovery_point = max(self.recovery_point, base)
-        return segment
-
-    def truncate_to(self, offset: int) -> bool:
-        """Removes everything from ``offset`` on, and the whole batch that it lies in.
-
-        Returns:
-            Whether ``offset`` is before the end of the log.
-
-        Raises:
-            InvalidArgumentError: ``offset`` is negative.
-            KidxError, OSError: as :meth:`LogSegment.truncate_to`.
-        """
-        if offset < 0:
-            raise InvalidArgumentError(
-                f"Cannot truncate partition {self.directory.name} to a negative offset ({offset})."
-            )
-        with self._operation():
-            if offset >= self.end_offset:
-                if self.dialect.idle_truncation_cuts_epochs:
-                    self.epochs.truncate_from_end(self.end_offset)
-                return False
-            if self.segments.first.base_offset > offset:
-                self._truncate_fully(offset)
-                return True
-            self._retire([segment for segment in self.segments if segment.base_offset > offset])
-            self.segments.active.truncate_to(offset)
-            start = min(offset, self.start_offset)
-            if self.dialect.truncation_looks_for_transactions:
-                self._set_end_offset(offset)
-                self._set_start_offset(start)
-            self.end_offset = offset
-            self.recovery_point = min(self.recovery_point, offset)
-            self.start_offset = start
-            self.epochs.truncate_from_end(offset)
-            self._rebuild_producers()
-            if self.dialect.truncation_looks_for_transactions:
-                self._settle()
-            elif self.dialect.truncation_applies_any_watermark or self.high_watermark >= offset:
-                self.update_high_watermark(self.high_watermark)
-            return True
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Removes everything and starts anew at ``offset``, as a follower does that is too far behind.
-
-        Raises:
-            OSError: a file cannot be renamed or created.
-        """
-        with self._operation():
-            self._truncate_fully(offset)
-
-    def _truncate_fully(self, offset: int) -> None:
-        self._retire(list(self.segments))
-        self.segments.add(self._open_segment(offset))
-        if self.dialect.truncation_looks_for_transactions:
-            self._set_end_offset(offset)
-        self.end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self.epochs.clear()
-        self.producers.truncate_fully_and_start_at(offset)
-        self.start_offset = offset
-        if self.dialect.full_truncation_moves_recovery_point:
-            self.recovery_point = offset
-        if self.dialect.full_truncation_keeps_high_watermark:
-            self._settle()
-            self.high_watermark = min(self.high_watermark, offset)
-            return
-        if not self.dialect.truncation_looks_for_transactions:
-            self._rebuild_producers()
-        self.update_high_watermark(offset)
-
-    def delete_old_segments(self) -> int:
-        """Applies retention by time, by size and by start offset; returns how many segments have been deleted.
-
-        Raises:
-            KidxError, OSError: as rolling and deleting do.
-        """
-        with self._operation():
-            return delete_old_segments(self)
-
-    def remove_oldest(self, segments: list[LogSegment]) -> None:
-        """Removes the first segments, and makes an empty one if that were all; for retention.
-
-        Raises:
-            KidxError, OSError: as rolling and deleting do.
-        """
-        if len(segments) == len(self.segments):
-            self._roll(0)
-        following = self.segments.higher(segments[-1].base_offset)
-        start = self.segments.active.base_offset if following is None else following.base_offset
-        if self.dialect.start_moves_before_deletion:
-            self.delete_records(start)
-            self._retire(segments)
-        else:
-            self._retire(segments)
-            self.delete_records(start)
 
     def expire_producers(self) -> None:
         """Forgets the producers that have been silent for too long, as a broker does now and then."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Origin(Enum):
-    """Who appends: it decides what is checked (``AppendOrigin``)."""
+    """The origin of an append: it decides what is checked (``AppendOrigin``)."""
 
     REPLICATION = "replication"
     """A leader's batches, or the log's own: nothing is refused (2.4.0 refuses markers of an old epoch)."""
@@ -69,7 +69,7 @@ class ProducerAppendInfo:
         topic_partition: for messages, e.g. ``"orders-0"``.
         producer_id: whose batches.
         current: what is remembered of it; stays as it is.
-        origin: who appends.
+        origin: of the append: a client, a coordinator or replication.
         dialect: the rules of a release.
 
     Attributes:

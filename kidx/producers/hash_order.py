@@ -1,4 +1,4 @@
-"""In which order Kafka's hash tables hand out producers: it shows in the bytes of a snapshot.
+"""The order of iteration of Kafka's hash tables of producers: it shows in the bytes of a snapshot.
 
 Java's ``HashMap`` (from 3.5) and Scala's ``mutable.HashMap`` (before) walk their buckets upwards. A table has a power
 of two of them, is doubled when it is three quarters full, and never shrinks; Scala keeps a bucket sorted by hash, Java
@@ -69,7 +69,7 @@ class HashOrder:
         return _hash(key, scala=self.scala) & (self.buckets - 1)
 
     def sort(self, keys: Iterable[int]) -> list[int]:
-        """Keys, given in order of arrival, as the table hands them out."""
+        """Keys, given in order of arrival, in the table's order of iteration."""
         hashes = {key: _hash(key, scala=self.scala) for key in keys}
         mask = self.buckets - 1
         if self.scala:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError
+from kidx.files import read_small
 from kidx.producers.append_info import ProducerAppendInfo, Transaction
 from kidx.producers.errors import CorruptSnapshotError
 from kidx.producers.hash_order import HashOrder, in_hash_order
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 EXPIRATION_MS: Final = 24 * 3_600_000
 """``producer.id.expiration.ms``: after how much silence a producer is forgotten."""
+
+_SNAPSHOT_LIMIT: Final = 256 << 20
+"""Bytes that a snapshot may have: more than four million producers."""
 
 
 def snapshot_name(offset: int) -> str:
@@ -128,7 +132,7 @@ class ProducerStateManager(ProducerState):
         """Reads the latest snapshot that can be believed; the others are deleted."""
         while (offset := self.latest_snapshot) is not None:
             try:
-                found = decode((self.directory / snapshot_name(offset)).read_bytes(), self.dialect)
+                found = decode(read_small(self.directory / snapshot_name(offset), limit=_SNAPSHOT_LIMIT), self.dialect)
             except CorruptSnapshotError:
                 self.delete_snapshot(offset)
                 continue

@@ -93,7 +93,7 @@ class ProducerState:
         """Takes a replicated batch into account.
 
         Returns:
-            The transaction that it completes, still open until :meth:`complete` is told so.
+            The transaction that it completes, still open until :meth:`complete`.
 
         Raises:
             KidxError: as :meth:`ProducerAppendInfo.append`.

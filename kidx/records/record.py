@@ -53,7 +53,7 @@ class TimestampType(IntEnum):
 
 
 class SimpleRecord(NamedTuple):
-    """What a producer hands over (``SimpleRecord.java``): the builders take these, or plain tuples of the same form."""
+    """A record before it has an offset (``SimpleRecord.java``): builders take these, or plain tuples of this form."""
 
     timestamp: int
     """Milliseconds since the epoch; -1 for none."""

@@ -1,4 +1,4 @@
-"""One segment of a log: the ``.log`` file and who writes its indexes (clauses SEG).
+"""One segment of a log: the ``.log`` file and its indexes (clauses SEG).
 
 ::
 

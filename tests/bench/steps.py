@@ -57,9 +57,9 @@ class Rate(NamedTuple):
 def measured(lockstep: Lockstep) -> Iterator[list[Rate]]:
     """The rate of what is done in the block, once it is done."""
     rates: list[Rate] = []
-    before, wall, processor = lockstep.tally.steps, time.perf_counter(), time.process_time()
+    before, wall, processor = lockstep.statistics.steps, time.perf_counter(), time.process_time()
     yield rates
-    rates.append(Rate(lockstep.tally.steps - before, time.perf_counter() - wall, time.process_time() - processor))
+    rates.append(Rate(lockstep.statistics.steps - before, time.perf_counter() - wall, time.process_time() - processor))
 
 
 def generate(machine: str, lockstep: Lockstep, examples: int) -> Rate:

@@ -20,7 +20,7 @@ from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Answer
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError, Topic
+from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
@@ -98,8 +98,8 @@ def party(tmp_path_factory):
 def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(party, tmp_path):
     lockstep = BrokerLockstep(party, tmp_path, prefix="cycle")
     kill_cycles(lockstep, 1, seed=1)
-    assert lockstep.tally.kills == 1
-    assert lockstep.tally.acknowledged > 5
+    assert lockstep.statistics.kills == 1
+    assert lockstep.statistics.acknowledged > 5
     assert lockstep.failure is None
 
 
@@ -115,7 +115,7 @@ def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(party, tmp_path)
     with pytest.raises(PredictedDeathError, match="is full"):
         lockstep.perform(Operation("kill_broker", ()))
     assert "full time index" in party.broker.output
-    assert lockstep.tally.refused_starts == lockstep.tally.clauses["LG-19"] == 1
+    assert lockstep.statistics.refused_starts == lockstep.statistics.clauses["LG-19"] == 1
 
 
 @pytest.mark.broker
@@ -134,14 +134,15 @@ def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
     """A difference that is known takes the topic out; neither it nor anything after it counts for its clauses."""
     broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
     lockstep = BrokerLockstep(broker, tmp_path, excuse=lambda divergence: "LO-1" in divergence.clauses)
-    topic = Topic("one", {}, ReferencePartition(KRAFT, tmp_path / "one-0", TOPIC, 0), [BATCHES[0]])
-    lockstep._hold(topic, "outcome", 1, 1, ("LO-2",))
-    lockstep._hold(topic, "outcome", 1, 2, ("LO-1",))
-    lockstep._hold(topic, "outcome", 3, 3, ("LO-3",))
-    lockstep._hold_answers(topic, "read_committed", [Answer(-1, 5)], [Answer(-1, 5)])
+    topic = lockstep.add_topic()
+    topic.operations.append(BATCHES[0])
+    topic.hold("outcome", 1, 1, ("LO-2",))
+    topic.hold("outcome", 1, 2, ("LO-1",))
+    topic.hold("outcome", 3, 3, ("LO-3",))
+    topic.hold_answers("read_committed", [Answer(-1, 5)], [Answer(-1, 5)])
     assert not topic.active
-    assert lockstep.tally.expected == 1
-    assert dict(lockstep.tally.clauses) == {"LO-2": 1}
+    assert lockstep.statistics.expected == 1
+    assert dict(lockstep.statistics.clauses) == {"LO-2": 1}
 
 
 @pytest.mark.broker

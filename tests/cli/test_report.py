@@ -1,7 +1,10 @@
 """``conformance report`` as a user types it: the files of a real run, and its exit codes."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
+
+from conformance.commands.reporting import _write
 
 PEER = "python:kidx_twin:open_index"
 TWIN = """
@@ -49,6 +52,20 @@ def test_a_run_that_was_killed_is_no_report_of_a_whole_one(typed):
     assert "was cut off" in done.stderr
     assert done.stderr.count("\n") == 1
     assert "⚠ incomplete" in (typed.work / "summary.md").read_text("utf-8")
+
+
+def test_two_commands_write_one_file_at_the_same_time(tmp_path, monkeypatch):
+    """Both have it written before either renames it."""
+    rename, pending = Path.replace, [{tmp_path / "page.html": "theirs"}]
+
+    def replace(path, target):
+        if pending:
+            _write(pending.pop())
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    _write({tmp_path / "page.html": "mine"})
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_nothing_is_written_for_what_is_no_report(typed):

@@ -22,7 +22,7 @@ class Endless(OffsetIndex):
 
 def open_index(kind, path, base_offset, max_index_size, writable):
     with open("seen", "a") as seen:
-        seen.write(f"{path}\n")
+        seen.write(f"{path}\\n")
     return Endless(path, base_offset, max_index_size, writable)
 """
 
@@ -59,7 +59,7 @@ def test_python_that_never_returns(typed, endless_python, jobs):
     assert [row["divergences"] for row in results] == [1]
     files = [Path(line) for line in (typed.work / "seen").read_text().splitlines()]
     assert files
-    assert not any(file.parent.parent.exists() for file in files)
+    assert not any(file.parent.exists() for file in files)
     again = typed.apart(
         "replay",
         diverged["trace"],

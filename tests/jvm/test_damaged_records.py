@@ -88,8 +88,8 @@ def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
 def test_damaged_records_are_refused_alike(lockstep, codec):
     hold(lockstep, damaged_records(codec))
     if codec is not Codec.NONE:
-        assert lockstep.tally.exercised("3.5.2")["SEG-48"]
-        assert not lockstep.tally.exercised("3.6.2")["SEG-48"]
+        assert lockstep.statistics.exercised("3.5.2")["SEG-48"]
+        assert not lockstep.statistics.exercised("3.6.2")["SEG-48"]
 
 
 def test_who_has_not_enough_memory_is_held_to_nothing(lockstep):
@@ -104,5 +104,5 @@ def test_who_has_not_enough_memory_is_held_to_nothing(lockstep):
 def test_damaged_streams_are_refused_alike(lockstep, codec):
     hold(lockstep, damaged_streams(codec))
     if codec is Codec.GZIP:
-        assert lockstep.tally.exercised("3.5.2")["SEG-49"]
-        assert not lockstep.tally.exercised("3.6.2")["SEG-49"]
+        assert lockstep.statistics.exercised("3.5.2")["SEG-49"]
+        assert not lockstep.statistics.exercised("3.6.2")["SEG-49"]

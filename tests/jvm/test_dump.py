@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kafka_dump import kafka_dump
 
-from conformance.implementations.jvm.dump import kafka_dump
 from kidx.dialect import dialect_of
 from kidx.dump import Dump, Options
 from kidx.dump.indexes import IndexOptions

@@ -147,7 +147,7 @@ def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
         for operation in trace.operations:
             lockstep.perform(operation)
         lockstep.end()
-        exercised |= lockstep.tally.exercised(release).keys()
+        exercised |= lockstep.statistics.exercised(release).keys()
     assert clause.id in exercised
 
 

@@ -45,7 +45,7 @@ def work(tmp_path_factory):
         build_at(work / name, release)
     trace = Trace("offset", "4.3.1", STEPS, None, "close no longer trims")
     shutil.copy(trace.save(work / "traces"), work / "trace.json")
-    (work / "meant.toml").write_text(MEANT + MEANT.replace("AI-42", "AI-19") + MEANT.replace("AI-42", "AI-23"), "utf-8")
+    (work / "meant.toml").write_text(MEANT + MEANT.replace("AI-42", "AI-19"), "utf-8")
     return work
 
 
@@ -150,7 +150,7 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
             continue
         if "hashFiles" in when and not (tmp_path / "out" / "events.ndjson").exists():
             continue
-        text = text.replace("--kafka all --profile ci", "--kafka 2.4.1 --kafka 4.4.0 --max-examples 30")
+        text = text.replace("--kafka all --profile ci", "--kafka 2.4.1 --kafka 4.4.0 --max-examples 10 --shrink-time 0")
         done = subprocess.run(
             ["bash", "-e", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
         )

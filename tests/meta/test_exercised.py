@@ -39,7 +39,7 @@ def test_every_clause_is_exercised(tmp_path, machine):
     for number in range(profile.examples // ROUND):
         examples_of(MACHINES[machine], lockstep, profile.settings(HAND), profile.seed + number * SEED_OF_ROUND, ROUND)
         missing = {
-            release: [c.id for c in clauses_for(machine, release) if not lockstep.tally.exercised(release)[c.id]]
+            release: [c.id for c in clauses_for(machine, release) if not lockstep.statistics.exercised(release)[c.id]]
             for release in ONE_OF_EACH
         }
         if not any(missing.values()):

@@ -33,7 +33,7 @@ def cells(tmp_path):
     ):
         lockstep.perform(operation)
     lockstep.end()
-    return cells_of(lockstep.tally.cells)
+    return cells_of(lockstep.statistics.cells)
 
 
 def test_every_step_falls_into_one_cell(cells):

@@ -15,11 +15,11 @@ from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.omissions import is_sane
 from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrunk_failure import is_same, shrunk
-from conformance.runs.simpler import cost
+from conformance.runs.shrinking.failure import is_same, shrunk
+from conformance.runs.shrinking.omissions import is_sane
+from conformance.runs.shrinking.simpler import cost
 from conformance.scratch import scratch_directory
 
 UNSHRUNK = json.loads((Path(__file__).parent / "unshrunk.json").read_text())
@@ -94,9 +94,9 @@ def test_shrinking_is_not_counted_among_the_steps_of_the_run(lockstep_of):
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])
     failure = failure_of(lockstep, operations)
-    before = lockstep.tally.steps, lockstep.tally.examples
+    before = lockstep.statistics.steps, lockstep.statistics.examples
     shrunk(lockstep, failure)
-    assert (lockstep.tally.steps, lockstep.tally.examples) == before
+    assert (lockstep.statistics.steps, lockstep.statistics.examples) == before
 
 
 def test_the_same_trace_is_shrunk_to_the_same(lockstep_of):

@@ -34,7 +34,12 @@ def examples_before(machine: str, limit: int | None) -> list[list[str]]:
 
         lockstep.begin = noted
         examples_of(
-            MACHINES[machine], lockstep, QUICK, 3, 25, lambda: limit is not None and lockstep.tally.examples >= limit
+            MACHINES[machine],
+            lockstep,
+            QUICK,
+            3,
+            25,
+            lambda: limit is not None and lockstep.statistics.examples >= limit,
         )
         return [*done, [str(operation) for operation in lockstep.operations]]
 

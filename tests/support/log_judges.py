@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance import oracle
+import time_judge
+
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation
@@ -25,7 +26,7 @@ class WrongAnswer(NamedTuple):
 
     Attributes:
         question: ``"max"`` (the special target -3) or ``"time"``.
-        why: the word of :func:`conformance.oracle.disagreement`.
+        why: the word of :func:`time_judge.disagreement`.
         circumstances: see :func:`circumstances`.
     """
 
@@ -70,15 +71,15 @@ class OracleLockstep(LogLockstep):
         if state is None:
             return
         directory = group.reference.directory / TOPIC_DIRECTORY
-        records = oracle.visible_records(directory, state.start_offset, state.end_offset)
+        records = time_judge.visible_records(directory, state.start_offset, state.end_offset)
         for target, answer in zip(operation.args[0], observation.outcome.value, strict=True):
             if target == MAX_TIMESTAMP and knows(group.dialect.version, target):
-                question, right = "max", oracle.first_of_the_latest(records)
+                question, right = "max", time_judge.first_of_the_latest(records)
             elif target >= 0:
-                question, right = "time", oracle.first_not_before(records, target)
+                question, right = "time", time_judge.first_not_before(records, target)
             else:
                 continue
-            why = oracle.disagreement(right, answer, records)
+            why = time_judge.disagreement(right, answer, records)
             if why is None:
                 continue
             wrong = WrongAnswer(
@@ -104,7 +105,7 @@ class OracleLockstep(LogLockstep):
             raise self.failure
 
 
-def circumstances(operations: Sequence[Operation], records: Sequence[oracle.SeenRecord], start_inside: bool) -> str:
+def circumstances(operations: Sequence[Operation], records: Sequence[time_judge.SeenRecord], start_inside: bool) -> str:
     """What may have to do with a wrong answer, in words joined by blanks."""
     opened = False
     words = set()

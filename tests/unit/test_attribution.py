@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.attribution import Situation, clauses_of, follow, is_observed_only
+from conformance.attribution import TrackedIndex, clauses_of, follow, is_observed_only
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
@@ -32,21 +32,21 @@ def transaction(start: int = 0) -> Operation:
 
 def exercised(directory, steps, release="4.4.0"):
     """The clauses of the last step, performed by the reference after the others."""
-    reference, situation = ReferenceIndex(release), Situation(release)
+    reference, tracked = ReferenceIndex(release), TrackedIndex(release)
     reference.begin(directory)
     name, clauses = "", ()
     for step in steps:
         if step.name in FILE_OPERATIONS:
             damage(directory / name, step.name, step.args)
-            observation = Observation(OK, situation.state)
+            observation = Observation(OK, tracked.state)
         else:
             if step.name == "open":
                 name = step.args[1]
-                situation.preexisting = (directory / name).exists()
+                tracked.preexisting = (directory / name).exists()
             observation = reference.perform(step)
-            clauses = clauses_of(step, situation, observation)
+            clauses = clauses_of(step, tracked, observation)
             name = step.args[0] if step.name == "rename" else name
-        follow(situation, step, observation)
+        follow(tracked, step, observation)
     reference.end()
     return clauses
 
@@ -219,27 +219,27 @@ def test_what_is_only_observed_comes_first(tmp_path):
 
 
 def test_nothing_is_said_of_an_operation_that_is_not_supported():
-    situation = Situation("4.4.0")
-    follow(situation, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
-    assert clauses_of(ONE, situation, Observation(Outcome("unsupported"), State(0, 10, False, 80, (0,)))) == ()
+    tracked = TrackedIndex("4.4.0")
+    follow(tracked, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
+    assert clauses_of(ONE, tracked, Observation(Outcome("unsupported"), State(0, 10, False, 80, (0,)))) == ()
 
 
 def test_a_refused_length_unmaps_where_the_mapping_is_released_first():
     # What Kafka does from 3.9.2 on, whatever the reference makes of it.
     state = State(0, 10, False, 80, (0,))
     for release, lost in (("3.9.2", True), ("4.1.0", False)):
-        situation = Situation(release)
-        follow(situation, offset(), Observation(OK, state))
-        follow(situation, op("resize", -16), Observation(Outcome("io"), state))
-        assert situation.lost_mapping is situation.closed is lost
+        tracked = TrackedIndex(release)
+        follow(tracked, offset(), Observation(OK, state))
+        follow(tracked, op("resize", -16), Observation(Outcome("io"), state))
+        assert tracked.lost_mapping is tracked.closed is lost
     assert "AI-44b" in clauses_of(op("lookup", 1), _unmapped(state), Observation(Outcome("closed"), state))
 
 
-def _unmapped(state: State) -> Situation:
-    situation = Situation("3.9.2")
-    follow(situation, offset(), Observation(OK, state))
-    follow(situation, op("resize", -16), Observation(Outcome("io"), state))
-    return situation
+def _unmapped(state: State) -> TrackedIndex:
+    tracked = TrackedIndex("3.9.2")
+    follow(tracked, offset(), Observation(OK, state))
+    follow(tracked, op("resize", -16), Observation(Outcome("io"), state))
+    return tracked
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,9 @@ def test_an_expectation_that_could_not_show_is_not_stale(exercised):
     [
         ("expectation", "mine.toml is not TOML"),
         ("[expected]", "mine.toml has expected"),
+        ("expectation = 7", "Expected `array`, got `int`"),
+        ("[expectation]", "Expected `array`, got `object`"),
+        (EXPECTATION + "shape = 7", "Expected `str`, got `int` - at `$[0]"),
         (EXPECTATION.replace("reason", "because"), "entry 1 has no reason"),
         (EXPECTATION + 'since = "today"', "has since, which no expectation has"),
         (EXPECTATION.replace('"offset"', '"index"'), "machine 'index' is none of"),

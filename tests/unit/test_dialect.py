@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 
 import pytest
 
 from kidx import DIALECTS, Dialect, dialect_of
-from kidx.dialect import NEWEST, version_of
+from kidx.dialect import BEHAVIOURS, NEWEST, version_of
 
 INDEX_RULES = {
     "X1": ("2.4.0", "2.4.1", "2.5.1"),
@@ -75,7 +74,7 @@ def test_the_remap_lock_divides_x4():
     assert dialect_of("3.9.1").index_rules == "X3"
 
 
-PROPERTIES = [name for name, value in vars(Dialect).items() if isinstance(value, cached_property)]
+PROPERTIES = BEHAVIOURS
 INDEX_LEVEL = PROPERTIES[PROPERTIES.index("scala_texts") : PROPERTIES.index("segment_rules")]
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 from conformance.lockstep import Divergence
 from conformance.operations import Operation, Outcome
-from conformance.runs.distinct import distinct_differences
-from conformance.runs.shapes import shape_of
-from conformance.runs.sightings import Sightings
+from conformance.runs.differences.distinct import distinct_differences
+from conformance.runs.differences.shapes import shape_of
+from conformance.runs.differences.sightings import Sightings
 
 
 def difference(*clauses, release="4.4.0", operation="lookup", aspects=("outcome",), expected=None, actual=None):

@@ -7,7 +7,17 @@ import json
 import pytest
 
 from conformance.errors import ToolError
-from conformance.events import Diverged, Event, Measured, Progressed, Replayed, Result, RunFinished, RunStarted
+from conformance.events import (
+    Diverged,
+    Event,
+    Measured,
+    Progressed,
+    Replayed,
+    Result,
+    RunFinished,
+    RunStarted,
+    event_from_json,
+)
 from conformance.report.ndjson import NAME, NdjsonWriter
 
 STARTED = RunStarted(
@@ -35,6 +45,33 @@ def test_an_event_is_an_object_with_the_name_of_its_class(event):
     document = json.loads(json.dumps(event.to_json()))
     assert document["event"] == type(event).__name__
     assert set(document) - {"event"} == set(vars(event))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_read_as_it_was_written(event):
+    assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({}, "is not an event"),
+        ({"event": ["Result"]}, "is not an event"),
+        (RESULT.to_json() | {"steps": "many"}, "$.steps"),
+        (RESULT.to_json() | {"clauses": [1]}, "$.clauses"),
+        (DIVERGED.to_json() | {"steps": [1]}, "$.steps[0]"),
+        ({"event": "Progressed", "machine": "offset"}, "required field `examples`"),
+    ],
+)
+def test_what_is_no_event_is_refused_in_one_line(document, said):
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as refusal:
+        event_from_json(document)
+    assert said in str(refusal.value)
+
+
+def test_an_event_of_a_later_version_is_left_out():
+    assert event_from_json({"event": "Sung", "song": 1}) is None
+    assert event_from_json(STARTED.to_json() | {"more": 1}) == STARTED
 
 
 def test_every_event_is_covered_here():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -127,3 +128,18 @@ def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
     assert result.flips["refused: unsupported_version by sanity_check"] == 32
     assert result.new > 0
     assert result.kept == result.new + 4
+
+
+def test_two_runs_add_the_same_content_to_one_corpus(tmp_path, monkeypatch):
+    """Both have it written before either renames it."""
+    mine, theirs = Corpus(tmp_path, []), Corpus(tmp_path, [])
+    rename, pending = Path.replace, [theirs]
+
+    def replace(path, target):
+        if pending:
+            assert pending.pop().add(b"found by both")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    assert mine.add(b"found by both")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"found by both"]

@@ -64,8 +64,8 @@ def test_the_implementation_conforms_in_every_dialect(program, tmp_path, machine
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert lockstep.tally.steps > 16 * EXAMPLES
-    assert not lockstep.tally.unsupported
+    assert lockstep.statistics.steps > 16 * EXAMPLES
+    assert not lockstep.statistics.unsupported
     assert not index.failures_between_examples
     index.close()
 

@@ -38,7 +38,7 @@ def test_an_implementation_without_memory_leaves_the_example(tmp_path, lockstep_
     lockstep.perform(opening)
     lockstep.perform(lockstep.level.closing)
     lockstep.end()
-    assert lockstep.tally.out_of_memory == {("kidx 4.4.0", opening.name): 1}
+    assert lockstep.statistics.out_of_memory == {("kidx 4.4.0", opening.name): 1}
 
 
 def test_a_failure_at_the_end_of_an_example_is_a_divergence(tmp_path, lockstep_type, reference, opening):

@@ -33,9 +33,9 @@ def exercised(directory, steps, release="4.4.0"):
     lockstep.begin()
     for step in steps[:-1]:
         lockstep.perform(step)
-    before = lockstep.tally.exercised(release).copy()
+    before = lockstep.statistics.exercised(release).copy()
     lockstep.perform(steps[-1])
-    after = lockstep.tally.exercised(release)
+    after = lockstep.statistics.exercised(release)
     lockstep.end()
     return set(after - before)
 

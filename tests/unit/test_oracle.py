@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import time_judge
 
 from conformance import oracle
 from conformance.oracle import SeenRecord
@@ -53,9 +54,9 @@ def test_a_batch_whose_records_run_out_ends_the_log():
 def test_only_visible_records_count(tmp_path):
     (tmp_path / f"{0:020d}.log").write_bytes(build_batch([(1, None, b""), (2, None, b"")]))
     (tmp_path / f"{2:020d}.log").write_bytes(build_batch([(3, None, b"")], base_offset=2))
-    found = oracle.visible_records(tmp_path, 1, 2**63 - 1)
+    found = time_judge.visible_records(tmp_path, 1, 2**63 - 1)
     assert [(record.offset, record.segment) for record in found] == [(1, 0), (2, 1)]
-    assert [record.offset for record in oracle.visible_records(tmp_path, 0, 2)] == [0, 1]
+    assert [record.offset for record in time_judge.visible_records(tmp_path, 0, 2)] == [0, 1]
 
 
 RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200, 0, 1), SeenRecord(8, 300, 1, 1)]
@@ -63,14 +64,14 @@ RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(0, 5), (100, 5), (101, 6), (300, 6), (301, None)])
 def test_the_first_record_that_is_not_earlier(timestamp, offset):
-    found = oracle.first_not_before(RECORDS, timestamp)
+    found = time_judge.first_not_before(RECORDS, timestamp)
     assert (None if found is None else found.offset) == offset
 
 
 def test_the_first_of_the_latest():
-    assert oracle.first_of_the_latest(RECORDS) == RECORDS[1]
-    assert oracle.first_of_the_latest([]) is None
-    assert oracle.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
+    assert time_judge.first_of_the_latest(RECORDS) == RECORDS[1]
+    assert time_judge.first_of_the_latest([]) is None
+    assert time_judge.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
 
 
 @pytest.mark.parametrize(
@@ -91,4 +92,4 @@ def test_the_first_of_the_latest():
     ],
 )
 def test_why_an_answer_is_wrong(right, answer, why):
-    assert oracle.disagreement(right, answer, RECORDS) == why
+    assert time_judge.disagreement(right, answer, RECORDS) == why

@@ -20,7 +20,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
 from conformance.implementations.process import ProcessIndex, StartError, line_process
-from conformance.implementations.process.line_process import STDERR_TAIL, LinePeer, PeerError, is_group_alive
+from conformance.implementations.process.line_process import STDERR_TAIL, LineProcess, LineProcessError, is_group_alive
+from conformance.implementations.process.schema import schema
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -36,6 +37,7 @@ from conformance.lockstep.divergence import failure_json
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
 from conformance.operations.trace import Trace
+from conformance.operations.trace_document import schema_text
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -351,8 +353,8 @@ def has_memory(pid: int) -> bool:
 # -- the pipe ----------------------------------------------------------------------------------------------------
 
 
-def python(code: str) -> LinePeer:
-    return LinePeer([sys.executable, "-c", code])
+def python(code: str) -> LineProcess:
+    return LineProcess([sys.executable, "-c", code])
 
 
 def test_a_reply_may_be_longer_than_a_pipe_and_come_in_pieces():
@@ -371,7 +373,7 @@ def test_a_request_may_be_longer_than_a_pipe():
 
 def test_a_program_that_does_not_read_is_given_up():
     peer = python("import signal; signal.pause()")
-    with pytest.raises(PeerError, match=r"did not read its input within 0\.5 s") as error:
+    with pytest.raises(LineProcessError, match=r"did not read its input within 0\.5 s") as error:
         peer.ask("x" * 1_000_000, 0.5)
     assert error.value.reason == "deaf"
     assert not peer.alive
@@ -379,20 +381,20 @@ def test_a_program_that_does_not_read_is_given_up():
 
 def test_a_program_that_closed_its_output_is_given_up():
     peer = python("import os, signal; os.close(1); signal.pause()")
-    with pytest.raises(PeerError, match="closed its output") as error:
+    with pytest.raises(LineProcessError, match="closed its output") as error:
         peer.ask("hello", 10)
     assert error.value.reason == "ended"
 
 
 def test_half_a_line_is_quoted():
     peer = python("input(); import sys; sys.stdout.write('{\"ok\":nu'); sys.stdout.flush(); sys.exit(4)")
-    with pytest.raises(PeerError, match=r"exit status 4.*leaving .*nu.* without a line break"):
+    with pytest.raises(LineProcessError, match=r"exit status 4.*leaving .*nu.* without a line break"):
         peer.ask("hello", 10)
 
 
 def test_bytes_that_are_no_text_are_quoted():
     peer = python("input(); import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); input()")
-    with pytest.raises(PeerError, match="not UTF-8"):
+    with pytest.raises(LineProcessError, match="not UTF-8"):
         peer.ask("hello", 10)
 
 
@@ -400,14 +402,14 @@ def test_an_end_between_two_requests_is_told_as_such():
     peer = python("import sys; print(input(), flush=True); sys.exit(5)")
     assert peer.ask("hello", 10) == "hello"
     peer._process.wait(10)
-    with pytest.raises(PeerError, match=r"ended \(exit status 5\) after its reply to hello"):
+    with pytest.raises(LineProcessError, match=r"ended \(exit status 5\) after its reply to hello"):
         peer.ask("again", 10)
 
 
 KEEPS_THE_PIPES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
 
 
-def await_end(peer: LinePeer) -> None:
+def await_end(peer: LineProcess) -> None:
     """Returns when nobody of its group is left; one that has closed its pipes may still be on its way out."""
     while is_group_alive(peer.pid):
         time.sleep(0.01)
@@ -419,7 +421,9 @@ def test_an_end_is_told_as_such_while_a_child_keeps_the_pipes(before):
     peer = python(f"{KEEPS_THE_PIPES}; {'input();' * (not before)} print('oh', file=sys.stderr); sys.exit(3)")
     if before:
         peer._process.wait(10)
-    with pytest.raises(PeerError, match=r"^ended \(exit status 3\), while a process .* keeps its output open") as error:
+    with pytest.raises(
+        LineProcessError, match=r"^ended \(exit status 3\), while a process .* keeps its output open"
+    ) as error:
         peer.ask("hello", 60)
     assert error.value.reason == "ended"
     assert "stderr ends with:\noh" in str(error.value)
@@ -428,7 +432,7 @@ def test_an_end_is_told_as_such_while_a_child_keeps_the_pipes(before):
 
 def test_an_end_without_reading_is_told_as_such_while_a_child_keeps_the_pipes():
     peer = python(f"{KEEPS_THE_PIPES}; sys.exit(3)")
-    with pytest.raises(PeerError, match=r"^ended \(exit status 3\), while a process .* keeps its input open"):
+    with pytest.raises(LineProcessError, match=r"^ended \(exit status 3\), while a process .* keeps its input open"):
         peer.ask("x" * 1_000_000, 60)
 
 
@@ -463,7 +467,7 @@ def test_a_line_that_comes_later_belongs_to_the_request_before():
     assert peer.ask("hello", 10) == "hello"
     os.write(peer._stdin, b"!")  # go on, unasked
     select.select([peer._stdout], [], [], 10)
-    with pytest.raises(PeerError, match=r"wrote more than one line, 'more.* as well, to hello") as error:
+    with pytest.raises(LineProcessError, match=r"wrote more than one line, 'more.* as well, to hello") as error:
         peer.ask("again", 10)
     assert error.value.reason == "noisy"
 
@@ -471,16 +475,16 @@ def test_a_line_that_comes_later_belongs_to_the_request_before():
 def test_a_program_that_ends_without_reading_is_not_a_broken_pipe_of_ours():
     peer = python("pass")
     peer._process.wait(10)
-    with pytest.raises(PeerError, match="exit status 0"):
+    with pytest.raises(LineProcessError, match="exit status 0"):
         peer.ask("hello", 10)
 
 
 def test_a_flood_without_an_end_is_given_up():
-    peer = LinePeer(["yes"])
-    with pytest.raises(PeerError, match="more than one line"):
+    peer = LineProcess(["yes"])
+    with pytest.raises(LineProcessError, match="more than one line"):
         peer.ask("hello", 10)
     peer = python("input(); import os\nwhile True: os.write(1, bytes(65536))")
-    with pytest.raises(PeerError, match="without a line break") as error:
+    with pytest.raises(LineProcessError, match="without a line break") as error:
         peer.ask("hello", 60)
     assert error.value.reason == "malformed"
     assert len(str(error.value)) < 1000
@@ -489,12 +493,12 @@ def test_a_flood_without_an_end_is_given_up():
 def test_a_greeting_is_not_taken_for_a_reply():
     peer = python("print('Welcome', flush=True); input()")
     select.select([peer._stdout], [], [], 10)
-    with pytest.raises(PeerError, match=r"'Welcome.* as well, to no request at all"):
+    with pytest.raises(LineProcessError, match=r"'Welcome.* as well, to no request at all"):
         peer.ask("hello", 10)
 
 
 def test_a_flood_does_not_keep_anybody_from_stopping():
-    peer = LinePeer(["yes"])
+    peer = LineProcess(["yes"])
     status, written = peer.finish(None, 0.2)
     assert status is None
     assert written.startswith("y\ny\n")
@@ -727,6 +731,11 @@ def test_a_reason_is_told_in_full_and_what_it_is_about_is_cut(tmp_path):
 )
 def test_the_schema_and_the_code_accept_the_same_introductions(about):
     assert accepts(about_from, {"ok": about}) == valid("start_reply", {"ok": about})
+
+
+def test_the_schema_is_what_the_types_describe():
+    """``python -m conformance.implementations.process.schema`` writes it."""
+    assert (files("conformance") / "schemas" / "protocol.json").read_text() == schema_text(schema())
 
 
 def test_the_schema_has_every_operation_of_the_protocol_and_its_arguments():

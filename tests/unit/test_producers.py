@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 
 import google_crc32c
@@ -103,6 +104,25 @@ def test_a_snapshot_is_read_as_it_was_written(release, tmp_path):
 def test_a_damaged_snapshot_is_not_believed(damage):
     with pytest.raises(CorruptSnapshotError):
         decode(damage, dialect_of(NEW))
+
+
+def test_a_sparse_file_of_terabytes_with_the_name_of_a_snapshot_is_refused(tmp_path):
+    with (tmp_path / snapshot_name(5)).open("wb") as file:
+        file.truncate(3 << 40)
+    manager = ProducerStateManager(tmp_path, dialect_of(NEW))
+    with pytest.raises(OSError, match=f"Is larger than {256 << 20} bytes"):
+        manager.truncate_and_reload(0, 9, 0)
+
+
+def test_what_becomes_a_fifo_after_it_was_listed_is_refused(tmp_path):
+    """Opening one waits for a writer, for ever."""
+    manager = ProducerStateManager(tmp_path, dialect_of(NEW))
+    (tmp_path / snapshot_name(5)).touch()
+    manager.remove_stray_snapshots([5])
+    (tmp_path / snapshot_name(5)).unlink()
+    os.mkfifo(tmp_path / snapshot_name(5))
+    with pytest.raises(OSError, match="Is a FIFO"):
+        manager.truncate_and_reload(0, 9, 0)
 
 
 def test_sequence_numbers_follow_one_another_and_wrap():

@@ -19,7 +19,7 @@ from conformance.machines.offset import OffsetMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
 from conformance.operations import Observation, Operation, Outcome, State
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 from kidx import errors
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
@@ -81,8 +81,8 @@ def test_a_factory_that_wants_the_release_is_told():
 def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, machine, release):
     lockstep = Lockstep([make("open_index", release)], tmp_path / "scratch")
     drive(lockstep, machine, 60)
-    assert lockstep.tally.steps > 1000
-    assert not lockstep.tally.unsupported
+    assert lockstep.statistics.steps > 1000
+    assert not lockstep.statistics.unsupported
 
 
 def drive(lockstep: Lockstep, machine, examples: int) -> None:

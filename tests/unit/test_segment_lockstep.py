@@ -27,7 +27,7 @@ from conformance.operations.segment import (
     SegmentState,
 )
 from conformance.operations.trace import Trace
-from conformance.runs.participation import Attendance
+from conformance.runs.participation import Participation
 from conformance.runs.replay import perform_all, replay
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
@@ -67,9 +67,9 @@ def test_the_reference_agrees_with_itself(tmp_path):
     )
     run(lockstep, 60)
     assert [group.dialect.release for group in lockstep.groups] == ["2.4.1", "3.9.2", "4.4.0"]
-    performed = lockstep.tally.exercised("2.4.1")
+    performed = lockstep.statistics.exercised("2.4.1")
     assert {"SEG-1", "SEG-3", "SEG-20", "SEG-24a", "SEG-30", "SEG-38", "SEG-50a", "SEG-52"} <= set(performed)
-    assert not lockstep.tally.dropped
+    assert not lockstep.statistics.dropped
     assert lockstep.supports("open_segment")
     assert not lockstep.supports("open")
 
@@ -89,7 +89,7 @@ def test_an_excused_party_leaves_the_example(tmp_path):
     lockstep.perform(Operation("largest_timestamp", (5,)))
     lockstep.perform(Operation("append_from_file", (ONE, 0)))
     lockstep.perform(Operation("close_segment"))
-    assert lockstep.tally.dropped["kidx 3.9.2", "SEG-24b"] == 1
+    assert lockstep.statistics.dropped["kidx 3.9.2", "SEG-24b"] == 1
     lockstep.perform(Operation("close_segment"))
     lockstep.compare_directories()
     assert lockstep.retire("kidx 3.9.2")
@@ -132,14 +132,14 @@ class TogetherWithoutMemory(WithoutMemory):
 @pytest.mark.parametrize("without_memory", [WithoutMemory, TogetherWithoutMemory])
 def test_a_step_for_which_there_was_no_memory_was_not_performed(tmp_path, without_memory):
     """The implementation is credited with no clause, whether it is driven alone or with others; a sound one is."""
-    without, sound = Attendance(without_memory("3.9.2")), Attendance(ReferenceSegment("3.9.2"))
+    without, sound = Participation(without_memory("3.9.2")), Participation(ReferenceSegment("3.9.2"))
     lockstep = SegmentMachine.new_lockstep([without, sound], tmp_path)
     for subject in (without, sound):
         subject.watch(lockstep)
     perform_all(lockstep, [OPEN, Operation("append_from_file", (ONE, 0)), Operation("close_segment")])
     assert sum(sound.exercised().values()) > 3
     assert +without.exercised() == Counter()
-    assert lockstep.tally.out_of_memory == {("kidx 3.9.2", "open_segment"): 1}
+    assert lockstep.statistics.out_of_memory == {("kidx 3.9.2", "open_segment"): 1}
 
 
 def test_a_replay_without_memory_is_an_error_and_not_fixed(monkeypatch):

@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 from conformance.operations import Effect, Operation, every_effect, every_signature
-from conformance.runs.numbers import numbers, with_numbers
-from conformance.runs.omissions import is_sane
 from conformance.runs.shrinking import shrink
-from conformance.runs.simpler import cost, simpler_operations
+from conformance.runs.shrinking.numbers import numbers, with_numbers
+from conformance.runs.shrinking.omissions import is_sane
+from conformance.runs.shrinking.simpler import cost, simpler_operations
 from kidx.records import SimpleRecord, build_batch
 from kidx.segment.append_info import follower_append_info
 

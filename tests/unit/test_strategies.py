@@ -1,4 +1,4 @@
-"""Every value that a strategy stands for is drawn, the view knows every anchor, and the simplest comes first."""
+"""Every value that a strategy stands for is drawn, the probe knows every anchor, and the simplest comes first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.strategies import index as strategies
-from conformance.strategies.index_probe import _COUNTS, _FIXED, Aim, IndexView
+from conformance.strategies.index_probe import _COUNTS, _FIXED, Aim, IndexProbe
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 KEYS = {"first", "middle", "warm", "last", "base", "last_relative", *_FIXED}
@@ -72,15 +72,15 @@ def test_the_view_knows_every_anchor(tmp_path, anchor):
     """An anchor that it does not know would silently be the last entry, or nothing."""
     lockstep = Lockstep([], tmp_path, releases=["4.4.0"])
     lockstep.begin()
-    view = IndexView(lockstep, "offset")
-    view.base_offset, view.max_index_size = 1000, 88
+    probe = IndexProbe(lockstep, "offset")
+    probe.base_offset, probe.max_index_size = 1000, 88
     lockstep.perform(Operation("open", ("offset", "0.index", 1000, 88, True)))
     lockstep.perform(Operation("bulk_append", (1010, 5, 3, 7, 7)))
     if anchor in KEYS:
-        last = view.column(Aim("last", 0), 0)
-        assert (view.column(Aim(anchor, 0), 0) == last) == (anchor == "last")
+        last = probe.column(Aim("last", 0), 0)
+        assert (probe.column(Aim(anchor, 0), 0) == last) == (anchor == "last")
     else:
-        assert (view._entries(anchor) == 0) == (anchor in ("nothing", "warm"))
+        assert (probe._entries(anchor) == 0) == (anchor in ("nothing", "warm"))
     lockstep.end()
 
 

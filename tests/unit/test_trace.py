@@ -16,8 +16,10 @@ from conformance.errors import ToolError
 from conformance.lockstep import Divergence
 from conformance.lockstep.divergence import failure_json, plain
 from conformance.operations import SIGNATURES, Operation
+from conformance.operations.index_steps import MANY
 from conformance.operations.trace import Trace, TraceError
-from conformance.operations.trace_steps import MANY, StepError, check_steps, is_inside
+from conformance.operations.trace_document import schema, schema_text
+from conformance.operations.trace_steps import StepError, check_steps, is_inside
 from conformance.runs.replay import find_trace
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
@@ -46,6 +48,42 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, one):
     assert Trace.load(path) == one
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     jsonschema.validate(json.loads(path.read_text("utf-8")), SCHEMA)
+
+
+def test_the_schema_is_what_the_structures_describe():
+    """``python -m conformance.operations.trace_document`` writes it."""
+    assert (files("conformance") / "schemas/trace.json").read_text("utf-8") == schema_text(schema())
+
+
+KEPT = [file for directory in (files("conformance") / "traces").iterdir() for file in directory.iterdir()]
+
+
+@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.name)
+def test_what_the_package_keeps_is_valid(file):
+    jsonschema.validate(json.loads(file.read_text("utf-8")), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "said"),
+    [
+        ("machine", "", "$.machine"),
+        ("release", "4.4", "$.release"),
+        ("steps", [], "$.steps"),
+        ("steps", [{"op": 1}], "$.steps[0].op"),
+        ("steps", [7], "$.steps[0]"),
+        ("failure", {"step": -1}, "$.failure.step"),
+        ("made_by", [], "$.made_by"),
+        ("title", None, "$.title"),
+    ],
+)
+def test_what_is_no_trace_is_refused_by_the_schema_and_by_the_reader(tmp_path, member, value, said):
+    document = trace().to_json() | {member: value}
+    (tmp_path / "wrong.json").write_text(json.dumps(document), "utf-8")
+    with pytest.raises(TraceError) as refusal:
+        Trace.load(tmp_path / "wrong.json")
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(document)
 
 
 def test_equal_findings_do_not_race(tmp_path, monkeypatch):

@@ -55,7 +55,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What came of a campaign.
+    """The results of a campaign.
 
     Attributes:
         directory: with a shard for every cell, the traces, and ``tables/*.parquet``.

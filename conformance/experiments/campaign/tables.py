@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from kidx.files import replacing
+
 if TYPE_CHECKING:
     from conformance.report.combined import Combined
     from conformance.report.stream import Stream
@@ -52,9 +54,8 @@ def write_tables(directory: Path, report: Combined) -> None:
         ("divergences", DIVERGENCES, _divergences),
     ):
         table = pa.Table.from_pylist([row for stream in report.streams for row in rows(stream)], schema=schema)
-        partial = directory / f".{name}.partial"
-        parquet.write_table(table, partial)
-        partial.replace(directory / f"{name}.parquet")
+        with replacing(directory / f"{name}.parquet") as partial:
+            parquet.write_table(table, partial)
 
 
 def _results(stream: Stream) -> Iterator[Row]:

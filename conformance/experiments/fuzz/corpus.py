@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from conformance.errors import ToolError
+from kidx.files import replacing
 
 
 class Corpus:
@@ -44,10 +45,9 @@ class Corpus:
         name = _name(content)
         if name in self._known:
             return False
-        partial = self.directory / f"{name}.partial"
         try:
-            partial.write_bytes(content)
-            partial.replace(self.directory / name)
+            with replacing(self.directory / name) as partial:
+                partial.write_bytes(content)
         except OSError as error:
             raise ToolError(f"the corpus {self.directory} cannot be written: {error.strerror or error}") from error
         self._known.add(name)

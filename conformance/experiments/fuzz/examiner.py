@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
 from conformance.lockstep import DivergenceError
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 
 if TYPE_CHECKING:
     from conformance.operations import Operation

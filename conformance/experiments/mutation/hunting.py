@@ -13,7 +13,7 @@ from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.campaign import SEED_OF_ROUND, examples_of
 from conformance.runs.profiles import PROFILES, round_of
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
     found: list[int] = []
 
     def note(_: Divergence) -> bool:
-        found.append(lockstep.tally.examples)
+        found.append(lockstep.statistics.examples)
         return False
 
     with scratch_directory() as scratch:

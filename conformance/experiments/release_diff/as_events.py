@@ -11,7 +11,7 @@ from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.experiments.release_diff.search import PROFILE
 from conformance.lockstep.divergence import failure_json
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.events import Event

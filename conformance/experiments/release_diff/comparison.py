@@ -152,8 +152,8 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
                 change = None if pattern in texts else _text_change(plan, search, pattern, example)
                 if change is not None:
                     texts[pattern] = change
-            examples += search.lockstep.tally.examples
-            steps += search.lockstep.tally.steps
+            examples += search.lockstep.statistics.examples
+            steps += search.lockstep.statistics.steps
     return Comparison(
         plan, _folded(differences, known), tuple(texts.values()), examples, steps, time.monotonic() - started
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.errors import ToolError
 from conformance.experiments.release_diff.stakes import family
 from conformance.experiments.release_diff.texts import TextChange
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Comparison, Difference

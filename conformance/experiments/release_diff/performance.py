@@ -86,7 +86,7 @@ class Performer:
                 if not can_perform(self._lockstep, operation):
                     break
                 performed = self._kafka.performed
-                counts: Counter[str] = next(iter(self._lockstep.tally.clauses.values()))
+                counts: Counter[str] = next(iter(self._lockstep.statistics.clauses.values()))
                 counts.clear()
                 self._lockstep.perform(operation)
                 observations.append(self._kafka.last if self._kafka.performed > performed else None)

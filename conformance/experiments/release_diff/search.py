@@ -144,7 +144,7 @@ class Search:
         """Whether a difference is known. Where the control has gone its own way, nothing can be said."""
         if self._stops_at_all:
             return False
-        example = self.lockstep.tally.examples
+        example = self.lockstep.statistics.examples
         if divergence.party == self.control.name:
             self._uncontrolled = example
             return self._ledger.match(divergence.clauses, self.name, "jvm", self.old) is not None
@@ -185,7 +185,7 @@ class Search:
             if limit is not None and time.monotonic() - started >= limit and rounds:
                 break
             planned = min(round_of(self.name), wanted - done)
-            before = self.lockstep.tally.examples
+            before = self.lockstep.statistics.examples
             new = self._round(replace(PROFILE, steps=LIVES[level]), planned, seed + rounds * _SEED_OF_ROUND)
             rounds += 1
             if new is None:
@@ -194,7 +194,7 @@ class Search:
                 found.append(new)
                 done += max(1, min(planned, (self._first_new or 0) - before))
             share = 1.0 if done >= wanted else level / len(LIVES)
-            self.sink(Progressed(self.name, self.lockstep.tally.examples, self.lockstep.tally.steps, share))
+            self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
         return found
 
     def _round(self, profile: Profile, examples: int, seed: int) -> Found | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.clauses import load_clauses
 from conformance.operations.states import differing_fields
 from conformance.report.divergence import show
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_batches

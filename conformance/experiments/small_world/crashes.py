@@ -147,7 +147,7 @@ def explore_crashes(
         lockstep = machine.new_lockstep(subjects, scratch, releases=(release,))
         for name, operation in CRASHING.items():
             before, after = _images(lockstep, operation)
-            count, steps = 0, lockstep.tally.steps
+            count, steps = 0, lockstep.statistics.steps
             failure = None
             for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- told below
                 try:
@@ -155,7 +155,7 @@ def explore_crashes(
                 except DivergenceError as error:
                     failure = error
                     break
-            yield Crashed(release, name, count, lockstep.tally.steps - steps, failure)
+            yield Crashed(release, name, count, lockstep.statistics.steps - steps, failure)
 
 
 def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.shrunk_failure import shrunk
+from conformance.runs.shrinking.failure import shrunk
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -145,10 +145,10 @@ def explore(
             try:
                 _perform(lockstep, operations)
             except DivergenceError as failure:
-                return Explored(kind, done, lockstep.tally.steps, shrunk(lockstep, failure))
+                return Explored(kind, done, lockstep.statistics.steps, shrunk(lockstep, failure))
             if done % 100 == 0:
                 tell(done)
-        return Explored(kind, done, lockstep.tally.steps)
+        return Explored(kind, done, lockstep.statistics.steps)
 
 
 def _perform(lockstep: Lockstep, operations: Sequence[Operation]) -> None:

@@ -19,9 +19,9 @@ from conformance.experiments.smoke.kinds import CheckFailedError, NoSuchKindErro
 from conformance.experiments.smoke.of_kind import OF_ALL, OF_PROCESSES, KindCheck
 from conformance.experiments.smoke.of_process import declares_the_unknown, ends
 from conformance.experiments.smoke.report import Check, SmokeReport, Verdict
-from conformance.experiments.smoke.session import ObjectTalk, ProcessTalk, Talk
+from conformance.experiments.smoke.session import AdapterSession, ObjectSession, ProcessSession
 from conformance.implementations.process import DEADLINE, START_DEADLINE, STOP
-from conformance.implementations.process.line_process import PeerError
+from conformance.implementations.process.line_process import LineProcessError
 from conformance.implementations.replies import about_from
 from conformance.implementations.spec import implementation_factory, parse_spec
 from conformance.operations import KINDS
@@ -67,13 +67,13 @@ def smoke(
     with tempfile.TemporaryDirectory(prefix="conformance-smoke-") as directory:
         if spec.form == "exec":
             command = [word.replace("{release}", release) for word in spec.words]
-            talk = ProcessTalk(command, deadline, start_deadline)
+            session = ProcessSession(command, deadline, start_deadline)
             try:
-                _Smoke(report, Path(directory)).of_process(talk)
+                _Smoke(report, Path(directory)).of_process(session)
             finally:
-                talk.kill()
+                session.kill()
         else:
-            _Smoke(report, Path(directory)).of_object(ObjectTalk(implementation_factory(text)(release, None)))
+            _Smoke(report, Path(directory)).of_object(ObjectSession(implementation_factory(text)(release, None)))
     return report
 
 
@@ -85,50 +85,50 @@ class _Smoke:
         self.directory = directory
         self._number = 0
 
-    def of_process(self, talk: ProcessTalk) -> None:
+    def of_process(self, session: ProcessSession) -> None:
         """All checks of a program behind the line protocol."""
-        if not self._introduction(talk):
+        if not self._introduction(session):
             return
-        usable = [kind for kind in talk.kinds if self._of_kind(talk, kind, OF_PROCESSES)]
+        usable = [kind for kind in session.kinds if self._of_kind(session, kind, OF_PROCESSES)]
         unknown = "declares an operation that it does not know as unsupported"
         if usable:
-            self._check(talk, unknown, partial(declares_the_unknown, usable[0]))
+            self._check(session, unknown, partial(declares_the_unknown, usable[0]))
         else:
             self.report.checks.append(Check(unknown, "not-run", hint=_BEFORE))
-        self._check(talk, "ends on stop, and says nothing more", partial(ends, STOP))
-        self._check(talk, "ends when its input ends", partial(ends, None))
+        self._check(session, "ends on stop, and says nothing more", partial(ends, STOP))
+        self._check(session, "ends when its input ends", partial(ends, None))
 
-    def of_object(self, talk: ObjectTalk) -> None:
+    def of_object(self, session: ObjectSession) -> None:
         """The checks that make sense without a process."""
-        self.report.about = talk.implementation.name
-        for kind in talk.kinds:
-            self._of_kind(talk, kind, ())
+        self.report.about = session.implementation.name
+        for kind in session.kinds:
+            self._of_kind(session, kind, ())
         if not any(check.verdict == "passed" for check in self.report.checks):
             hint = "The factory refused or did not have any of: " + ", ".join(KINDS) + "."
             self.report.checks.append(Check("has at least one kind of index", "failed", hint=hint))
 
-    def _introduction(self, talk: ProcessTalk) -> bool:
+    def _introduction(self, session: ProcessSession) -> bool:
         name = "answers start with protocol 1"
         try:
-            line = talk.start()
-        except PeerError as error:
+            line = session.start()
+        except LineProcessError as error:
             self.report.started = error.reason in ("noisy", "malformed")
-            self.report.checks.append(Check(name, "failed", talk.sent, str(error), _HINTS[error.reason]))
+            self.report.checks.append(Check(name, "failed", session.sent, str(error), _HINTS[error.reason]))
             return False
 
         def introduces_itself(*_: object) -> None:
-            with talk.well_formed():
+            with session.well_formed():
                 about = about_from(json.loads(line))
             self.report.about = f"{about.name} {about.version} ({about.language})"
-            talk.kinds = tuple(dict.fromkeys(about.kinds))
+            session.kinds = tuple(dict.fromkeys(about.kinds))
 
-        return self._check(talk, name, introduces_itself) == "passed"
+        return self._check(session, name, introduces_itself) == "passed"
 
-    def _of_kind(self, talk: Talk, kind: str, more: tuple[tuple[str, KindCheck], ...]) -> bool:
+    def _of_kind(self, session: AdapterSession, kind: str, more: tuple[tuple[str, KindCheck], ...]) -> bool:
         """The checks of one kind of index; False if not even the first one passes, so that the rest makes no sense."""
         (first, life), *others = *OF_ALL, *more
         try:
-            verdict = self._check(talk, f"{kind}: {first}", partial(life, kind))
+            verdict = self._check(session, f"{kind}: {first}", partial(life, kind))
         except NoSuchKindError as reason:
             self.report.checks.append(Check(f"{kind}: {first}", "not-run", hint=str(reason)))
             return False
@@ -136,28 +136,28 @@ class _Smoke:
             self.report.checks += [Check(f"{kind}: {name}", "not-run", hint=_BEFORE) for name, _ in others]
             return False
         for name, function in others:
-            self._check(talk, f"{kind}: {name}", partial(function, kind))
+            self._check(session, f"{kind}: {name}", partial(function, kind))
         return True
 
-    def _check(self, talk: Talk, name: str, function: Callable[[Talk, Path], None]) -> Verdict:
+    def _check(self, session: AdapterSession, name: str, function: Callable[[AdapterSession, Path], None]) -> Verdict:
         self._number += 1
         directory = self.directory / str(self._number)
         directory.mkdir()
         verdict: Verdict = "failed"
         came = hint = ""
         try:
-            talk.begin(directory)
-            function(talk, directory)
+            session.begin(directory)
+            function(session, directory)
             verdict = "passed"
         except CheckFailedError as failure:
-            came, hint = quoted(talk.came), str(failure)
+            came, hint = quoted(session.came), str(failure)
         except NoSuchKindError:
             raise
         except NotJudgedError as reason:
             verdict, hint = "not-run", str(reason)
-        except PeerError as error:
+        except LineProcessError as error:
             # A reply of the wrong shape is worth seeing; otherwise the message says what there is to say.
-            came = f"{quoted(talk.came)}\n{error}" if talk.came else str(error)
-            hint = _HINTS[error.reason] if isinstance(talk, ProcessTalk) else _BUG
-        self.report.checks.append(Check(name, verdict, talk.sent if verdict == "failed" else "", came, hint))
+            came = f"{quoted(session.came)}\n{error}" if session.came else str(error)
+            hint = _HINTS[error.reason] if isinstance(session, ProcessSession) else _BUG
+        self.report.checks.append(Check(name, verdict, session.sent if verdict == "failed" else "", came, hint))
         return verdict

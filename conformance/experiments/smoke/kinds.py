@@ -10,7 +10,7 @@ from conformance.operations import Outcome
 from kidx.java_numbers import LONG_MAX
 
 if TYPE_CHECKING:
-    from conformance.experiments.smoke.session import Talk
+    from conformance.experiments.smoke.session import AdapterSession
 
 _POSITION: Final = 120
 
@@ -62,10 +62,10 @@ OF_KIND: Final = {
 }
 
 
-def open_new(talk: Talk, kind: str, name: str = "0", base_offset: int = 0) -> str:
+def open_new(session: AdapterSession, kind: str, name: str = "0", base_offset: int = 0) -> str:
     """Opens a new index; the name of its file."""
     name += OF_KIND[kind].suffix
-    outcome = talk.ask("open", kind, name, base_offset, SIZE, True)
+    outcome = session.ask("open", kind, name, base_offset, SIZE, True)
     if outcome.error == "unsupported":
         raise NoSuchKindError(f"It has no index of kind {kind}.")
     expect_ok(outcome, f"A new index of kind {kind}")
@@ -81,7 +81,7 @@ def expect_ok(outcome: Outcome, what: str) -> None:
         raise CheckFailedError(f"{said}. Are the arguments read by their names?")
 
 
-def expect_state(talk: Talk) -> None:
+def expect_state(session: AdapterSession) -> None:
     """The index that is open tells its state."""
-    if isinstance(told := talk.state(), Outcome):
+    if isinstance(told := session.state(), Outcome):
         raise CheckFailedError(f"An index that is open tells its state, or declares state as unsupported; not {told}.")

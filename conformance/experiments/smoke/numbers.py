@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.smoke.kinds import OF_KIND, CheckFailedError, NotJudgedError, expect_ok, open_new
-from conformance.implementations.process.line_process import PeerError
+from conformance.implementations.process.line_process import LineProcessError
 from conformance.operations import State
 from kidx.java_numbers import LONG_MAX
 
 if TYPE_CHECKING:
-    from conformance.experiments.smoke.session import Talk
+    from conformance.experiments.smoke.session import AdapterSession
 
 FIRST_LOST: Final = (1 << 53) + 1
 """The smallest positive integer that is no double; the one before it is what comes back."""
@@ -23,19 +23,19 @@ _DOUBLES: Final = "It looks as if your JSON library uses doubles"
 _HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as doubles."
 
 
-def keeps_long_numbers(kind: str, talk: Talk, _: Path) -> None:
+def keeps_long_numbers(kind: str, session: AdapterSession, _: Path) -> None:
     """Small numbers come back, and so do those that doubles cannot say.
 
     A double of the largest long becomes the largest long again where conversions saturate, so it alone shows nothing.
     """
-    if 7 not in _coming_back(talk, kind, 7):
+    if 7 not in _coming_back(session, kind, 7):
         raise NotJudgedError("Not even a small number comes back: a wrong implementation, which a run will show.")
     for key in (LONG_MAX, FIRST_LOST):
-        talk.ask("close")
+        session.ask("close")
         try:
-            found = _coming_back(talk, kind, key)
-        except PeerError:
-            if _FRACTION.search(talk.came):
+            found = _coming_back(session, kind, key)
+        except LineProcessError:
+            if _FRACTION.search(session.came):
                 raise CheckFailedError(f"{_DOUBLES}, and writes them. {_HOW}") from None
             raise
         if key not in found:
@@ -49,13 +49,13 @@ def _lost(key: int, found: list[int]) -> str:
     return f"7 comes back, {key} does not."
 
 
-def _coming_back(talk: Talk, kind: str, key: int) -> list[int]:
+def _coming_back(session: AdapterSession, kind: str, key: int) -> list[int]:
     """Every number that a new index reports with this one in it."""
-    open_new(talk, kind, str(key), OF_KIND[kind].base_of(key))
-    expect_ok(talk.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
-    outcome = talk.ask(*OF_KIND[kind].read(key))
+    open_new(session, kind, str(key), OF_KIND[kind].base_of(key))
+    expect_ok(session.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
+    outcome = session.ask(*OF_KIND[kind].read(key))
     found = list(_numbers(outcome.value))
-    if isinstance(state := talk.state(), State):
+    if isinstance(state := session.state(), State):
         found += state.last
     return found
 

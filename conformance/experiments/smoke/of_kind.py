@@ -15,23 +15,23 @@ from conformance.experiments.smoke.kinds import (
     open_new,
 )
 from conformance.experiments.smoke.numbers import keeps_long_numbers
-from conformance.experiments.smoke.session import ProcessTalk, Talk
+from conformance.experiments.smoke.session import AdapterSession, ProcessSession
 from conformance.implementations.probe import SIZE, TRY_OUT
 
-KindCheck = Callable[[str, Talk, Path], None]
+KindCheck = Callable[[str, AdapterSession, Path], None]
 
 
-def _life(kind: str, talk: Talk, _: Path) -> None:
-    open_new(talk, kind)
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
-    expect_ok(talk.ask(*OF_KIND[kind].read(7)), "Looking up what was appended")
-    expect_state(talk)
-    expect_ok(talk.ask("close"), "Closing")
+def _life(kind: str, session: AdapterSession, _: Path) -> None:
+    open_new(session, kind)
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
+    expect_ok(session.ask(*OF_KIND[kind].read(7)), "Looking up what was appended")
+    expect_state(session)
+    expect_ok(session.ask("close"), "Closing")
 
 
-def _file_where_told(kind: str, talk: Talk, directory: Path) -> None:
-    name = open_new(talk, kind)
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
+def _file_where_told(kind: str, session: AdapterSession, directory: Path) -> None:
+    name = open_new(session, kind)
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     found = sorted(entry.name for entry in directory.iterdir())
     if found != [name]:
         raise CheckFailedError(
@@ -45,63 +45,63 @@ def _file_where_told(kind: str, talk: Talk, directory: Path) -> None:
         )
 
 
-def _goes_on(kind: str, talk: Talk, _: Path) -> None:
-    open_new(talk, kind)
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
-    refusals = [talk.ask(*provocation) for provocation in OF_KIND[kind].provocations]
+def _goes_on(kind: str, session: AdapterSession, _: Path) -> None:
+    open_new(session, kind)
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
+    refusals = [session.ask(*provocation) for provocation in OF_KIND[kind].provocations]
     if all(outcome.error in (None, "unsupported") for outcome in refusals):
         raise NotJudgedError("It refused nothing: a wrong implementation, which a run will show.")
-    open_new(talk, kind, "1")
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "An append to a new index after a refusal")
-    expect_state(talk)
+    open_new(session, kind, "1")
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after a refusal")
+    expect_state(session)
 
 
-def _every_operation(kind: str, talk: Talk, _: Path) -> None:
+def _every_operation(kind: str, session: AdapterSession, _: Path) -> None:
     """Each reply is looked at, and the state after it, as a run does."""
-    open_new(talk, kind)
+    open_new(session, kind)
     for operation in TRY_OUT[kind]:
-        talk.ask(operation.name, *operation.args)
-        expect_state(talk)
+        session.ask(operation.name, *operation.args)
+        expect_state(session)
     # Of a closed index and of an open one: an adapter may refuse the one and do the other.
     for number, names in enumerate((("close", "delete"), ("delete", "delete"))):
         if number:
-            open_new(talk, kind, str(number))
+            open_new(session, kind, str(number))
         for name in names:
-            talk.ask(name)
-            talk.state()
+            session.ask(name)
+            session.state()
 
 
-def _tells_corruption(kind: str, talk: Talk, directory: Path) -> None:
+def _tells_corruption(kind: str, session: AdapterSession, directory: Path) -> None:
     """A file that Kafka takes for corrupt is opened, and looked at."""
-    name = open_new(talk, kind)
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
-    expect_ok(talk.ask("close"), "Closing")
+    name = open_new(session, kind)
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
+    expect_ok(session.ask("close"), "Closing")
     base_offset = 0
     if kind == "transaction":
         base_offset = 100  # a transaction that ended before the segment began
     else:
         with (directory / name).open("ab") as file:
             file.write(b"\1")  # part of an entry
-    outcome = talk.ask("open", kind, name, base_offset, SIZE, True)
+    outcome = session.ask("open", kind, name, base_offset, SIZE, True)
     if outcome.error is None:
-        outcome = talk.ask("sanity_check")
+        outcome = session.ask("sanity_check")
     if outcome.error == "unsupported":
         raise NotJudgedError("sanity_check is unsupported.")
     if outcome.error != "corrupt":
         said = "took it for sound" if outcome.error is None else f"said {outcome.error}, not corrupt"
         raise NotJudgedError(f"Of a damaged file it {said}: a wrong implementation, which a run will show.")
-    open_new(talk, kind, "1")
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "An append to a new index after a corrupt one")
-    expect_state(talk)
+    open_new(session, kind, "1")
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after a corrupt one")
+    expect_state(session)
 
 
-def _reopen_after_kill(kind: str, talk: Talk, _: Path) -> None:
-    assert isinstance(talk, ProcessTalk)
-    name = open_new(talk, kind)
-    expect_ok(talk.ask(*OF_KIND[kind].append(7)), "The first append")
-    talk.kill()
-    expect_ok(talk.ask("open", kind, name, 0, SIZE, True), "Opening the file that a killed process left behind")
-    expect_state(talk)
+def _reopen_after_kill(kind: str, session: AdapterSession, _: Path) -> None:
+    assert isinstance(session, ProcessSession)
+    name = open_new(session, kind)
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
+    session.kill()
+    expect_ok(session.ask("open", kind, name, 0, SIZE, True), "Opening the file that a killed process left behind")
+    expect_state(session)
 
 
 OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (

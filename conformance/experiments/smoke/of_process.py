@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.smoke.kinds import CheckFailedError, open_new
-from conformance.experiments.smoke.session import ProcessTalk, Talk
+from conformance.experiments.smoke.session import AdapterSession, ProcessSession
 
 if TYPE_CHECKING:
     from conformance.operations import Json
 
 
-def declares_the_unknown(kind: str, talk: Talk, _: Path) -> None:
+def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
     """An operation that no version of the protocol has is unsupported."""
-    open_new(talk, kind)
-    outcome = talk.ask("no_such_operation")
+    open_new(session, kind)
+    outcome = session.ask("no_such_operation")
     if outcome.error != "unsupported":
         raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
 
 
-def ends(request: Json | None, talk: Talk, _: Path) -> None:
+def ends(request: Json | None, session: AdapterSession, _: Path) -> None:
     """It ends by itself: after that request, or without one when its input ends."""
-    assert isinstance(talk, ProcessTalk)
-    status, written = talk.finish(request)
+    assert isinstance(session, ProcessSession)
+    status, written = session.finish(request)
     if status is None:
-        raise CheckFailedError(f"It had to be killed after {talk.deadline:g} s: end when {_END[request is None]}.")
+        raise CheckFailedError(f"It had to be killed after {session.deadline:g} s: end when {_END[request is None]}.")
     if status != 0:
         raise CheckFailedError("It should end with exit status 0.")
     if written.strip() and (request is None or not _is_nothing(written)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.process import START, STATE
-from conformance.implementations.process.line_process import LinePeer, PeerError
+from conformance.implementations.process.line_process import LineProcess, LineProcessError
 from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
 from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
 from conformance.quoting import quoted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 
-class Talk(Protocol):
+class AdapterSession(Protocol):
     """A program that answers requests.
 
     Attributes:
@@ -41,13 +41,13 @@ class Talk(Protocol):
         """The directory of what follows."""
 
     def ask(self, name: str, *arguments: Any) -> Outcome:
-        """One operation; PeerError if what came is no answer. Names of files are relative to the directory."""
+        """One operation; LineProcessError if what came is no answer. Names of files are relative to the directory."""
 
     def state(self) -> State | Outcome | None:
         """The state, a refusal, or None if it is unsupported."""
 
 
-class ProcessTalk:
+class ProcessSession:
     """A program behind the line protocol, started when it is needed.
 
     Args:
@@ -62,7 +62,7 @@ class ProcessTalk:
         self.start_deadline = start_deadline
         self.kinds: tuple[str, ...] = ()
         self.sent = self.came = ""
-        self.peer: LinePeer | None = None
+        self.process: LineProcess | None = None
         self._kind = ""
         self._open = False
         self._directory = Path()
@@ -74,24 +74,24 @@ class ProcessTalk:
             The reply to ``start``, not looked at; empty if it was running.
 
         Raises:
-            PeerError: there is no reply.
+            LineProcessError: there is no reply.
             ToolError: there is no such program.
         """
-        if self.peer is None or not self.peer.alive:
+        if self.process is None or not self.process.alive:
             self._open = False
             try:
-                self.peer = LinePeer(self.command)
+                self.process = LineProcess(self.command)
             except OSError as error:
                 raise ToolError(f"{shlex.join(self.command)} cannot be started: {error.strerror or error}") from None
             return self._say(START, self.start_deadline)
         return ""
 
     def begin(self, directory: Path) -> None:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         self._directory = directory
 
     def ask(self, name: str, *arguments: Any) -> Outcome:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         request = {"op": name, **dict(zip(SIGNATURES.get(name, ()), arguments, strict=True))}
         self.start()
         if name == "open":
@@ -107,7 +107,7 @@ class ProcessTalk:
         return outcome
 
     def state(self) -> State | Outcome | None:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         line = self._say(STATE, self.deadline)
         with self.well_formed():
             told = state_from(self._kind, json.loads(line))
@@ -115,39 +115,39 @@ class ProcessTalk:
 
     def kill(self) -> None:
         """Ends the process with SIGKILL."""
-        if self.peer is not None:
-            self.peer.kill()
+        if self.process is not None:
+            self.process.kill()
 
     def finish(self, request: Json | None) -> tuple[int | None, str]:
-        """See :meth:`LinePeer.finish`."""
+        """See :meth:`LineProcess.finish`."""
         self.start()
-        assert self.peer is not None
+        assert self.process is not None
         self.sent = "the end of its input" if request is None else json.dumps(request)
-        status, written = self.peer.finish(None if request is None else json.dumps(request), self.deadline)
+        status, written = self.process.finish(None if request is None else json.dumps(request), self.deadline)
         self.came = "nothing in time" if status is None else f"exit status {status}"
         if written:
             self.came = f"{quoted(repr(written))}, {self.came}"
         return status, written
 
     def _say(self, request: Json, deadline: float) -> str:
-        assert self.peer is not None
+        assert self.process is not None
         self.sent, self.came = json.dumps(request), ""
-        self.came = self.peer.ask(self.sent, deadline)
+        self.came = self.process.ask(self.sent, deadline)
         return self.came
 
     @contextmanager
     def well_formed(self) -> Iterator[None]:
-        """Whatever is wrong with the reply looked at in this block is a PeerError."""
-        assert self.peer is not None
+        """Whatever is wrong with the reply looked at in this block is a LineProcessError."""
+        assert self.process is not None
         try:
             yield
         except MalformedReplyError as error:
-            self.peer.fail(f"gave a reply that the protocol does not have ({error})")
+            self.process.fail(f"gave a reply that the protocol does not have ({error})")
         except (ValueError, RecursionError):
-            self.peer.fail("replied with something that is not JSON")
+            self.process.fail("replied with something that is not JSON")
 
 
-class ObjectTalk:
+class ObjectSession:
     """An implementation in this process."""
 
     def __init__(self, implementation: Implementation) -> None:
@@ -157,20 +157,20 @@ class ObjectTalk:
         self._state: State | None = None
 
     def begin(self, directory: Path) -> None:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         self.implementation.begin(directory)
 
     def ask(self, name: str, *arguments: Any) -> Outcome:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         operation = Operation(name, arguments)
         self.sent, self.came = str(operation), ""
         outcome, self._state = self.implementation.perform(operation)
         self.came = str(outcome)
         if outcome.error == FAILURE:
             self.came = ""
-            raise PeerError("malformed", outcome.text or "")
+            raise LineProcessError("malformed", outcome.text or "")
         return outcome
 
     def state(self) -> State | Outcome | None:
-        """See :class:`Talk`."""
+        """See :class:`AdapterSession`."""
         return self._state

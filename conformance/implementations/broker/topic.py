@@ -140,6 +140,12 @@ class RunningBroker:
         """Base offset of the newest segment on disk."""
         return max(self._segments(topic))
 
+    def end_offset(self, topic: str) -> int:
+        """The offset behind the last batch on disk."""
+        last = self.last_segment(topic)
+        batches = self.batches_from(topic, last)
+        return batches[-1].next_offset if batches else last
+
     def _segments(self, topic: str) -> list[int]:
         return [int(path.stem) for path in self.directory(topic).glob("*.log")]
 

@@ -143,7 +143,7 @@ class SlotIndex(ABC):
 
     @abstractmethod
     def resized(self) -> Outcome:
-        """What comes of a resize that has changed the size."""
+        """The outcome of a resize that has changed the size."""
 
     @abstractmethod
     def sanity_check(self) -> Outcome:

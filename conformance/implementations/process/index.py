@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from conformance.errors import ToolError
 from conformance.implementations.probe import missing_operations
-from conformance.implementations.process.line_process import LinePeer, PeerError
+from conformance.implementations.process.line_process import LineProcess, LineProcessError
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
@@ -97,11 +97,11 @@ class ProcessIndex:
         self.release = release
         self._deadline = deadline
         self._start_deadline = start_deadline
-        self._holder: list[LinePeer] = []
+        self._holder: list[LineProcess] = []
         self._finalizer = weakref.finalize(self, _kill, self._holder)
         try:
             self.about = self._start()
-        except (PeerError, OSError) as error:
+        except (LineProcessError, OSError) as error:
             raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
         self.name = f"{self.about.name if name is None else name} {release}"
         self._prefix = ""
@@ -126,7 +126,7 @@ class ProcessIndex:
         if self._open and not self._closed and self._failure is None:
             try:
                 self._request({"op": "close"})
-            except PeerError as error:
+            except LineProcessError as error:
                 self.failures_between_examples.append(str(error))
         self._open = False
 
@@ -154,7 +154,7 @@ class ProcessIndex:
         try:
             outcome = self._outcome(name, arguments)
             return Observation(outcome, self._state() if self._open else None)
-        except PeerError as error:
+        except LineProcessError as error:
             self._failure = Outcome(FAILURE, None, str(error))
             return Observation(self._failure, None)
 
@@ -220,29 +220,29 @@ class ProcessIndex:
     # -- the process -------------------------------------------------------------------------------------------
 
     def _request(self, request: Json | str) -> Any:
-        """Asks the process, which is started if there is none; PeerError if it does not reply with JSON."""
+        """Asks the process, which is started if there is none; LineProcessError if it does not reply with JSON."""
         if not self._holder:
             self._restart()
-        peer = self._holder[0]
+        process = self._holder[0]
         try:
-            line = peer.ask(request if isinstance(request, str) else _encode(request), self._deadline)
-            return _parsed(peer, line)
-        except PeerError:
+            line = process.ask(request if isinstance(request, str) else _encode(request), self._deadline)
+            return _parsed(process, line)
+        except LineProcessError:
             self._holder.clear()
             raise
 
     def _refuse(self, reply: Any, error: MalformedReplyError) -> NoReturn:
-        """A reply that the protocol does not have, as a PeerError."""
-        peer = self._holder[0]
+        """A reply that the protocol does not have, as a LineProcessError."""
+        process = self._holder[0]
         self._holder.clear()
-        peer.fail(f"gave a reply that the protocol does not have ({error}), {quoted(_encode(reply))},")
+        process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(_encode(reply))},")
 
     def _start(self) -> About:
-        peer = LinePeer(self.command)
-        self._holder.append(peer)
+        process = LineProcess(self.command)
+        self._holder.append(process)
         try:
-            return introduce(peer, self._start_deadline)
-        except PeerError:
+            return introduce(process, self._start_deadline)
+        except LineProcessError:
             self._holder.clear()
             raise
 
@@ -250,36 +250,36 @@ class ProcessIndex:
         try:
             self._start()
         except OSError as error:
-            raise PeerError("ended", f"could not be started again: {error}") from None
+            raise LineProcessError("ended", f"could not be started again: {error}") from None
 
 
-def introduce(peer: LinePeer, deadline: float) -> About:
+def introduce(process: LineProcess, deadline: float) -> About:
     """Says ``start`` to a program that has just been started, and reads its name and version.
 
     Raises:
-        PeerError: it does not answer, or with something else.
+        LineProcessError: it does not answer, or with something else.
     """
-    line = peer.ask(_encode(START), deadline)
+    line = process.ask(_encode(START), deadline)
     try:
-        return about_from(_parsed(peer, line))
+        return about_from(_parsed(process, line))
     except MalformedReplyError as error:
-        peer.fail(f"gave a reply that the protocol does not have ({error}), {quoted(line)},")
+        process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(line)},")
 
 
-def _parsed(peer: LinePeer, line: str) -> Any:
+def _parsed(process: LineProcess, line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        peer.fail(f"replied with something that is not JSON, {quoted(repr(line))},")
+        process.fail(f"replied with something that is not JSON, {quoted(repr(line))},")
 
 
-def _kill(holder: list[LinePeer]) -> None:
+def _kill(holder: list[LineProcess]) -> None:
     while holder:
         with contextlib.suppress(OSError):
             holder.pop().kill()
 
 
-def _reason(error: PeerError | OSError) -> str:
+def _reason(error: LineProcessError | OSError) -> str:
     if isinstance(error, OSError):
         return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
     return f"it {error}"

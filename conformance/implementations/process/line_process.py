@@ -1,8 +1,8 @@
 """A line process: a program that answers one line with one line, and every way in which it can fail.
 
 It may answer too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
-its input. In every case :meth:`LinePeer.ask` returns within the deadline, with a reply or with a
-:class:`PeerError` that says in words what happened and ends with the last lines of stderr.
+its input. In every case :meth:`LineProcess.ask` returns within the deadline, with a reply or with a
+:class:`LineProcessError` that says in words what happened and ends with the last lines of stderr.
 
 One thread and ``poll``: a request costs a write, two polls and a read.
 """
@@ -39,7 +39,7 @@ Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
 """No reply in time; its input not read; gone; more than one line; not a reply of the protocol."""
 
 
-class PeerError(Exception):
+class LineProcessError(Exception):
     """The program did not answer as it should; the message says how, and what was asked."""
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -47,7 +47,7 @@ class PeerError(Exception):
         self.reason = reason
 
 
-class LinePeer:
+class LineProcess:
     """One running program.
 
     It leads a process group of its own, so that what it starts (a shell, ``go run``) ends with it.
@@ -103,7 +103,7 @@ class LinePeer:
             The reply, without the line break.
 
         Raises:
-            PeerError: there is none, or more than one; the program has been killed.
+            LineProcessError: there is none, or more than one; the program has been killed.
         """
         if self._poll.poll(0) or self._received:
             self._expect_silence()
@@ -131,7 +131,7 @@ class LinePeer:
         """Rejects its reply to the last request and kills it.
 
         Raises:
-            PeerError: always; ``what`` and the request are its message.
+            LineProcessError: always; ``what`` and the request are its message.
         """
         self._fail("malformed", what, self._asked)
 
@@ -142,7 +142,7 @@ class LinePeer:
             Its exit status (None: it had to be killed), and everything it has written to stdout meanwhile.
         """
         until = time.monotonic() + deadline
-        with contextlib.suppress(PeerError, OSError):
+        with contextlib.suppress(LineProcessError, OSError):
             if request is not None:
                 self._asked = request
                 self._write(request.encode() + b"\n", until, deadline)
@@ -288,7 +288,7 @@ class LinePeer:
         message = f"{what} to {quoted(request)}"
         if self.stderr:
             message += f"; its stderr ends with:\n{self.stderr}"
-        raise PeerError(reason, message)
+        raise LineProcessError(reason, message)
 
     def _exit_status(self, deadline: float) -> int | None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import Situation, clauses_of, follow
+from conformance.attribution import TrackedIndex, clauses_of, follow
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
 from conformance.lockstep.generator_coverage import state_of_index
@@ -116,12 +116,12 @@ class IndexLevel(Level[Observation, bytes | None]):
                 overwrite(participant.prefix + name, group.files)
                 participant.watch(name)
 
-    def tracked(self, release: str) -> Situation:
+    def tracked(self, release: str) -> TrackedIndex:
         """See the base class."""
-        return Situation(release)
+        return TrackedIndex(release)
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: Situation, before: Seen, after: Seen
+        self, operation: Operation, dialect: Dialect, tracked: TrackedIndex, before: Seen, after: Seen
     ) -> tuple[str, ...]:
         """See the base class."""
         del dialect
@@ -129,11 +129,11 @@ class IndexLevel(Level[Observation, bytes | None]):
             tracked.preexisting = before[1] is not None
         return clauses_of(operation, tracked, after[0])
 
-    def track(self, tracked: Situation, operation: Operation, observation: Observation) -> None:
+    def track(self, tracked: TrackedIndex, operation: Operation, observation: Observation) -> None:
         """See the base class."""
         follow(tracked, operation, observation)
 
-    def state_word(self, tracked: Situation, before: Observation) -> str:
+    def state_word(self, tracked: TrackedIndex, before: Observation) -> str:
         """See the base class."""
         del before
         return state_of_index(tracked)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import fields
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from conformance.attribution.log import clauses_of_log_step
-from conformance.attribution.log_step import Files, LogSituation, follow_log
+from conformance.attribution.log_step import Files, TrackedLog, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.generator_coverage import state_of_log
 from conformance.lockstep.level import Group, Level
@@ -19,7 +19,7 @@ from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
-from kidx.dialect import DIALECTS, Dialect, dialect_of
+from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect, dialect_of
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared."""
@@ -27,8 +27,7 @@ COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-ep
 
 def rules_of(dialect: Dialect) -> tuple[object, ...]:
     """Everything that a dialect says, without the number of the release."""
-    derived = (name for name, value in vars(Dialect).items() if isinstance(value, property | cached_property))
-    names = {*derived, *(column.name for column in fields(Dialect))} - {"release", "version"}
+    names = {*BEHAVIOURS, *(column.name for column in fields(Dialect))} - {"release", "version"}
     return tuple(getattr(dialect, name) for name in sorted(names))
 
 
@@ -112,18 +111,18 @@ class LogLevel(Level[LogObservation, Files]):
             damage(participant.directory / TOPIC_DIRECTORY / path, how, tuple(numbers))
         group.files = group.reference.read()
 
-    def tracked(self, release: str) -> LogSituation:
+    def tracked(self, release: str) -> TrackedLog:
         """See the base class."""
         del release
-        return LogSituation()
+        return TrackedLog()
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: LogSituation, before: Seen, after: Seen
+        self, operation: Operation, dialect: Dialect, tracked: TrackedLog, before: Seen, after: Seen
     ) -> tuple[str, ...]:
         """See the base class."""
         return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1])
 
-    def track(self, tracked: LogSituation, operation: Operation, observation: LogObservation) -> None:
+    def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
         if operation.name in self.damaging:
             path = operation.args[0]
@@ -131,7 +130,7 @@ class LogLevel(Level[LogObservation, Files]):
         else:
             follow_log(tracked, operation, observation)
 
-    def state_word(self, tracked: LogSituation, before: LogObservation) -> str:
+    def state_word(self, tracked: TrackedLog, before: LogObservation) -> str:
         """See the base class."""
         del tracked
         return state_of_log(before.state)

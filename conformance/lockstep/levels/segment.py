@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution.segment import SegmentSituation, follow_segment, segment_clauses_of
+from conformance.attribution.segment import TrackedSegment, follow_segment, segment_clauses_of
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.lockstep.generator_coverage import state_of_segment
 from conformance.lockstep.level import Group, Level
@@ -93,25 +93,25 @@ class SegmentLevel(Level[SegmentObservation, Files]):
             damage(participant.directory / (file_name(base_offset, kind) + suffix), how, tuple(numbers))
         group.files = group.reference.read()
 
-    def tracked(self, release: str) -> SegmentSituation:
+    def tracked(self, release: str) -> TrackedSegment:
         """See the base class."""
-        return SegmentSituation(release)
+        return TrackedSegment(release)
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: SegmentSituation, before: Seen, after: Seen
+        self, operation: Operation, dialect: Dialect, tracked: TrackedSegment, before: Seen, after: Seen
     ) -> tuple[str, ...]:
         """See the base class."""
         del dialect
         return segment_clauses_of(operation, tracked, after[0], before[1], after[1])
 
-    def track(self, tracked: SegmentSituation, operation: Operation, observation: SegmentObservation) -> None:
+    def track(self, tracked: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
         """See the base class."""
         if operation.name in self.damaging:
             tracked.damaged.add(operation.args[0])
         else:
             follow_segment(tracked, operation, observation)
 
-    def state_word(self, tracked: SegmentSituation, before: SegmentObservation) -> str:
+    def state_word(self, tracked: TrackedSegment, before: SegmentObservation) -> str:
         """See the base class."""
         del tracked
         return state_of_segment(before.state)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """An operation, what comes of it, and the file afterwards; None if there is none."""
+    """An operation, its outcome, and the file afterwards; None if there is none."""
 
     operation: Operation
     observation: Observation

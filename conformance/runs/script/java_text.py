@@ -46,7 +46,7 @@ def java_comment(text: str) -> str:
 
 
 def _in_comment(char: str) -> str:
-    """The backslash that comes of an escape begins no other one."""
+    """The backslash that an escape stands for begins no other one."""
     return r"\u005c" if char == "\\" else "?" if char < " " or char == "\x7f" else _encoded(char)
 
 

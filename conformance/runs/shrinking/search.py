@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.runs.numbers import replaced, shifted, single
-from conformance.runs.omissions import cycles, is_sane, renumbered_without
-from conformance.runs.simpler import cost, simpler_operations
+from conformance.runs.shrinking.numbers import replaced, shifted, single
+from conformance.runs.shrinking.omissions import cycles, is_sane, renumbered_without
+from conformance.runs.shrinking.simpler import cost, simpler_operations
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
-    from conformance.runs.numbers import Choice
+    from conformance.runs.shrinking.numbers import Choice
 
 SECONDS: Final = 20.0
 """What shrinking one difference may take."""

@@ -34,7 +34,7 @@ def shrunk(
         lockstep: where it was found, between two examples; of index files, segments or logs.
         failure: what was found.
         same: whether a difference is the one that was found; :func:`is_same` by default.
-        seconds: as of :func:`~conformance.runs.shrinking.shrink`.
+        seconds: as of :func:`~conformance.runs.shrinking.search.shrink`.
         clock: as well.
 
     Returns:

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.clauses import load_clauses
 from conformance.kafka.releases import RELEASES
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
-    from conformance.runs.sightings import Kind, Sighting, Sightings
+    from conformance.runs.differences.sightings import Kind, Sighting, Sightings
 
 FAILED: Final = "failure"
 """Stands for the aspect of a program that has crashed, was late or talked nonsense."""
@@ -66,6 +66,7 @@ class Distinct:
         first: which of the machine's kinds of sightings was its first.
         told: the clauses at stake in the steps that are told.
         never_held: whether the failing clause held nowhere.
+        shapes: of all sightings.
     """
 
     identity: Identity
@@ -78,6 +79,7 @@ class Distinct:
     first: int = sys.maxsize
     told: frozenset[str] = frozenset()
     never_held: bool = False
+    shapes: set[str] = field(default_factory=set)
 
     def concerns(self, clause: str) -> bool:
         """Whether a clause is at stake, or is a variant of the one that fails."""
@@ -93,16 +95,25 @@ class Distinct:
     @property
     def operation(self) -> str:
         """The operation that shows it."""
-        return _operation(self.sighting)
+        return _name(self.sighting.divergence)
 
     def is_shown_by(self, divergence: Divergence) -> bool:
         """Whether a difference of the same participant is this one."""
-        mine = self.sighting.divergence
-        if (divergence.party, _aspect(divergence)) != (mine.party, _aspect(mine)):
+        return divergence.party == self.sighting.divergence.party and self.is_alike(divergence)
+
+    def is_alike(self, divergence: Divergence) -> bool:
+        """Whether a difference is this one, in whichever release."""
+        if _aspect(divergence) != self.identity.aspect:
             return False
         if self.clause:
-            return self.clause in divergence.clauses and divergence.operation.name == mine.operation.name
+            return self.clause in divergence.clauses and _name(divergence) == self.operation
         return shape_of(divergence) == self.shape
+
+    def take_in(self, other: Distinct) -> None:
+        """Another difference turns out to be this one."""
+        self.places |= other.places
+        self.count += other.count
+        self.first = min(self.first, other.first)
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -152,7 +163,7 @@ def _folded(found: Iterable[Distinct]) -> list[Distinct]:
     """Without those that follow from another difference of the same operation and aspect.
 
     Where what an operation is for never held, nothing else of it says anything new; and where it breaks a promise, what
-    it does in situations that nobody promises anything about follows.
+    it does where no clause promises anything follows.
     """
     every = sorted(found, key=_weight)  # so that what follows from what follows is not lost
     kept = []
@@ -161,9 +172,7 @@ def _folded(found: Iterable[Distinct]) -> list[Distinct]:
         if first is None:
             kept.append(one)
         else:
-            first.places |= one.places
-            first.count += one.count
-            first.first = min(first.first, one.first)
+            first.take_in(one)
     return kept
 
 
@@ -197,6 +206,7 @@ def _add(
         known = found[identity] = Distinct(identity, clause, best[0].shape, machine, best[1])
     elif _standing(best[1]) < _standing(known.sighting):
         known.clause, known.shape, known.sighting = clause, best[0].shape, best[1]
+    known.shapes |= {kind.shape for kind, _ in seen}
     known.count += sum(sighting.count for _, sighting in seen)
     known.places |= {Place(machine, sighting.divergence.release, kind.party) for kind, sighting in seen}
 
@@ -211,8 +221,12 @@ def _age(release: str) -> int:
 
 
 def _operation(sighting: Sighting) -> str:
+    return _name(sighting.divergence)
+
+
+def _name(divergence: Divergence) -> str:
     """The operation; many of them at once are the same."""
-    return sighting.divergence.operation.name.removeprefix("bulk_")
+    return divergence.operation.name.removeprefix("bulk_")
 
 
 def _aspect(divergence: Divergence) -> str:

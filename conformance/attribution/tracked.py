@@ -24,7 +24,7 @@ Drift = Literal["stray", "rewound"]
 
 
 @dataclass(slots=True)
-class Situation:
+class TrackedIndex:
     """What is known before a step.
 
     Attributes:
@@ -88,14 +88,14 @@ class Step(NamedTuple):
 
     Attributes:
         args: the operation's arguments.
-        before: the situation before it.
+        before: the tracked state before it.
         was: the state before it; None before an ``open``, whose rows do not ask.
         outcome: its outcome.
         now: the state after it; None after a failed ``open``, whose rows do not ask.
     """
 
     args: tuple[Any, ...]
-    before: Situation
+    before: TrackedIndex
     was: State
     outcome: Outcome
     now: State

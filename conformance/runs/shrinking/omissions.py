@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from conformance.operations import Effect, Operation
-from conformance.runs.numbers import with_numbers
+from conformance.runs.shrinking.numbers import with_numbers
 
 Operations = tuple[Operation, ...]
 

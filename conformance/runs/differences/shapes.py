@@ -24,7 +24,7 @@ def shape_of(divergence: Divergence) -> str:
     if aspect == "bytes" and not divergence.clauses and _is_listing(divergence.expected):
         return DIRECTORY
     if aspect == "outcome":
-        return f"{name}: outcome {_kind(divergence.expected)} -> {_kind(divergence.actual)}"
+        return f"{name}: outcome {error_of(divergence.expected) or 'ok'} -> {error_of(divergence.actual) or 'ok'}"
     return f"{name}: {aspect}"
 
 
@@ -32,6 +32,7 @@ def _is_listing(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _kind(outcome: object) -> str:
+def error_of(outcome: object) -> str | None:
+    """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
     error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
-    return str(error) if error else "ok"
+    return str(error) if error else None

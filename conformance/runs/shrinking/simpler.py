@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from conformance.operations import Operation, every_signature
-from conformance.runs.numbers import cost_of_number, numbers
+from conformance.runs.shrinking.numbers import cost_of_number, numbers
 from kidx.errors import KidxError
 from kidx.segment.append_info import follower_append_info
 

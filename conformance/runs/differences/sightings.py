@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.runs.shapes import shape_of
+from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """What two sightings of one kind have in common: who differs, in which shape, and the clauses at stake."""
+    """What two sightings of one kind have in common: the implementation, the shape, and the clauses at stake."""
 
     party: str
     shape: str

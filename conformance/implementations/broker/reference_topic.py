@@ -1,0 +1,101 @@
+"""kidx's side of a topic: what the broker decides is taken over, and everything else is kidx's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.broker.subject import ANSWER, CONTENT, BrokerTopic, Observed
+
+if TYPE_CHECKING:
+    from conformance.implementations.broker.reference import Files, ReferencePartition
+    from conformance.operations import Operation
+    from kidx.records import RecordBatch
+
+
+class ReferenceTopic:
+    """The partition of a topic, performed by kidx in the dialect of the broker's release.
+
+    Args:
+        subject: the topic; it has performed each operation already.
+        partition_type: the class of the partition; a mutant's in a test.
+    """
+
+    speaks_kafka = True
+    partition: ReferencePartition
+
+    def __init__(self, subject: BrokerTopic, partition_type: type[ReferencePartition]) -> None:
+        self.name = f"kidx {subject.release}"
+        self.release = subject.release
+        self._subject = subject
+        self._type = partition_type
+
+    def begin(self, directory: Path) -> None:
+        """The partition gets a directory with the name that the broker's has."""
+        self._directory = directory / f"{self._subject.topic}-0"
+
+    def end(self) -> None:
+        """The topic stays until the broker ends."""
+
+    def supports(self, operation: str) -> bool:
+        """Whether it has an operation of that name."""
+        return self._subject.supports(operation)
+
+    def files(self) -> Files:
+        """Name and content of every file that is compared."""
+        return self.partition.files()
+
+    def perform(self, operation: Operation) -> Observed:
+        """What the topic has to show of an operation."""
+        observed: Observed = getattr(self, f"_{operation.name}")(*operation.args)
+        return observed
+
+    def take_over(self, batch: RecordBatch, *, rebuilt: bool) -> None:
+        """Appends a batch that is in the broker's log, as its leader did."""
+        data = batch.to_bytes()
+        if rebuilt:
+            self.partition.append_rebuilt(data)
+            return
+        stamp = batch.max_timestamp if self._subject.stamped else -1
+        # As it was sent: the first offset is the leader's, and not part of the checksum.
+        self.partition.append(bytes(8) + data[8:], stamp=stamp, from_client=not batch.is_control)
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    def _create_topic(self, settings: dict[str, Any]) -> Observed:
+        self.partition = self._type(self.release, self._directory, settings, self._subject.decided.epoch)
+        return {}
+
+    def _append_batch(self, *_: Any) -> Observed:
+        decided, appended = self._subject.decided, self._subject.decided.appended
+        assert appended is not None
+        stamp = appended.log_append_time
+        if not decided.rebuilt:
+            return {ANSWER: self.partition.append(decided.data, stamp=stamp)}
+        sent = [(r.timestamp if stamp < 0 else stamp, r.key, r.value) for r in decided.records]
+        answer = (self.partition.log.end_offset, None)
+        for batch in decided.batches:
+            if sent == [(r.timestamp, r.key, r.value) for r in batch]:  # else the lockstep tells the difference
+                self.take_over(batch, rebuilt=True)
+        return {CONTENT: sent, ANSWER: answer}
+
+    _append_corrupt = _append_batch
+
+    def _send_records(self, *_: Any) -> Observed:
+        decided = self._subject.decided
+        sent = [(record.key, record.value) for record in decided.records]
+        if sent == [(record.key, record.value) for batch in decided.batches for record in batch]:
+            for batch in decided.batches:
+                self.take_over(batch, rebuilt=decided.rebuilt)
+        return {CONTENT: sent}
+
+    def _end_transaction(self, *_: Any) -> Observed:
+        decided = self._subject.decided
+        if decided.ending is None:
+            return {}
+        for batch in decided.batches:
+            self.take_over(batch, rebuilt=False)
+        return {CONTENT: [(True, decided.ending.producer_id, 1)]}
+
+    def _delete_before(self, offset: int) -> Observed:
+        return {ANSWER: self.partition.delete_records(offset)}

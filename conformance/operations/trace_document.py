@@ -1,0 +1,118 @@
+"""The document of a trace as typed structures, and the JSON Schema that they describe.
+
+``python -m conformance.operations.trace_document`` prints the schema: the file ``conformance/schemas/trace.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct, ValidationError
+
+from conformance.operations.index_steps import STEPS
+
+FORMAT: Final = "kidx-trace"
+VERSION: Final = 1
+
+Aspect = Literal["outcome", "text", "state", "bytes"]
+Object = dict[str, Any]
+
+
+class Failure(Struct):
+    """A difference, as ``failure_json`` of a divergence gives it."""
+
+    step: Annotated[int, Meta(ge=0, description="0-based index into steps.")]
+    party: str
+    release: str
+    against: Literal["kidx", "model", "oracle", "refusal"]
+    aspects: Annotated[list[Aspect], Meta(min_length=1)]
+    expected: Annotated[Any, Meta(description="What the other side says of the first aspect; bytes are hexadecimal.")]
+    actual: Annotated[Any, Meta(description="What the party says of it.")]
+    clauses: list[str]
+
+
+class Step(Struct):
+    """A step; its arguments are looked at by :func:`conformance.operations.trace_steps.check_steps`."""
+
+    op: str
+
+
+class Document(Struct):
+    """The document."""
+
+    format: Literal["kidx-trace"]
+    version: Literal[1]
+    machine: Annotated[str, Meta(min_length=1)]
+    release: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
+    steps: Annotated[list[Step], Meta(min_length=1)]
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$", description="Depends on machine, release and steps only.")] = ""
+    title: str = ""
+    failure: Failure | None = None
+    made_by: Annotated[Object, Meta(description="Versions, seed and profile.")] = {}
+
+
+def check_document(document: Object) -> None:
+    """Refuses a document that is no trace.
+
+    Raises:
+        ValueError: a member is missing or of another type; the message names the member.
+    """
+    try:
+        msgspec.convert(document, Document)
+    except ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+_BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title"})
+"""What the schemas of steps leave out: they say what a step is, and the reader says which numbers it performs."""
+
+
+def schema() -> Object:
+    """The JSON Schema of a trace."""
+    definitions = msgspec.json.schema_components([Document, *STEPS.values()])[1]
+    document, failure = definitions.pop("Document"), definitions.pop("Failure")
+    del definitions["Step"]
+    for step in definitions.values():
+        del step["title"]
+        step["properties"] = {name: _without_bounds(argument) for name, argument in step["properties"].items()}
+    others = {"properties": {"op": {"not": {"enum": list(STEPS)}}}}
+    step = {
+        "description": "An operation on an index, or one of another machine's, of which only the name is fixed here.",
+        "type": "object",
+        "properties": {"op": {"type": "string"}},
+        "required": ["op"],
+        "anyOf": [*({"$ref": f"#/$defs/{name}"} for name in STEPS), others],
+    }
+    members = document["properties"] | {"steps": {"type": "array", "items": {"$ref": "#/$defs/step"}, "minItems": 1}}
+    members["failure"] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/failure"}]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:kidx:trace:1",
+        "title": "A trace",
+        "description": "The recorded operations of one run and the difference that they showed. Steps are requests of"
+        " the line protocol, and some of the harness's own: bulk appends, crash, and damage to the closed file.",
+        "type": "object",
+        "properties": {name: _without_bounds(member) for name, member in members.items()},
+        "required": document["required"],
+        "additionalProperties": False,
+        "$defs": {"step": step, "failure": failure, **definitions},
+    }
+
+
+def _without_bounds(member: Object) -> Object:
+    return {key: value for key, value in member.items() if key not in _BOUNDS}
+
+
+def schema_text(document: Object) -> str:
+    """The content of a file of ``conformance/schemas``: a definition a line."""
+    definitions = document["$defs"]
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items() if key != "$defs"]
+    body = ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in definitions.items())
+    return "{\n  " + ",\n  ".join([*lines, f'"$defs": {{\n    {body}\n  }}']) + "\n}\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text(schema()))

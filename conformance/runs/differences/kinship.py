@@ -1,0 +1,194 @@
+"""Which differences are other sights of a difference that is told already, and why.
+
+One wrong line shows after several operations, and in several ways after each. Two differences are one if what is wrong
+besides, or what is wrong without the circumstances, is the same:
+
+- *The same flag.* One flag of the state is wrong and nothing else, whatever the operation before it.
+- *The same fields.* An operation leaves the same fields of the state wrong; that its result or its text is wrong, too,
+  follows from that.
+- *The same part of the answer.* An operation's result has several parts, and the same flag among them is wrong.
+- *One by one.* A bulk operation differs, and performed as single operations it shows the other difference first.
+- *Without the circumstances.* An operation fails that should work, and without a step before it (a file that has been
+  moved away, for instance) the same call shows the other difference instead.
+
+A crash is a difference of its own always, and so is a refusal that a MUST clause demands and that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from conformance.clauses import load_clauses
+from conformance.implementations.methods import BULK
+from conformance.operations import Operation
+from conformance.operations.states import differing_fields
+from conformance.runs.differences.distinct import FAILED
+from conformance.runs.differences.shapes import error_of
+from conformance.runs.shrinking.numbers import with_numbers
+
+if TYPE_CHECKING:
+    from conformance.events import Diverged
+    from conformance.lockstep.divergence import Divergence, DivergenceError
+    from conformance.runs.differences.distinct import Distinct
+
+_STORED: Final = ("state", "bytes")
+_MOST_SINGLE: Final = 1_000
+"""So many single operations are performed in the place of a trace's bulk operations at most."""
+_OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
+_SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A difference that has been shrunk.
+
+    Attributes:
+        distinct: the difference.
+        shown: what the shrunk steps show.
+        event: that tells it.
+        attempt: performs operations from an empty directory; returns the first difference of the same participant.
+    """
+
+    distinct: Distinct
+    shown: DivergenceError
+    event: Diverged
+    attempt: Callable[[tuple[Operation, ...]], Divergence | None]
+
+
+def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
+    """The differences that are sights of no other one, in their order, each with its other sights and why they are.
+
+    Args:
+        cases: the differences of one machine and implementation.
+    """
+    parents: dict[int, tuple[int, str]] = {}
+
+    def root_of(number: int) -> int:
+        while number in parents:
+            number = parents[number][0]
+        return number
+
+    for number, one in enumerate(cases):
+        others = {i: other for i, other in enumerate(cases) if root_of(i) != number}
+        found = _kinship(one, others)
+        if found is not None:
+            parents[number] = found
+    return [
+        (one, [(cases[i], parents[i][1]) for i in sorted(parents) if root_of(i) == number])
+        for number, one in enumerate(cases)
+        if number not in parents
+    ]
+
+
+def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
+    """The number of the difference that another one is a sight of, and why; None if it is none."""
+    if one.distinct.identity.aspect == FAILED:
+        return None
+    for number, other in others.items():
+        if why := _common(one, other):
+            return number, why
+    for divergence, why in _variants(one):
+        if one.distinct.is_alike(divergence):
+            continue
+        for number, other in others.items():
+            if other.distinct.is_alike(divergence):
+                return number, why
+    return None
+
+
+# -- what is wrong besides ---------------------------------------------------------------------------------------------
+
+
+def _common(one: Case, other: Case) -> str:
+    """What both have in common, in words; empty if it is not enough."""
+    mine, theirs = one.shown.divergence, other.shown.divergence
+    flag = _flag(mine)
+    if flag is not None and flag == _flag(theirs) and one.distinct.first > other.distinct.first:
+        return f"the same flag of the state, {flag[0]!r}, is wrong, and nothing else"
+    if one.distinct.operation != other.distinct.operation:
+        return ""
+    if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_refused_or_not(mine):
+        alike = bool(mine.fields) and mine.fields == theirs.fields
+        return "the same fields of the state are wrong after it" if alike else ""
+    part = _part(mine)
+    if part is not None and part == _part(theirs) and one.distinct.first > other.distinct.first:
+        return "the same part of the answer is wrong"
+    return ""
+
+
+def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
+    """The one field of the state that differs, with both values, if it is a flag and nothing else differs."""
+    if divergence.aspects != ("state",):
+        return None
+    fields = list(differing_fields(divergence.expected, divergence.actual))
+    if len(fields) != 1 or not all(isinstance(value, bool) for value in fields[0][1:]):
+        return None
+    return fields[0]
+
+
+def _part(divergence: Divergence) -> tuple[int, bool, bool] | None:
+    """The one part of an answer that differs, with both values, if it is a flag."""
+    if divergence.aspects[0] != "outcome" or _is_refused_or_not(divergence):
+        return None
+    expected, actual = divergence.expected[1], divergence.actual[1]
+    if not (isinstance(expected, tuple) and isinstance(actual, tuple) and len(expected) == len(actual)):
+        return None
+    parts = [(i, a, b) for i, (a, b) in enumerate(zip(expected, actual, strict=True)) if a != b]
+    return parts[0] if len(parts) == 1 and all(isinstance(value, bool) for value in parts[0][1:]) else None
+
+
+def _is_refused_or_not(divergence: Divergence) -> bool:
+    """Whether one side refuses what the other one performs, or they refuse for different reasons."""
+    if divergence.aspects[0] != "outcome":
+        return False
+    return bool(error_of(divergence.expected) or error_of(divergence.actual))
+
+
+# -- what is wrong without the circumstances ---------------------------------------------------------------------------
+
+
+def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
+    """What variants of the steps show, each with what the variant is."""
+    if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
+        *before, last = (tuple(_singly(operation)) for operation in one.shown.operations)
+        first = sum(map(len, before))
+        if first + len(last) <= _MOST_SINGLE:
+            found = one.attempt(tuple(chain(*before, last)))
+            # An earlier one is no part of what differs: it has been set aside when this one was found.
+            if found is not None and found.step >= first:
+                yield found, "performed one by one, the operations show the difference above"
+    if not _fails_for_its_circumstances(one.shown.divergence):
+        return
+    shown = one.shown.operations
+    # Shrinking has made numbers zero, and zeros are what an empty file holds anyway.
+    larger = tuple(with_numbers(each, lambda name, value: value + (name in _OF_ENTRIES)) for each in shown)
+    for operations in (shown, larger, one.distinct.sighting.operations):
+        end = len(operations) - 1
+        for number in reversed(range(1, end)):
+            found = one.attempt(operations[:number] + operations[number + 1 :])
+            if found is not None and found.step == end - 1 and found.aspects[0] in _STORED:
+                yield found, f"without the {operations[number].name} before it, it shows the difference above"
+
+
+def _singly(operation: Operation) -> Iterator[Operation]:
+    """What a bulk operation is many of; any other operation as it is."""
+    if operation.name not in BULK:
+        yield operation
+        return
+    name = BULK[operation.name]
+    first, second, first_step, second_step, count = operation.args
+    for number in range(min(count, _MOST_SINGLE + 1)):
+        numbers = first + number * first_step, second + number * second_step
+        yield Operation(name, (*numbers, *_SKIP_FULL_CHECK.get(name, ())))
+
+
+def _fails_for_its_circumstances(divergence: Divergence) -> bool:
+    """Whether an operation fails that should work, or does not fail where no implementation has to."""
+    if divergence.aspects[0] != "outcome" or bool(error_of(divergence.expected)) == bool(error_of(divergence.actual)):
+        return False
+    catalogue = load_clauses()
+    levels = {catalogue[clause].level for clause in divergence.clauses}
+    return not error_of(divergence.expected) or levels == {"OBSERVED"}

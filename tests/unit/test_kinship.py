@@ -1,0 +1,155 @@
+"""Which differences are other sights of one that is told: the five ways, and what stays a difference of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from conformance.events import Diverged
+from conformance.implementations.replies import FAILURE
+from conformance.lockstep import Divergence, DivergenceError
+from conformance.operations import Operation, Outcome, State, every_signature
+from conformance.runs.differences.distinct import distinct_differences
+from conformance.runs.differences.kinship import Case, of_their_own
+from conformance.runs.differences.sightings import Sightings
+
+OPEN = Operation("open", ("offset", "0.index", 0, 24, True))
+FULL = State(3, 3, True, 24, (2,))
+WRONG_FLAG = (("state",), FULL, FULL._replace(full=False))
+WRONG_COUNT = (("state",), FULL, FULL._replace(entries=2))
+WRONG_BYTES = (("bytes",), b"\0", b"\1")
+REFUSED = (("outcome",), Outcome(None, None)[:2], Outcome("io", None)[:2])
+
+
+def difference(operation, pair, *clauses, step=1, fields=(), arguments=()):
+    aspects, expected, actual = pair
+    at = Operation(operation, arguments or (0,) * len(every_signature()[operation]))
+    return Divergence(step, at, "mine 4.4.0", "4.4.0", "kidx", aspects, expected, actual, clauses, fields)
+
+
+def case(divergence, *before, attempt=lambda _: None):
+    """What a machine tells of one kind of difference, with what variants of its steps come to."""
+    sightings = Sightings()
+    operations = (OPEN, *before, divergence.operation)
+    sightings.see(divergence, operations)
+    held = {"mine 4.4.0": Counter(divergence.clauses)}
+    (distinct,) = distinct_differences("offset", sightings, lambda _: "mine", held)
+    event = Diverged("offset", {"clauses": []}, (), (), "", "")
+    return Case(distinct, DivergenceError(divergence, operations), event, attempt)
+
+
+def sights(*cases):
+    """For each difference of its own, the operations of its other sights."""
+    for number, each in enumerate(cases):
+        each.distinct.first = number
+    return {
+        one.distinct.operation + ":" + one.distinct.identity.aspect: [other.distinct.operation for other, _ in others]
+        for one, others in of_their_own(cases)
+    }
+
+
+def test_one_wrong_flag_of_the_state_is_one_difference_after_whichever_operation():
+    several = [case(difference(name, WRONG_FLAG, "AI-6")) for name in ("open", "resize", "trim")]
+    assert sights(*several) == {"open:state": ["resize", "trim"]}
+
+
+def test_a_flag_that_is_wrong_the_other_way_round_is_another_difference():
+    other = (("state",), FULL._replace(full=False), FULL)
+    assert len(sights(case(difference("open", WRONG_FLAG)), case(difference("resize", other)))) == 2
+
+
+def test_other_fields_of_the_state_are_differences_of_their_own_after_each_operation():
+    """Two operations that each lose an entry need not do so for the same reason."""
+    assert len(sights(case(difference("truncate", WRONG_COUNT)), case(difference("reset", WRONG_COUNT)))) == 2
+
+
+def test_a_wrong_result_follows_from_the_same_fields_of_the_state_after_the_same_operation():
+    state = case(difference("resize", WRONG_COUNT, fields=("entries",)))
+    result = (("outcome", "state"), (None, True), (None, False))
+    assert sights(state, case(difference("resize", result, fields=("entries",)))) == {"resize:state": ["resize"]}
+    assert len(sights(state, case(difference("resize", result, fields=("length",))))) == 2
+    assert len(sights(state, case(difference("truncate", result, fields=("entries",))))) == 2
+    refused = (("outcome", "state"), (None, True), ("io", None))
+    assert len(sights(state, case(difference("resize", refused, fields=("entries",))))) == 2
+
+
+def test_the_same_flag_of_an_answer_is_one_difference():
+    def answer(*clauses, value):
+        pair = (("outcome",), (None, (value, False)), (None, (value, True)))
+        return case(difference("collect_aborted", pair, *clauses))
+
+    assert sights(answer("TX-9", value=()), answer("TX-21", value=(1,))) == {
+        "collect_aborted:outcome": ["collect_aborted"]
+    }
+    other = (("outcome",), (None, ((), False)), (None, ((1,), False)))
+    assert len(of_their_own([answer("TX-9", value=()), case(difference("collect_aborted", other, "TX-21"))])) == 2
+
+
+BULK = (0, 0, 1, 0, 3)
+
+
+def test_a_bulk_operation_that_shows_another_difference_one_by_one_is_that():
+    first = difference("append", WRONG_BYTES, "OI-3", step=2)
+    performed = []
+
+    def attempt(operations):
+        performed.append(operations[1:])
+        return first
+
+    bulk = case(difference("bulk_append", REFUSED, "OI-23b", arguments=BULK), attempt=attempt)
+    assert sights(case(first), bulk) == {"append:bytes": ["append"]}
+    assert performed[0] == tuple(Operation("append", (number, 0)) for number in range(3))
+
+
+def test_what_an_earlier_operation_shows_one_by_one_explains_nothing():
+    """It was set aside when the difference was found, and the last operation differs all the same."""
+    first = difference("append", WRONG_BYTES, "OI-3", step=2)
+    append = Operation("bulk_append", BULK)
+    later = difference("bulk_append", REFUSED, "OI-23b", arguments=BULK, step=2)
+    assert len(sights(case(first), case(later, append, attempt=lambda _: first))) == 2
+
+
+def test_a_difference_that_single_operations_show_as_well_is_not_explained_by_them():
+    first = difference("append", WRONG_BYTES, "OI-3", step=2)
+    both = case(difference("bulk_append", REFUSED, "OI-23b", arguments=BULK), attempt=lambda _: first)
+    both.distinct.shapes.add("append: outcome ok -> io")
+    assert len(sights(case(first), both)) == 2
+
+
+RENAME = Operation("rename", ("missing/0.index",))
+
+
+@pytest.mark.parametrize(
+    ("pair", "clauses", "is_a_sight"),
+    [
+        (REFUSED, ("OI-10",), True),
+        ((("outcome",), (None, 1), (None, 2)), ("OI-10",), False),
+        ((("outcome",), ("io", None), (None, None)), ("OI-10",), False),  # a promised refusal that is missing
+        ((("outcome",), ("io", None), (None, None)), ("AI-21b",), True),  # one that nobody promises
+        ((("outcome",), (None, None), Outcome(FAILURE, None, "dead")), ("OI-10",), False),
+    ],
+)
+def test_what_fails_for_its_circumstances_is_what_it_shows_without_them(pair, clauses, is_a_sight):
+    state = difference("truncate", WRONG_COUNT, "OI-10")
+
+    def attempt(operations):
+        return None if RENAME in operations else state
+
+    failing = case(difference("truncate", pair, *clauses, step=2), RENAME, attempt=attempt)
+    assert len(sights(case(state), failing)) == (1 if is_a_sight else 2)
+
+
+def test_the_difference_without_the_circumstances_has_to_be_in_the_same_step():
+    """Otherwise the step that was left out only kept another difference from showing."""
+    earlier = difference("append", WRONG_COUNT, "OI-3", step=1)
+    failing = case(difference("truncate", REFUSED, "OI-10", step=3), RENAME, RENAME, attempt=lambda _: earlier)
+    assert len(sights(case(earlier), failing)) == 2
+
+
+def test_a_sight_of_a_sight_belongs_to_the_first_difference():
+    state = difference("append", WRONG_FLAG, "OI-3")
+    bulk = case(difference("bulk_append", REFUSED, "OI-23b", arguments=BULK), attempt=lambda _: state)
+    assert sights(case(difference("open", WRONG_FLAG, "AI-5")), case(state), bulk) == {
+        "open:state": ["append", "append"]
+    }
