@@ -30,6 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(running.run_command)
 app.command("smoke")(smoking.smoke_command)

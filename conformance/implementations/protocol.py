@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
@@ -58,35 +58,8 @@ class Watchable(Protocol):
         """Where the thread that performs it is, a frame a line."""
 
 
-class Member(Implementation, Protocol):
-    """One of several implementations that can be driven together: what makes a lockstep of 26 releases fast.
-
-    After its fleet has performed an operation, a lockstep does not call ``perform`` of the member but asks it what came
-    of that operation.
-    """
-
-    @staticmethod
-    def fleet(members: list[Member]) -> Fleet:
-        """Those of one kind, to be driven as one."""
-
-    def observation(self, operation: Operation) -> Observation:
-        """The observation of the last operation, which ``operation`` repeats."""
-
-
-class Fleet(Protocol):
-    """Several implementations that perform an operation in one call, while the references perform it.
-
-    Attributes:
-        start: begins to perform an operation, at least; once it was called, ``finish`` must be, before anything else.
-        finish: returns when all members have performed it.
-    """
-
-    start: Callable[[Operation], None]
-    finish: Callable[[], None]
-
-
 class Follower(Implementation, Protocol):
-    """An index that takes many steps in one call, with the expected observation of each (batched execution).
+    """An implementation that takes many steps in one call, with the expected observation of each (batched execution).
 
     It performs them on its own, some steps behind the references, and stops behind the first that comes out otherwise;
     only then a lockstep asks for its observation and looks at its files.
@@ -109,11 +82,13 @@ class Script(Protocol):
 
     steps: int
 
-    def perform(self, operation: Operation, expected: Sequence[tuple[Observation, bytes | None]]) -> None:
-        """An operation; the observation and the content of the file that have to come of it, None for no file."""
+    def perform(
+        self, operation: Operation, expected: Sequence[tuple[Any, Any]], named: Callable[[Any], Mapping[str, Any]]
+    ) -> None:
+        """An operation; the observation and the files that have to come of it; ``named`` gives their contents."""
 
-    def overwrite(self, contents: Sequence[bytes | None]) -> None:
-        """The harness gives the file another content, or removes it (None)."""
+    def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
+        """The harness gives a file another content, or removes it (None)."""
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
         """The names of all files, sorted, have to be these."""
@@ -137,8 +112,8 @@ class Followers(Protocol):
     def stopped_at(self, number: int) -> int:
         """Behind which step of the script a member has stopped; -1 if it has not."""
 
-    def at(self, number: int) -> int:
-        """The step of the script that a member performs right now; another thread may ask."""
-
     def resume(self, number: int) -> None:
         """A member goes on behind the step at which it has stopped, to the end or to the next such step."""
+
+    def performing(self, number: int) -> int:
+        """The step that a member performs right now, from 0 on; the number of all if none. Any thread may ask."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
+    from conformance.lockstep.level import Level
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
 
@@ -46,14 +47,15 @@ class Step:
     clauses: Sequence[tuple[str, ...]] | None = None
     damages: bool = False
 
-    def write(self, script: Script) -> None:
+    def write(self, script: Script, level: Level[Any, Any]) -> None:
         """Adds itself to what batched participants will perform."""
         if self.listings:
             script.compare_listings(self.listings)
         elif self.damages:
-            script.overwrite([file for _, file in self.expected])
+            path = level.damaged(self.operation, self.name)
+            script.overwrite(path, [level.by_name(files, self.name).get(path) for _, files in self.expected])
         else:
-            script.perform(self.operation, self.expected)
+            script.perform(self.operation, self.expected, lambda files: level.by_name(files, self.name))
 
 
 class _Kind(NamedTuple):
@@ -67,6 +69,7 @@ class BatchedExecution:
     """The batched participants of a lockstep.
 
     Args:
+        level: what they keep.
         groups: for each group, its subjects.
         conclude: told of a step before it is handed over; raises if the references themselves are wrong.
         hold: told of a participant that has stopped, its group, and the step; raises if it differs and that counts,
@@ -76,11 +79,13 @@ class BatchedExecution:
 
     def __init__(
         self,
+        level: Level[Any, Any],
         groups: Sequence[Sequence[Participant]],
         conclude: Callable[[Step], None],
         hold: Callable[[Participant, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
+        self._level = level
         self._conclude = conclude
         self._hold = hold
         self._done = done
@@ -105,7 +110,7 @@ class BatchedExecution:
         begun = self._begun
         for kind in self._kinds:
             for number, (member, _) in enumerate(kind.members):
-                if member is participant and (at := kind.followers.at(number)) < len(begun):
+                if member is participant and (at := kind.followers.performing(number)) < len(begun):
                     return begun[at]
         return None
 
@@ -118,8 +123,9 @@ class BatchedExecution:
     def add(self, step: Step) -> None:
         """A step that the references have performed."""
         self._collected.append(step)
-        file = step.expected[-1][1] if step.expected else None
-        self._bytes += len(file) if file else 0
+        if step.expected:
+            files = self._level.by_name(step.expected[-1][1], step.name)
+            self._bytes += sum(len(content) for content in files.values() if content)
         if len(self._collected) >= STEPS_BEHIND or self._bytes > BYTES_BEHIND:
             self._hand_over()
 
@@ -149,7 +155,7 @@ class BatchedExecution:
             for kind in self._kinds:
                 script = kind.followers.script()
                 for step in steps:
-                    step.write(script)
+                    step.write(script, self._level)
                 kind.followers.start(script, alone=alone)
 
     def _finish(self) -> int:

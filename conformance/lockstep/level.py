@@ -2,8 +2,8 @@
 
 A level is the answer to: which files are there, and how are they read? What is compared? Which releases behave alike?
 What is the reference, and is there an abstract model of it? How does the harness damage a file? Which clauses does a
-step exercise? Whether participants perform steps in batches or at the same time is a matter of the implementation
-(:class:`~conformance.implementations.protocol.Follower`, :class:`~conformance.implementations.protocol.Member`).
+step exercise? Whether a participant performs steps in batches is a matter of the implementation
+(:class:`~conformance.implementations.protocol.Follower`).
 
 A new level is a subclass of :class:`Level`, a :class:`~conformance.lockstep.participant.Participant` that reads its
 files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with the level in its attribute ``level``.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
@@ -95,6 +95,19 @@ class Level(ABC, Generic[Seen, Files]):
         del operation, before
         files: Files = reference.read()
         return files
+
+    def by_name(self, files: Files, name: Any) -> Mapping[str, bytes | None]:
+        """The files that are compared by their paths in the participant's directory; None for one that is not there.
+
+        Args:
+            files: the files.
+            name: of the files, as :meth:`named` gives it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no batched participants")
+
+    def damaged(self, operation: Operation, name: Any) -> str:
+        """The path, as in :meth:`by_name`, of the file that one of the operations in ``damaging`` is about."""
+        raise NotImplementedError(f"{type(self).__name__} damages no files")
 
     def damage(self, group: Group[Seen, Files], operation: Operation, name: Any) -> None:
         """Damages a file of every participant of a group, but of batched ones, and notes the reference's files."""

@@ -18,7 +18,6 @@ from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
-from conformance.lockstep.participant import Participant, parallel_drivers_of
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
+    from conformance.lockstep.participant import Participant
 
 
 LOCKSTEPS: Final[weakref.WeakSet[Lockstep[Any, Any]]] = weakref.WeakSet()
@@ -74,16 +74,15 @@ class Lockstep(Generic[Seen, Files]):
         participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
         self._participants = [*participants, *(group.reference for group in self.groups)]
-        self._drive()
+        self._batch()
         for group in self.groups:
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
         LOCKSTEPS.add(self)
 
-    def _drive(self) -> None:
-        """Finds out who performs steps in batches, and who at the same time."""
+    def _batch(self) -> None:
+        """Finds out which participants perform steps in batches."""
         subjects = [group.subjects for group in self.groups]
-        self._batched = BatchedExecution(subjects, self._conclude, self._hold_batched, self._count)
-        self._drivers = parallel_drivers_of(self._participants)
+        self._batched = BatchedExecution(self.level, subjects, self._conclude, self._hold_batched, self._count)
 
     # -- the participants --------------------------------------------------------------------------------------
 
@@ -119,7 +118,7 @@ class Lockstep(Generic[Seen, Files]):
                     participant.end()
                     group.remove(participant)
                     self._participants.remove(participant)
-                    self._drive()
+                    self._batch()
                     return True
         return False
 
@@ -139,7 +138,7 @@ class Lockstep(Generic[Seen, Files]):
         self._participants.remove(group.reference)
         group.reference, group.model = self.level.participant(implementation, directory), None
         self._participants.append(group.reference)
-        self._drive()
+        self._batch()
 
     # -- an example --------------------------------------------------------------------------------------------
 
@@ -218,19 +217,15 @@ class Lockstep(Generic[Seen, Files]):
         return self.groups[-1].observation
 
     def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
-        """The references perform an operation, and the subjects with them."""
-        for driver in self._drivers:
-            driver.start(operation)
-        try:
-            for group in self.groups:
-                self.at = group.reference
+        """The references perform an operation, and the subjects after them."""
+        for group in self.groups:
+            self.at = group.reference
+            try:
                 group.observation = group.reference.perform(operation)
-                group.files = self.level.files_after(group.reference, operation, group.files)
-            step = self._note(operation, before, damages=False)
-        finally:
-            self.at = None
-            for driver in self._drivers:
-                driver.finish()
+            finally:
+                self.at = None
+            group.files = self.level.files_after(group.reference, operation, group.files)
+        step = self._note(operation, before, damages=False)
         for number, group in enumerate(self.groups):
             for subject in group.beside:
                 if subject.active:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from conformance.operations import Operation
@@ -18,7 +18,7 @@ class Participant(ABC):
     """An implementation, its directory, and the files that it works on.
 
     Attributes:
-        perform: performs an operation; or, if something else tells the implementation to perform it, its result.
+        perform: performs an operation; of a batched one, the result of the last operation that it has performed.
         prefix: the directory as a string that ends with a slash.
         active: it takes part in the rest of the example.
         batched: it performs what the references have performed, many steps at a time, see
@@ -31,7 +31,7 @@ class Participant(ABC):
         self.directory = directory
         self.prefix = f"{directory}/"
         self.active = True
-        self.batched = hasattr(implementation, "followers")
+        self.batched = getattr(implementation, "followers", None) is not None
         self.perform: Callable[[Operation], Any] = (
             implementation.observation if self.batched else implementation.perform
         )
@@ -65,18 +65,3 @@ class Participant(ABC):
     def listing(self) -> list[str]:
         """Names of all files in the directory, sorted."""
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
-
-
-def parallel_drivers_of(participants: Iterable[Participant]) -> list[Any]:
-    """Drivers for the participants that can perform a step at the same time; these only give their results then."""
-    kinds: dict[Callable[..., Any], list[Participant]] = {}
-    for participant in participants:
-        kind = getattr(participant.implementation, "fleet", None)
-        if kind is not None:
-            kinds.setdefault(kind, []).append(participant)
-    drivers = []
-    for kind, members in kinds.items():
-        drivers.append(kind([member.implementation for member in members]))
-        for member in members:
-            member.perform = member.implementation.observation
-    return drivers

@@ -125,6 +125,19 @@ class LogState(NamedTuple):
             producers.append((*entry, tuple(take(4) for _ in range(next(left)))))
         return cls._make((*offsets, segments, end, ongoing, unreplicated, tuple(producers)))
 
+    def to_numbers(self) -> list[int]:
+        """The row of numbers that :meth:`of_numbers` makes it of."""
+        numbers = [*self[:5], len(self.segments)]
+        for segment in self.segments:
+            numbers += segment
+        numbers += (self.producers_end, len(self.ongoing), *self.ongoing, len(self.unreplicated), *self.unreplicated)
+        numbers.append(len(self.producers))
+        for *entry, batches in self.producers:
+            numbers += (*entry, len(batches))
+            for batch in batches:
+                numbers += batch
+        return numbers
+
     def to_json(self) -> Json:
         """As a trace or a report carries it."""
         return dict(self._asdict())

@@ -1,7 +1,8 @@
 """The HTML page: one file that asks nobody for anything, for a browser, a phone and a printer.
 
 What it shows is decided here and how it looks in ``templates/``: ``report.html.j2`` with ``report.css`` and
-``report.js`` put into it. Without scripts everything can be read; the script only filters.
+``report.js`` put into it, behind what it shares with the page of ``kidx verify``. Without scripts everything can be
+read; they only filter and copy.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from conformance.clauses import load_chapters, load_clauses
 from conformance.report.combined import STRONGEST_FIRST, Combined, Place
 from conformance.report.divergence import describe
 from conformance.report.markdown import SIGNS
-from kidx.printable import printable_lines
+from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections import Counter
+    from importlib.resources.abc import Traversable
 
     from conformance.clauses import Clause
     from conformance.events import Diverged, Verdict
@@ -39,12 +41,17 @@ MEANINGS: Final = {
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference as the page tells it, and the document that replays it."""
+    """A difference as the page tells it, and the command and the document that replay it."""
 
     anchor: str
     event: Diverged
     text: str
     trace: str
+
+    @property
+    def command(self) -> str:
+        """The command on one line: what a name brings along must not look like the page's own words."""
+        return printable(self.event.replay)
 
 
 class Cell(NamedTuple):
@@ -103,6 +110,10 @@ class Page:
                 trace = _trace_text(stream.path.parent, event.trace)
                 found.append(Difference(f"difference-{len(found) + 1}", event, describe(event), trace))
         return found
+
+    def releases_of(self, event: Diverged) -> str:
+        """In how many releases a difference shows, or in which one."""
+        return f"{len(event.releases)} releases" if len(event.releases) > 1 else str(event.failure["release"])
 
     def chapters(self, implementation: str) -> list[Chapter]:
         """An implementation's matrix."""
@@ -191,6 +202,10 @@ def _shown(value: Any) -> Any:
     return printable_lines(value) if type(value) is str else value
 
 
+def _joined(*parts: Traversable) -> str:
+    return "".join(part.read_text("utf-8") for part in parts)
+
+
 def html(report: Combined) -> str:
     """The page."""
     environment = Environment(
@@ -201,15 +216,15 @@ def html(report: Combined) -> str:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    templates = files("conformance.report") / "templates"
+    templates, shared = files("conformance.report") / "templates", files("kidx.report") / "templates"
     context: dict[str, Any] = {
         "page": Page(report),
         "report": report,
         "order": STRONGEST_FIRST,
         "signs": SIGNS,
         "meanings": MEANINGS,
-        # Both are ours, and neither holds anything that came from a run.
-        "css": Markup((templates / "report.css").read_text("utf-8")),  # noqa: S704
-        "js": Markup((templates / "report.js").read_text("utf-8")),  # noqa: S704
+        # All are ours, and none holds anything that came from a run.
+        "css": Markup(_joined(shared / "page.css", templates / "report.css")),  # noqa: S704
+        "js": Markup(_joined(shared / "page.js", templates / "report.js")),  # noqa: S704
     }
     return environment.get_template("report.html.j2").render(context)

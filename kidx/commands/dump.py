@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.discovery import parse_partition
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.decoders import Decoder, decoder, decoder_names
 from kidx.dump.indexes import IndexOptions
@@ -18,9 +20,11 @@ from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
 from kidx.records import FileCutError
 
+_FILE: Final = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)")
+
 
 def dump_command(
-    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE ...", help="Files to dump.")] = None,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE ...", help="Files or directories.")] = None,
     *,
     files: Annotated[
         str | None, typer.Option("--files", metavar="FILE,FILE", help="The same, as kafka-dump-log takes them.")
@@ -64,8 +68,9 @@ def dump_command(
 
     Example: kidx dump --kafka 3.9.2 --deep-iteration /data/orders-0/00000000000000000000.log
     """
-    names = [*(paths or ()), *(name for name in (files or "").split(",") if name)]
-    if not names:
+    given = [*(paths or ()), *(name for name in (files or "").split(",") if name)]
+    names = [name for each in given for name in _files_at(each)]
+    if not given:
         raise ToolError("no file was given: kidx dump FILE ..., or --files FILE,FILE")
     if format_name not in ("text", "json"):
         raise ToolError(f"there is no format {format_name!r}; there are text and json")
@@ -77,6 +82,31 @@ def dump_command(
     dump = Dump(chosen_dialect(release), options)
     show = _show_nothing if quiet else _show_json if as_json or format_name == "json" else _show_text
     return _run(dump, names, show)
+
+
+def _files_at(name: str) -> list[str]:
+    """The files that a name stands for: itself, or those of a partition or of a log directory, in order.
+
+    Raises:
+        ToolError: a directory that holds none.
+    """
+    place = Path(name)
+    if not place.is_dir():
+        return [name]
+    try:
+        names = _segment_files(place)
+        if not names:
+            below = (each for each in sorted(place.iterdir()) if parse_partition(each.name) and each.is_dir())
+            names = [file for each in below for file in _segment_files(each)]
+    except OSError as error:
+        raise ToolError(f"{name} cannot be read: {error.strerror}") from error
+    if not names:
+        raise ToolError(f"{name} is not a file, nor a directory with segments or partitions in it")
+    return names
+
+
+def _segment_files(directory: Path) -> list[str]:
+    return [str(path) for path in sorted(directory.iterdir()) if _FILE.fullmatch(path.name) and path.is_file()]
 
 
 def _run(dump: Dump, names: list[str], show: Any) -> int:

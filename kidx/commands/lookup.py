@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from kidx.commands.options import ReleaseOption, chosen_dialect
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.log.lookup import TARGETS, knows
+from kidx.printable import shell_word
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -28,13 +30,14 @@ def lookup_command(
         int | None, typer.Option(min=0, metavar="N", help="The record at this offset or behind it.")
     ] = None,
     timestamp: Annotated[
-        int | None, typer.Option(metavar="T", help="The first record at or after this time, milliseconds.")
+        str | None,
+        typer.Option(metavar="T", help="The first record at or after this time: milliseconds or a date, in UTC."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="NAME|T", help=f"{', '.join(TARGETS)}; or a timestamp.")
+        str | None, typer.Option("--time", metavar="NAME|T", help=f"{', '.join(TARGETS)}; or a time.")
     ] = None,
     targets: Annotated[
-        str | None, typer.Option("--targets", metavar="FILE|-", help="One timestamp a line; - is standard input.")
+        str | None, typer.Option("--targets", metavar="FILE|-", help="One time a line; - is standard input.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every step of the way.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -42,7 +45,8 @@ def lookup_command(
     """Answer as the broker of these files would, and explain the way there; the files are only read.
 
     Where a broker is still writing, the answer is that of this moment. The high watermark is not in these files: what
-    lies between it and the end of the log is found here, and not yet by a consumer.
+    lies between it and the end of the log is found here, and not yet by a consumer. Exit code 1: an index that led to
+    the answer points behind its log, and answers may be wrong.
 
     Example: kidx lookup /data/orders-0 --kafka 3.9.2 --timestamp 1700000000000 --explain
     """
@@ -68,17 +72,24 @@ def lookup_command(
             for target in wanted:
                 answer, steps = _answer(log, target, explain=explain)
                 _show(target, answer, steps, as_json=as_json)
+            wrong = log.indexes_behind_their_log()
     except KidxError as error:
         complain(f"kidx: {directory}: {error}")
         return 1
     except OSError as error:
         raise ToolError(f"{directory}: {error}") from error
-    return 0
+    complain(
+        *(
+            f"kidx: warning: {path} points behind the end of its log: run kidx verify {shell_word(directory)}"
+            for path in wrong
+        )
+    )
+    return int(bool(wrong))
 
 
-def _wanted(dialect: Dialect, timestamp: int | None, time: str | None, targets: str | None) -> Iterator[int]:
+def _wanted(dialect: Dialect, timestamp: str | None, time: str | None, targets: str | None) -> Iterator[int]:
     if timestamp is not None:
-        return iter([_long(str(timestamp), "--timestamp")])
+        return iter([_long(timestamp, "--timestamp")])
     if time is not None:
         return iter([_special(dialect, time)])
     return _read(targets) if targets is not None else iter(())
@@ -109,10 +120,21 @@ def _long(text: str, where: str) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = LONG_MAX + 1
+        value = _date(text)
     if not LONG_MIN <= value <= LONG_MAX:
-        raise ToolError(f"{where} is not a timestamp in milliseconds: {text!r}")
+        hint = ", nor a date such as 2026-11-22T10:30Z" if where.startswith("--") else ""
+        raise ToolError(f"{where} is not a timestamp in milliseconds{hint}: {text!r}")
     return value
+
+
+def _date(text: str) -> int:
+    """Milliseconds of a date or time as ISO 8601 has it, in UTC if it does not say; rounded up, as it is a bound."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return LONG_MAX + 1
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return -(-since // timedelta(milliseconds=1))
 
 
 def _answer(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:

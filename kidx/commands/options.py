@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated
 
 import typer
@@ -22,5 +23,13 @@ def chosen_dialect(release: str | None) -> Dialect:
         ToolError: kidx does not know the release.
     """
     if release is not None and release not in DIALECTS:
-        raise ToolError(f"unknown Kafka release {release!r}; kidx knows {', '.join(DIALECTS)}")
+        raise ToolError(unknown_release(release))
     return DIALECTS[release or NEWEST]
+
+
+def unknown_release(release: str) -> str:
+    """What to say of a release that kidx does not know: those that may be meant, or the first and the last."""
+    meant = [name for name in DIALECTS if name.startswith(f"{release}.")][-1:]
+    meant += difflib.get_close_matches(release, [name for name in reversed(DIALECTS) if name not in meant], 3, 0.75)
+    hint = f"did you mean {' or '.join(meant[:3])}?" if meant else f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
+    return f"unknown Kafka release {release!r}; {hint}"

@@ -83,7 +83,7 @@ def verify_command(
         )
     if result.problems and not result.files:
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in result.problems))
-    _write(result, findings, html)
+    _write(result, findings, html, paths, release)
     if as_json:
         say_json(result.to_json())
     else:
@@ -116,15 +116,18 @@ def _check_targets(findings: Path | None, html: Path | None) -> None:
             raise ToolError(f"{path.parent} is not a directory, so {path.name} cannot be written to it")
 
 
-def _write(result: Verification, findings: Path | None, html: Path | None) -> None:
+def _write(
+    result: Verification, findings: Path | None, html: Path | None, paths: list[str], release: str | None
+) -> None:
     if findings is not None:
         from kidx.findings import write_findings  # noqa: PLC0415
 
         write_findings(result.findings, findings)
     if html is not None:
-        from kidx.report.page import write_page  # noqa: PLC0415
+        from kidx.repair import advice  # noqa: PLC0415
+        from kidx.report.page import About, write_page  # noqa: PLC0415
 
-        write_page(result, html)
+        write_page(result, html, About(release or "", paths), advice(result, paths, release))
 
 
 def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:

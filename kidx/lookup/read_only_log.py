@@ -15,6 +15,7 @@ from kidx.log.epochs import LeaderEpochs, read_epochs
 from kidx.log.errors import UnsupportedTargetError
 from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, fetch_offset, knows
 from kidx.lookup.file_segment import FileSegment
+from kidx.scan.entries import read_index
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
@@ -49,6 +50,7 @@ class ReadOnlyLog:
         self._scratch = tempfile.TemporaryDirectory(prefix="kidx-lookup-")
         scratch = Path(self._scratch.name)
         self.segments = [FileSegment(segment, self.dialect, scratch) for segment in partition.segments]
+        self._consulted: set[FileSegment] = set()
         self.start_offset = max(partition.start_offset or 0, self.segments[0].base_offset)
         self.search_start = self.start_offset
         self.epochs = LeaderEpochs(read_epochs(partition.epochs) if partition.epochs else [])
@@ -104,8 +106,24 @@ class ReadOnlyLog:
 
     def _close_all_but_a_few(self) -> None:
         opened = [segment for segment in self.segments if segment.is_open]
+        self._consulted.update(opened)
         for segment in opened[:-_KEPT_OPEN]:
             segment.close()
+
+    def indexes_behind_their_log(self) -> list[Path]:
+        """The offset indexes, of segments that were needed, with an entry at or behind the end of the log.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        wrong = []
+        for segment in self.segments:
+            path = segment.files.path(".index")
+            if (segment in self._consulted or segment.is_open) and path.exists():
+                positions = read_index(path, segment.base_offset).entries["position"]
+                if len(positions) and int(positions.max()) >= segment.files.log.stat().st_size:
+                    wrong.append(path)
+        return wrong
 
     def segments_from(self, offset: int) -> Iterator[FileSegment]:
         """The segment that ``offset`` lies in, and all behind it."""

@@ -6,7 +6,7 @@ A few megabytes can decompress to gigabytes. What a search by timestamp wants of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import to_long
@@ -61,6 +61,33 @@ def all_before_first(make: Callable[[], Iterator[Item]], size: Callable[[Item], 
                 pass
             return make()
     return iter(held)
+
+
+class ReadOnce(Generic[Item]):
+    """Items that are made once, and as far as they are taken, however often they are gone through.
+
+    Attributes:
+        failed: making the next one has raised; then they have to be made anew.
+    """
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self._taken: list[Item] = []
+        self.failed = False
+
+    def __iter__(self) -> Iterator[Item]:
+        position = 0
+        while True:
+            if position == len(self._taken):
+                try:
+                    self._taken.append(next(self._items))
+                except StopIteration:
+                    return
+                except BaseException:
+                    self.failed = True
+                    raise
+            yield self._taken[position]
+            position += 1
 
 
 class _StructureError(Exception):

@@ -8,7 +8,7 @@ from kidx.java_numbers import INT_MAX, to_int
 from kidx.records.batch import DefaultRecordBatch
 from kidx.records.errors import CorruptRecordError, InvalidArgumentError
 from kidx.records.file_bytes import FileBytes, unpack
-from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX
+from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX, RECORD_BATCH_OVERHEAD
 from kidx.records.legacy import LegacyRecordBatch
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ _NEWEST_MAGIC: Final = 2
 
 
 def iter_batches(
-    buffer: Buffer, start: int = 0, end: int | None = None, *, source: str = "<buffer>"
+    buffer: Buffer,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    source: str = "<buffer>",
+    known: dict[int, RecordBatch] | None = None,
 ) -> Iterator[RecordBatch]:
     """The batches of a segment file, as ``FileLogInputStream`` gives them (RB-4).
 
@@ -36,6 +41,7 @@ def iter_batches(
         start: byte position of the first batch.
         end: byte position not to read past; the end of the buffer by default.
         source: what to call the buffer in errors, normally the path.
+        known: batches of an earlier call by position, where the bytes are still the same; gets those of this one.
 
     Raises:
         CorruptRecordError: a length below 14, or ``end`` lies beyond the buffer.
@@ -47,6 +53,13 @@ def iter_batches(
     while position < end - PREFIX.size:
         if position < 0:
             raise InvalidArgumentError(f"The file channel position cannot be negative, but it is {position}")
+        batch = None if known is None else known.get(position)
+        if batch is not None:
+            if position > end - batch.size_in_bytes:
+                return
+            yield batch
+            position += batch.size_in_bytes
+            continue
         if position + PREFIX.size > size_of_buffer:
             raise CorruptRecordError("Unexpected EOF while attempting to read the next batch")
         offset, length, _, magic = unpack(_PREFIX, buffer, position)
@@ -59,7 +72,10 @@ def iter_batches(
         if position > end - size:
             return
         kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
-        yield kind(buffer, position, size, in_file=True, source=source, offset=offset, magic=magic)
+        batch = kind(buffer, position, size, in_file=True, source=source, offset=offset, magic=magic)
+        if known is not None and size >= RECORD_BATCH_OVERHEAD:  # what a shorter one is said to have lies behind it
+            known[position] = batch
+        yield batch
         position += size
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +16,15 @@ from kidx.producers.cut_records import records_of
 from kidx.records import Buffer, FileCutError, RecordBatch, RecordStreamError, iter_batches
 from kidx.records.file_bytes import FileBytes
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from kidx.records.stamps import ReadOnce, Stamp
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _WINDOWS_FROM: Final = 1 << 20
 """Files of this many bytes are read as batches are asked for; a smaller one is read whole, which is quicker."""
+_SMALL: Final = 1 << 12
+"""Bytes of a batch whose stamps are kept for the next search, and"""
+_FEW: Final = 256
+"""how many records it may have."""
 
 
 class FileRecords:
@@ -67,6 +72,8 @@ class FileRecords:
         self._end = 0 if reserve else INT_MAX
         self.size_in_bytes = min(length, self._end)
         self._position = self.size_in_bytes
+        self._known: dict[int, RecordBatch] = {}
+        self._kept: dict[tuple[int, int], ReadOnce[Stamp]] = {}
 
     def __str__(self) -> str:
         return f"FileRecords(size={self.size_in_bytes}, file={self.path}, start=0, end={self._end})"
@@ -123,6 +130,7 @@ class FileRecords:
         descriptor = self._channel()
         if target_size < os.fstat(descriptor).st_size:
             os.ftruncate(descriptor, target_size)
+            self._known, self._kept = {}, {}
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
         return original - target_size
@@ -212,7 +220,9 @@ class FileRecords:
         end = self.size_in_bytes if end is None else end
         if end <= start:
             return iter(())
-        return iter_batches(self._content(), start, end, source=str(self.path))
+        # Only what this object itself writes changes a log that it may write.
+        known = self._known if self.writable and self.size_in_bytes < _WINDOWS_FROM else None
+        return iter_batches(self._content(), start, end, source=str(self.path), known=known)
 
     def available_bytes(self, position: int, size: int) -> int:
         """How much of a slice of ``size`` bytes from ``position`` there is (FR-4).
@@ -270,11 +280,26 @@ class FileRecords:
         for batch in self.batches(start):
             if batch.max_timestamp < target:
                 continue
-            stamps = batch.stamps(max_record_body_size, streaming=self.dialect.streams_timestamp_search)
-            for record in records_of(stamps, self.dialect):
+            for record in self._stamps(batch, max_record_body_size):
                 if record.timestamp >= target and record.offset >= starting_offset:
                     return TimestampAndOffset(record.timestamp, record.offset, _epoch(batch.partition_leader_epoch))
         return None
+
+    def _stamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[Stamp]:
+        """The stamps of a batch, or what the release makes of a damaged one; those of a small one are kept."""
+
+        def read() -> Iterator[Stamp]:
+            stamps = batch.stamps(max_record_body_size, streaming=self.dialect.streams_timestamp_search)
+            return records_of(stamps, self.dialect)
+
+        count = batch.count
+        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
+            return read()
+        how = batch.position, max_record_body_size
+        kept = self._kept.get(how)
+        if kept is None or kept.failed:
+            kept = self._kept[how] = ReadOnce(read())
+        return kept
 
     def largest_timestamp_after(self, start: int) -> tuple[int, int]:
         """Largest timestamp from byte ``start`` on, and the last offset of the first batch that has it (FR-3).

@@ -1,8 +1,8 @@
 """Where one machine ends: segments as Spark tables, and fleets verified.
 
 ``spark.read.format("kafka_segments").load(path)`` reads log directories with the columns and options of Spark's own
-Kafka source; what there is besides ``records`` is in :mod:`kidx.spark.contents`, the options in
-:mod:`kidx.spark.options`. Where kidx is installed Spark finds the source by itself; :func:`register` does it by hand::
+Kafka source; what there is besides ``records`` is in :mod:`kidx.tables.contents`, the options in
+:mod:`kidx.tables.options`. Where kidx is installed Spark finds the source by itself; :func:`register` does it by hand::
 
     from kidx import spark as kidx_spark
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kidx.spark.indexes import Counter
+    from kidx.tables.indexes import Counter
 
 _logger: Final = logging.getLogger("kidx.spark")
 

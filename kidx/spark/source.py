@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kidx.spark.contents import columns_of
-from kidx.spark.options import ReadOptions, read_options
+from kidx.spark.pieces import Pieces
+from kidx.tables.contents import columns_of
+from kidx.tables.options import ReadOptions, read_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from kidx.spark.splits import Piece
+    from kidx.tables.columns import Column
 
 _PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
 
@@ -26,16 +27,8 @@ _CONDITION_COLUMNS: Final = {
 }
 
 
-class Pieces(InputPartition):
-    """The work of one task."""
-
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        super().__init__(len(pieces))
-        self.pieces = tuple(pieces)
-
-
 class KafkaSegmentsSource(DataSource):
-    """``kafka_segments``: see :mod:`kidx.spark` and :mod:`kidx.spark.options`."""
+    """``kafka_segments``: see :mod:`kidx.spark` and :mod:`kidx.tables.options`."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,23 +50,41 @@ class KafkaSegmentsSource(DataSource):
         Raises:
             ToolError: an option is wrong, or the content has no such columns.
         """
-        from kidx.spark.columns import check_columns  # noqa: PLC0415 -- not to be imported when Spark looks for sources
+        from kidx.tables.columns import check_columns  # noqa: PLC0415 -- not to be imported when Spark looks for sources
 
         options = self._read_options()
-        check_columns(schema, columns_of(options.content, headers=options.content == "records"), options.content)
+        check_columns(
+            _columns(schema), columns_of(options.content, headers=options.content == "records"), options.content
+        )
         # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        """A reader of what a broker goes on writing.
+
+        Raises:
+            ToolError: an option is wrong, the content has no such columns, or is not one that can be followed.
+        """
+        from kidx.spark.streaming import StreamReader  # noqa: PLC0415
+
+        return StreamReader(self.reader(schema), self._read_options())
+
     def _read_options(self) -> ReadOptions:
         return read_options(dict(self.options))
+
+
+def _columns(schema: StructType) -> list[Column]:
+    from kidx.tables.columns import Column  # noqa: PLC0415
+
+    return [Column(field.name, field.dataType.simpleString(), field.nullable) for field in schema.fields]
 
 
 class SegmentsReader(DataSourceReader):
     """Plans in the driver, reads in the tasks."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
-        from kidx.spark.conditions import Conditions  # noqa: PLC0415
+        from kidx.tables.conditions import Conditions  # noqa: PLC0415
 
         self.columns = schema
         self.options = options
@@ -85,9 +96,9 @@ class SegmentsReader(DataSourceReader):
         Raises:
             ToolError: what was asked for is not there, or cannot be read.
         """
-        from kidx.spark.indexes import Counter  # noqa: PLC0415
         from kidx.spark.metrics import leave  # noqa: PLC0415
-        from kidx.spark.splits import plan_pieces, plan_segments  # noqa: PLC0415
+        from kidx.tables.indexes import Counter  # noqa: PLC0415
+        from kidx.tables.splits import plan_pieces, plan_segments  # noqa: PLC0415
 
         counter = Counter()
         if self.options.content in ("records", "batches"):
@@ -103,15 +114,15 @@ class SegmentsReader(DataSourceReader):
         Raises:
             ToolError: a segment is damaged, and that is to fail.
         """
-        from kidx.spark.columns import RowBuffer, arrow_schema  # noqa: PLC0415
-        from kidx.spark.indexes import Counter  # noqa: PLC0415
         from kidx.spark.metrics import leave  # noqa: PLC0415
-        from kidx.spark.reading import Reading  # noqa: PLC0415
-        from kidx.spark.tables import rows  # noqa: PLC0415
+        from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415
+        from kidx.tables.indexes import Counter  # noqa: PLC0415
+        from kidx.tables.others import rows  # noqa: PLC0415
+        from kidx.tables.reading import Reading  # noqa: PLC0415
 
         assert isinstance(partition, Pieces)
         options, counter = self.options, Counter()
-        buffer = RowBuffer(arrow_schema(self.columns))
+        buffer = RowBuffer(arrow_schema(_columns(self.columns)))
         reading = Reading(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
         for piece in partition.pieces:
             if options.content == "records":
@@ -127,7 +138,7 @@ class PushingReader(SegmentsReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
         """Takes note of the conditions that help, and leaves all of them to be checked on the rows."""
-        from kidx.spark.conditions import conditions_of  # noqa: PLC0415
+        from kidx.tables.conditions import conditions_of  # noqa: PLC0415
 
         columns = _CONDITION_COLUMNS.get(self.options.content, _CONDITION_COLUMNS["batches"])
         self.conditions = conditions_of(filters, columns)

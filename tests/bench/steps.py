@@ -2,7 +2,8 @@
 
 Generating: the same examples (same seed) by Hypothesis with nobody to drive, with the reference and the model alone,
 with one release, and with all 26. Replaying: the operations of those examples performed again without Hypothesis, by
-the full lockstep, and by the release's classes and the reference alone.
+the full lockstep, and by the release's classes and the reference alone. Segments and logs have no model, and a log's
+step is a question of forty timestamps or an append of several batches, so they have fewer steps a turn.
 
 A step is one operation, whatever took part in it. Everybody warms up before the clock starts, so that Java has compiled
 what it will, and takes turns with the others then, so that what else the machine does hits all alike. Shares are the
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
@@ -27,7 +28,7 @@ from rich.console import Console
 
 from conformance.implementations.jvm import JvmIndex
 from conformance.kafka.releases import RELEASES, newest
-from conformance.lockstep import Lockstep
+from conformance.lockstep.levels.index import IndexLockstep
 from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
 from conformance.runs.profiles import PROFILES
@@ -35,10 +36,14 @@ from conformance.scratch import scratch_directory
 from tests.bench.telling import machine, tell, write_page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.lockstep.lockstep import Lockstep
     from conformance.operations import Operation
 
 INDEX_MACHINES = ("offset", "time", "transaction")
-HEADS = ("machine", "what", "steps/s", "of Hypothesis alone", "of its processor time")
+FILES_MACHINES = ("segment", "log")
+HEADS = ("machine", "what", "steps/s", "of the first row", "of its processor time")
 INTRODUCTION = """One run of `python3 bootstrap.py python -m tests.bench.steps`: the same examples made by Hypothesis
 with nobody to drive, and with each set of parties; then their operations performed again. The reaches are 80 % of
 Hypothesis alone with one release, 25 % with all 26, and 50,000 steps/s for a replay with one release; when they were
@@ -54,7 +59,7 @@ class Rate(NamedTuple):
 
 
 @contextmanager
-def measured(lockstep: Lockstep) -> Iterator[list[Rate]]:
+def measured(lockstep: Lockstep[Any, Any]) -> Iterator[list[Rate]]:
     """The rate of what is done in the block, once it is done."""
     rates: list[Rate] = []
     before, wall, processor = lockstep.statistics.steps, time.perf_counter(), time.process_time()
@@ -62,7 +67,7 @@ def measured(lockstep: Lockstep) -> Iterator[list[Rate]]:
     rates.append(Rate(lockstep.statistics.steps - before, time.perf_counter() - wall, time.process_time() - processor))
 
 
-def generate(machine: str, lockstep: Lockstep, examples: int) -> Rate:
+def generate(machine: str, lockstep: Lockstep[Any, Any], examples: int) -> Rate:
     """A run of Hypothesis."""
     with measured(lockstep) as rates:
         bound = seed(1)(MACHINES[machine].bind(lockstep))
@@ -70,9 +75,16 @@ def generate(machine: str, lockstep: Lockstep, examples: int) -> Rate:
     return rates[0]
 
 
+def new_lockstep(machine: str, subjects: Iterable[str], scratch: Path, **options: Any) -> Lockstep[Any, Any]:
+    """The lockstep that a machine drives, with the classes of some releases."""
+    if machine in INDEX_MACHINES:
+        return IndexLockstep(map(JvmIndex, subjects), scratch, **options)
+    return MACHINES[machine].lockstep_type(map(MACHINES[machine].jvm, subjects), scratch, **options)
+
+
 def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
     """The operations of some examples."""
-    lockstep = Lockstep([], scratch, releases=[newest()])
+    lockstep = new_lockstep(machine, [], scratch, releases=[newest()])
     runs: list[list[Operation]] = []
     end = lockstep.end
 
@@ -85,7 +97,7 @@ def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
     return runs
 
 
-def replay(runs: list[list[Operation]], lockstep: Lockstep) -> Rate:
+def replay(runs: list[list[Operation]], lockstep: Lockstep[Any, Any]) -> Rate:
     """Recorded operations, performed again."""
     with measured(lockstep) as rates:
         for operations in runs:
@@ -121,27 +133,28 @@ def per(rate: Rate, what: str) -> float:
 def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, list[Rate]]:
     """The rates behind one machine's rows."""
     parties: dict[str, tuple[list[str], list[str]]] = {
-        "Hypothesis alone": ([], []),
-        "kidx and the model": ([], [newest()]),
+        **({"Hypothesis alone": ([], [])} if name in INDEX_MACHINES else {}),
+        "kidx alone": ([], [newest()]),
         f"with {newest()}": ([newest()], []),
         f"with all {len(RELEASES)}": (list(RELEASES), []),
     }
     generating = {}
     for number, (label, (subjects, releases)) in enumerate(parties.items()):
-        lockstep = Lockstep(map(JvmIndex, subjects), scratch / f"g{number}", releases=releases)
+        lockstep = new_lockstep(name, subjects, scratch / f"g{number}", releases=releases)
         generating[f"generating, {label}"] = partial(generate, name, lockstep, examples)
     runs = record(name, scratch / "r", examples)
     replaying = {}
     for label, options in {"whole lockstep": {}, "reference and release": {"attribute": False, "model": False}}.items():
-        lockstep = Lockstep([JvmIndex(newest())], scratch / f"p{label[0]}", **options)
+        lockstep = new_lockstep(name, [newest()], scratch / f"p{label[0]}", **options)
         replaying[f"replaying, {label}, {newest()}"] = partial(replay, runs, lockstep)
-    return in_turns(generating, 15_000, rounds) | in_turns(replaying, 60_000, 3 * rounds)
+    warm_up, turns = (15_000, 3 * rounds) if name in INDEX_MACHINES else (3_000, rounds)
+    return in_turns(generating, warm_up, rounds) | in_turns(replaying, 4 * warm_up, turns)
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machine", choices=INDEX_MACHINES, action="append")
+    parser.add_argument("--machine", choices=INDEX_MACHINES + FILES_MACHINES, action="append")
     parser.add_argument("--examples", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=11, help="the median of so many short runs is shown")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
@@ -150,7 +163,7 @@ def main() -> None:
     where = machine("hypothesis", "jpype1")
     console.print(where, highlight=False)
     rows = []
-    for name in arguments.machine or INDEX_MACHINES:
+    for name in arguments.machine or INDEX_MACHINES + FILES_MACHINES:
         with scratch_directory() as scratch, rare_collections():
             by_label = measure(name, arguments.examples, arguments.rounds, scratch)
         alone = next(iter(by_label.values()))

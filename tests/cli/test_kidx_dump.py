@@ -97,3 +97,38 @@ def test_a_corrupt_log_ends_the_dump_with_1(partition):
     assert done.returncode == 1
     assert "Found record size 0 smaller than minimum record overhead" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_directory_stands_for_its_files(tmp_path, in_process):
+    """Of a partition, or of all partitions of a log directory."""
+    disk = Path(__file__).parents[1] / "golden" / "3.9.2"
+    files = sorted(disk.glob("create-time-0/*.*"))
+    by_name = in_process("kidx", "dump", *files, "--kafka", "3.9.2", work=tmp_path)
+    by_directory = in_process("kidx", "dump", disk / "create-time-0", "--kafka", "3.9.2", work=tmp_path)
+    assert (by_directory.returncode, by_directory.stdout) == (by_name.returncode, by_name.stdout)
+    assert by_directory.stdout.count("Dumping ") == len(files) > 5
+    whole = in_process("kidx", "dump", disk, "--kafka", "3.9.2", work=tmp_path)
+    assert whole.stdout.count("Dumping ") == len([*disk.glob("*-0/*.*")])
+    none = in_process("kidx", "dump", tmp_path, work=tmp_path)
+    assert (none.returncode, none.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("release", "hint"),
+    [
+        ("3.9", "did you mean 3.9.2 or 3.9.1 or 3.9.0?"),
+        ("4.3.9", "did you mean 4.3.1 or "),
+        ("0.8", "kidx knows 2.4.0 to 4.4.0"),
+    ],
+)
+def test_a_release_that_is_not_known_has_a_hint(release, hint, tmp_path, in_process):
+    told = in_process("kidx", "dump", __file__, "--kafka", release, work=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr.startswith(f"kidx: unknown Kafka release {release!r}; {hint}")
+    assert told.stderr.count("\n") == 1
+
+
+def test_help_is_also_h(tmp_path, in_process):
+    for words in ((), ("verify",), ("repair",)):
+        assert in_process("kidx", *words, "-h", work=tmp_path) == in_process("kidx", *words, "--help", work=tmp_path)
+    assert in_process("conformance", "run", "-h", work=tmp_path).returncode == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+CREATE_TIME = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 
 PARTITION = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 
@@ -72,3 +75,37 @@ def test_a_line_that_is_no_number_is_named():
         "",
         "kidx: line 2 of - is not a timestamp in milliseconds: 'noon'\n",
     )
+
+
+def test_a_time_may_be_a_date(kidx_lookup_golden):
+    by_number = kidx_lookup_golden("--timestamp", "1700000000060")
+    for date in ("2023-11-14T22:13:20.060Z", "2023-11-14T23:13:20.060+01:00", "2023-11-14 22:13:20.0600"):
+        assert kidx_lookup_golden("--timestamp", date).stdout == by_number.stdout
+    assert by_number.returncode == 0
+    day = kidx_lookup_golden("--timestamp", "2023-11-14")
+    assert day.stdout == kidx_lookup_golden("--time", "1699920000000").stdout
+    wrong = kidx_lookup_golden("--timestamp", "yesterday")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "--timestamp is not a timestamp in milliseconds, nor a date such as 2026-11-22T10:30Z" in wrong.stderr
+
+
+def test_an_index_that_points_behind_its_log_is_a_warning_and_exit_code_1(tmp_path, in_process):
+    partition = shutil.copytree(CREATE_TIME, tmp_path / "create-time-0")
+    log = min(partition.glob("*.log"))
+    words = ("lookup", partition, "--kafka", "3.9.2", "--offset", 2)
+    assert in_process("kidx", *words, work=tmp_path).returncode == 0
+    index = log.with_suffix(".index")
+    data = bytearray(index.read_bytes())
+    data[-4:] = log.stat().st_size.to_bytes(4, "big")
+    index.write_bytes(data)
+    told = in_process("kidx", *words, work=tmp_path)
+    assert told.returncode == 1
+    assert told.stdout
+    assert told.stderr == (f"kidx: warning: {index} points behind the end of its log: run kidx verify {partition}\n")
+    later = in_process("kidx", "lookup", partition, "--kafka", "3.9.2", "--time", "latest", work=tmp_path)
+    assert (later.returncode, later.stderr) == (0, "")
+
+
+@pytest.fixture
+def kidx_lookup_golden(in_process, tmp_path):
+    return lambda *words: in_process("kidx", "lookup", CREATE_TIME, "--kafka", "3.9.2", *words, work=tmp_path)

@@ -14,7 +14,9 @@ import pytest
 
 from kidx.dialect import dialect_of
 from kidx.rebuild import rebuild
+from kidx.repair import advice
 from kidx.segment.history import producers_before
+from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -278,6 +280,13 @@ def test_verify_says_what_not_to_do_and_when_a_broker_looks(disk, kidx):
     assert "do not delete or cut a .timeindex" not in told
     segments(disk / "create-time-0", ".timeindex")[0].write_bytes(b"")
     assert "do not delete or cut a .timeindex" in kidx("verify", disk).stdout
+
+
+def test_no_command_is_made_up_for_a_url(disk):
+    segments(disk / "create-time-0", ".timeindex")[0].unlink()
+    found = advice(verify_paths([disk]), ["s3://bucket/data"], "3.9.2")
+    assert (found.steps, found.commands) == ((), ())
+    assert "1 index file can be rebuilt from their logs: kidx repair, where these are files" in found.reason
 
 
 def test_verify_does_not_promise_to_repair_a_log(disk, kidx):

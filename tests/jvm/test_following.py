@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conformance.implementations.jvm import JvmIndex
+from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.script import Script
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
@@ -242,8 +243,8 @@ def test_a_script_that_nobody_can_perform_is_no_agreement(tmp_path: Path) -> Non
     followers = JvmIndex.followers(1, [(subject, 0)])
     subject.begin(tmp_path)
     followers.begin()
-    script = Cut(1)
-    script.perform(OPEN, [(subject.perform(OPEN), bytes(80))])
+    script = Cut(1, INDEX)
+    script.perform(OPEN, [(subject.perform(OPEN), bytes(80))], lambda content: {"0.index": content})
     followers.start(script, alone=True)
     with pytest.raises(Exception, match="step 0 of a script cannot be performed"):
         followers.finish()

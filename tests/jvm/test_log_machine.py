@@ -58,6 +58,7 @@ def replay(lockstep, operations):
                 observation = lockstep.perform(operation)
                 if operation.name != "damage_log_file":
                     opened = observation.state is not None
+        lockstep.settle()
     except DivergenceError as error:
         return error
     finally:

@@ -29,7 +29,7 @@ class HeldTo:
 class Follower(HeldTo):
     """A log that gets, as a follower, the very bytes that its leader of the same release has appended."""
 
-    fleet = None  # it does not perform what the others do
+    followers = None  # it does not perform what the others do
 
     def __init__(self, log: JvmLog) -> None:
         super().__init__(log, log.release)

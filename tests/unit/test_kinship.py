@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
 
-from conformance.events import Diverged
+from conformance.events import Diverged, event_from_json
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Divergence, DivergenceError
+from conformance.lockstep.divergence import failure_json
 from conformance.operations import Operation, Outcome, State, every_signature
+from conformance.report.divergence import describe
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.differences.kinship import Case, of_their_own
 from conformance.runs.differences.sightings import Sightings
+from conformance.runs.machine_run import can_stay
 
 OPEN = Operation("open", ("offset", "0.index", 0, 24, True))
 FULL = State(3, 3, True, 24, (2,))
@@ -153,3 +157,37 @@ def test_a_sight_of_a_sight_belongs_to_the_first_difference():
     assert sights(case(difference("open", WRONG_FLAG, "AI-5")), case(state), bulk) == {
         "open:state": ["append", "append"]
     }
+
+
+@pytest.mark.parametrize(
+    ("operation", "outcomes", "stays"),
+    [
+        ("close", ("io", None), False),  # closed here, open there: the state does not tell
+        ("open", (None, "corrupt"), False),
+        ("close", ("io", "closed"), True),
+        ("lookup", (None, "io"), True),
+    ],
+)
+def test_a_participant_leaves_when_it_has_released_what_the_reference_has_not(operation, outcomes, stays):
+    expected, actual = ((error, None) for error in outcomes)
+    assert can_stay(difference(operation, (("outcome",), expected, actual))) is stays
+
+
+def test_other_sights_are_told_kept_in_the_stream_and_found_by_their_clauses():
+    sight = {
+        "shape": "close: outcome ok -> io",
+        "clause": "AI-21b",
+        "clauses": ["AI-21b", "AI-42b"],
+        "times": 3,
+        "trace": "traces/offset-1.json",
+        "because": "without the rename before it, it shows the difference above",
+    }
+    divergence = difference("close", WRONG_BYTES, "AI-42b")
+    told = Diverged("offset", failure_json(divergence), (), ("close()",), "t.json", "replay", also=(sight,))
+    assert told.clauses == ("AI-42b", "AI-21b")
+    assert event_from_json(json.loads(json.dumps(told.to_json()))).also == (sight,)
+    (line, trace) = describe(told).split("also seen")[1].splitlines()[:2]
+    assert line.strip() == (
+        "close: outcome ok -> io (AI-21b), 3 times: without the rename before it, it shows the difference above"
+    )
+    assert trace.strip() == "traces/offset-1.json"

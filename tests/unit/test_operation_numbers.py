@@ -7,13 +7,14 @@ from importlib.resources import files
 
 import pytest
 
-from conformance.implementations.jvm import log, script, segment
+from conformance.implementations.jvm import index, log, script, segment
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES
 from conformance.operations.log import LOG_SIGNATURES
 from conformance.operations.segment import SEGMENT_SIGNATURES
 
 CONSTANT = re.compile(r"static final int ([A-Z_]+) = (\d+);")
-SCRIPT = {"open": script._OPEN, "rename": script._RENAME, "overwrite": script._OVERWRITE, "list": script._LIST}
+FILES = {"open": index._OPEN, "rename": index._RENAME}
+SCRIPT = {"overwrite": script._OVERWRITE, "list": script._LIST}
 SAME = {
     "bulk_maybe_append": "BULK_APPEND",
     "become_inactive": "INACTIVE",
@@ -25,7 +26,8 @@ SAME = {
 }
 """Operations that Java calls by another word."""
 TABLES = [
-    pytest.param("IndexAdapter", script.CODES, SIGNATURES, id="index"),
+    pytest.param("IndexAdapter", index.CODES, SIGNATURES, id="index"),
+    pytest.param("IndexDriver", FILES, SIGNATURES, id="files"),
     pytest.param("Follower", SCRIPT, SCRIPT, id="script"),
     pytest.param("SegmentDriver", segment._CODES, SEGMENT_SIGNATURES, id="segment"),
     pytest.param("LogDriver", log._CODES, LOG_SIGNATURES, id="log"),

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import datasource as spark
 
 from kidx.records import TimestampType, build_batch, iter_batches
-from kidx.spark.conditions import Conditions, conditions_of
+from kidx.tables.conditions import Conditions, conditions_of
 
 COLUMNS = {"topic": "topic", "partition": "partition", "offset": "offset", "timestamp": "timestamp"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kidx.errors import ToolError
-from kidx.spark.conditions import Conditions
-from kidx.spark.indexes import Counter
-from kidx.spark.offsets import range_of
-from kidx.spark.options import Bound, read_options
-from kidx.spark.segments import TopicPartition, find_partitions
-from kidx.spark.splits import chosen_partitions, plan_pieces
+from kidx.tables.conditions import Conditions
+from kidx.tables.indexes import Counter
+from kidx.tables.offsets import range_of
+from kidx.tables.options import Bound, read_options
+from kidx.tables.segments import TopicPartition, find_partitions
+from kidx.tables.splits import chosen_partitions, plan_pieces
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 KEY = TopicPartition("restarted", 0)

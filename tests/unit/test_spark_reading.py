@@ -8,12 +8,12 @@ import pytest
 from kidx.errors import ToolError
 from kidx.java_numbers import LONG_MAX
 from kidx.records import SimpleRecord, build_batch
-from kidx.spark.columns import RowBuffer
-from kidx.spark.conditions import Conditions
-from kidx.spark.indexes import Counter
-from kidx.spark.options import read_options
-from kidx.spark.reading import Reading
-from kidx.spark.splits import plan_pieces
+from kidx.tables.columns import RowBuffer
+from kidx.tables.conditions import Conditions
+from kidx.tables.indexes import Counter
+from kidx.tables.options import read_options
+from kidx.tables.reading import Reading
+from kidx.tables.splits import plan_pieces
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -45,7 +45,7 @@ def read(monkeypatch):
     def both(*arguments: object, **options: str) -> list:
         found = []
         for compiled in (False, True):
-            monkeypatch.setattr("kidx.spark.reading.worth_compiling", lambda _, compiled=compiled: compiled)
+            monkeypatch.setattr("kidx.tables.reading.worth_compiling", lambda _, compiled=compiled: compiled)
             found.append(rows(*arguments, **options))
         assert found[0] == found[1]
         return found[0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import unknown_outcome
+from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
+from conformance.implementations.jvm.script import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 
 _HEAD: Final = struct.Struct("=3q")
 """Error (0 for none, negative for one of no kind), number of values (negative for none), numbers of the state."""
+
+_LONG: Final = struct.Struct("=q")
+_WITHOUT_TEXT: Final = _LONG.pack(-1)
+_ANY_TEXT: Final = _LONG.pack(-2)
+_SILENT: Final = 1 << 8
+"""Added to the number of a kind whose text is not compared."""
 
 ObservationType = TypeVar("ObservationType")
 
@@ -48,20 +56,24 @@ class JvmFiles(ABC, Generic[ObservationType]):
     """The kinds, in the order of their numbers in a reply, from 1 on."""
     operations: ClassVar[Collection[str]]
     """The names of what it can do."""
+    any_text: ClassVar[bool] = False
+    """Texts of refusals are not compared at all."""
     reply_bytes: ClassVar[int]
     """Room for a reply."""
-    driving: ClassVar[type[Any]]
-    """Made of a driver, it is called with each operation and tells the driver to perform it."""
+    silent: ClassVar[Collection[str]] = frozenset()
+    """The kinds of refusals whose text is not compared."""
 
     def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
         self.name = name_of(release, build)
         self.release = release
-        numbers = {exception: self.error_kinds.index(kind) + 1 for exception, kind in self.kind_of.items()}
+        numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress, build)
-        self._drive = self.driving(self.driver)
         if build is not None:
             prepared(build, self.driver.prepare)
+
+    def _number(self, kind: str) -> int:
+        return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
 
     def end(self) -> None:
         """See the protocol."""
@@ -81,7 +93,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
 
     def perform(self, operation: Operation) -> ObservationType:
         """See the protocol."""
-        self._drive(operation)
+        self.driver.step(self.step_of(operation))
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
@@ -101,6 +113,50 @@ class JvmFiles(ABC, Generic[ObservationType]):
         if error < 0:
             return self.observed(unknown_outcome(self.name, text), state)
         return self.observed(self.refusal(self.error_kinds[error - 1], None if text is None else str(text)), state)
+
+    # -- batched execution ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def followers(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmFollowers:
+        """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Follower`)."""
+        return JvmFollowers(Language(cls.step_of, cls.packed), rules, members)
+
+    @classmethod
+    def packed(cls, operation: Operation, observation: Any) -> bytes | None:
+        """The reply that stands for an observation; None if no reply can (a defective reference may say anything)."""
+        (error, value, text), state = observation
+        try:
+            values = () if value is None else cls.numbers_of_value(operation.name, value)
+            numbers = () if state is None else cls.numbers_of_state(state)
+            head = _HEAD.pack(
+                0 if error is None else cls.error_kinds.index(error) + 1,
+                -1 if value is None else len(values),
+                len(numbers),
+            )
+            told = _WITHOUT_TEXT
+            if cls.any_text:
+                told = _ANY_TEXT
+            elif text is not None:
+                words = text.encode()
+                told = _LONG.pack(len(words)) + words
+            return head + struct.pack(f"={len(values) + len(numbers)}q", *values, *numbers) + told
+        except (struct.error, ValueError, TypeError, UnicodeError):
+            return None
+
+    @staticmethod
+    @abstractmethod
+    def step_of(operation: Operation) -> bytes:
+        """An operation as the beginning of a step; see :class:`~conformance.implementations.jvm.script.Language`."""
+
+    @staticmethod
+    @abstractmethod
+    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
+        """What :meth:`value` makes the value of."""
+
+    @staticmethod
+    @abstractmethod
+    def numbers_of_state(state: Any) -> Sequence[int]:
+        """What :meth:`observed` makes the state of."""
 
     @abstractmethod
     def value(self, name: str, values: tuple[int, ...]) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
-from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, unpacked
-from conformance.implementations.jvm.script import CODES, PADDING
+from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
+from conformance.implementations.jvm.script import Language, require_ints, step
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
 
 if TYPE_CHECKING:
@@ -23,25 +23,51 @@ if TYPE_CHECKING:
 _REPLY_BYTES = 1 << 20
 
 
-class _Driving:
-    """Tells a driver to perform an operation."""
+# The numbers of IndexAdapter.java. A time index's append and a transaction index's are `append` there, too.
+CODES: Final = {
+    name: code
+    for code, names in enumerate(
+        (
+            ("crash",),
+            ("truncate_to",),
+            ("reset",),
+            ("flush",),
+            ("sanity_check",),
+            ("close",),
+            ("delete",),
+            ("lookup",),
+            ("entry",),
+            ("truncate",),
+            ("resize",),
+            ("trim",),
+            ("append", "maybe_append", "append_aborted"),
+            ("bulk_append", "bulk_maybe_append"),
+            ("fetch_upper_bound",),
+            ("collect_aborted",),
+            ("all_aborted",),
+        )
+    )
+    for name in names
+}
+_OPEN, _RENAME = 100, 101
 
-    def __init__(self, driver: Any) -> None:
-        self._open = driver.open
-        self._rename = driver.rename
-        self._perform = driver.perform
 
-    def __call__(self, operation: Operation) -> None:
-        name, arguments = operation
-        code = CODES.get(name)
-        if code is not None:
-            self._perform(code, *arguments, *PADDING[len(arguments)])
-        elif name == "open":
-            self._open(KINDS.index(arguments[0]), *arguments[1:])
-        elif name == "rename":
-            self._rename(*arguments)
-        else:
-            raise ValueError(f"{name} is the harness's own")
+def _step(operation: Operation) -> bytes:
+    """The beginning of a step of a script."""
+    name, arguments = operation
+    code = CODES.get(name)
+    if code is not None:
+        return step(code, arguments)
+    if name == "open":
+        kind, path, base_offset, max_index_size, writable = arguments
+        require_ints(max_index_size)
+        return step(_OPEN, (KINDS.index(kind), base_offset, max_index_size, writable), path.encode())
+    if name == "rename":
+        return step(_RENAME, (), arguments[0].encode())
+    raise ValueError(f"{name} is the harness's own")
+
+
+INDEX: Final = Language(_step, packed)
 
 
 class JvmIndex:
@@ -65,7 +91,6 @@ class JvmIndex:
         kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
         self.driver = connected_driver("IndexDriver", release, "index", kinds, self._reply, progress, build)
-        self._drive = _Driving(self.driver)
 
     def require(self, kind: str) -> None:
         """Finds what a kind of index needs.
@@ -99,13 +124,13 @@ class JvmIndex:
 
     def perform(self, operation: Operation) -> Observation:
         """See the protocol."""
-        self._drive(operation)
+        self.driver.step(_step(operation))
         return self.observation(operation)
 
     @staticmethod
     def followers(rules: int, members: Sequence[tuple[JvmIndex, int]]) -> JvmFollowers:
         """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Follower`)."""
-        return JvmFollowers(rules, members)
+        return JvmFollowers(INDEX, rules, members)
 
     def observation(self, operation: Operation) -> Observation:
         """The observation of the last operation, which ``operation`` repeats.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.files import JvmFiles
-from conformance.implementations.jvm.fleet import JvmFleet
-from conformance.implementations.jvm.virtual_machine import start_jvm
+from conformance.implementations.jvm.script import require_ints, step
 from conformance.operations import Operation, Outcome
 from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import (
@@ -80,6 +79,10 @@ _CODES: Final = {
             "set_clock",
             "assign_epoch",
             "expire_producers",
+            "append_as_leader",
+            "append_as_follower",
+            "list_offsets",
+            "open_log",
         )
     )
 }
@@ -89,41 +92,34 @@ _SETTINGS: Final = {
 }
 
 
-class _Driving:
-    """Tells a driver, or a fleet of them, to perform an operation."""
+def _step(operation: Operation) -> bytes:
+    """The beginning of a step of a script."""
+    name, arguments = operation
+    code = _CODES.get(name)
+    if code is None:
+        raise ValueError(f"{name} is the harness's own")
+    if name == "open_log":
+        return _opening(*arguments)
+    if name in ("append_as_leader", "append_as_follower"):
+        batches, epoch = arguments
+        require_ints(epoch)
+        return step(code, (epoch, not is_marker(batches)), encode(batches))
+    if name == "list_offsets":
+        return step(code, arguments[0])
+    if name == "assign_epoch":
+        require_ints(arguments[0])
+    return step(code, arguments)
 
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-        jpype = start_jvm()
-        self._new_map = jpype.JClass("java.util.HashMap")
-        self._longs = jpype.JArray(jpype.JLong)
 
-    def __call__(self, operation: Operation) -> None:
-        name, arguments = operation
-        code = _CODES.get(name)
-        if code is not None:
-            first, second = (*arguments, 0, 0)[:2]
-            self._driver.perform(code, int(first), int(second))
-        elif name == "open_log":
-            self._open(*arguments)
-        elif name == "append_as_leader":
-            batches, epoch = arguments
-            self._driver.appendAsLeader(encode(batches), epoch, not is_marker(batches))
-        elif name == "append_as_follower":
-            batches, epoch = arguments
-            self._driver.appendAsFollower(encode(batches), epoch)
-        elif name == "list_offsets":
-            self._driver.fetchOffsets(self._longs(arguments[0]))
-        else:
-            raise ValueError(f"{name} is the harness's own")
-
-    def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
-        properties = self._new_map()
-        for key, value in (_SETTINGS | settings).items():
-            if key not in ("segment.bytes", EXPIRATION):
-                properties.put(key, str(value))
-        expiration_ms = settings.get(EXPIRATION, EXPIRATION_MS)
-        self._driver.open(properties, settings["segment.bytes"], start, recovery_point, clean, now, expiration_ms)
+def _opening(settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> bytes:
+    words = "".join(
+        f"\0{name}\0{value}"
+        for name, value in (_SETTINGS | settings).items()
+        if name not in ("segment.bytes", EXPIRATION)
+    )
+    segment_bytes, expiration_ms = settings["segment.bytes"], settings.get(EXPIRATION, EXPIRATION_MS)
+    require_ints(segment_bytes, expiration_ms)
+    return step(_CODES["open_log"], (segment_bytes, start, recovery_point, clean, now, expiration_ms), words.encode())
 
 
 class JvmLog(JvmFiles[LogObservation]):
@@ -135,7 +131,8 @@ class JvmLog(JvmFiles[LogObservation]):
     error_kinds = LOG_ERROR_KINDS
     operations = LOG_SIGNATURES
     reply_bytes = 1 << 20
-    driving = _Driving
+    any_text = True
+    step_of = staticmethod(_step)
 
     @property
     def class_name(self) -> str:
@@ -148,13 +145,20 @@ class JvmLog(JvmFiles[LogObservation]):
 
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
         """Appends bytes as a follower."""
-        self.driver.appendAsFollower(records, epoch)
+        self.driver.step(step(_CODES["append_as_follower"], (epoch,), records))
         return self.observation(Operation("append_as_follower"))
 
     @staticmethod
-    def fleet(members: Sequence[JvmLog]) -> JvmFleet:
-        """All of them, to be driven as one."""
-        return JvmFleet("LogFleet", members, _Driving)
+    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
+        """See the base class."""
+        if name == "list_offsets":
+            return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
+        return (value,)
+
+    @staticmethod
+    def numbers_of_state(state: LogState) -> Sequence[int]:
+        """See the base class."""
+        return state.to_numbers()
 
     def value(self, name: str, values: tuple[int, ...]) -> Any:
         """See the base class."""

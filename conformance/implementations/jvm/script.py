@@ -1,74 +1,67 @@
 """Steps as bytes, with what has to come of them: what Java needs to perform and to compare them without Python.
 
-The layout is that of ``Script.java``, the numbers of the operations are those of ``IndexAdapter.java`` and
-``Follower.java``.
+The layout is that of ``Script.java``; the numbers of the harness's own steps are those of ``Follower.java``.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Final
-
-from conformance.implementations.jvm.reply import packed
-from conformance.operations import KINDS, Operation
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from conformance.operations import Observation
+    from conformance.operations import Operation
 
-# A time index's append and a transaction index's are `append` there, too.
-CODES: Final = {
-    name: code
-    for code, names in enumerate(
-        (
-            ("crash",),
-            ("truncate_to",),
-            ("reset",),
-            ("flush",),
-            ("sanity_check",),
-            ("close",),
-            ("delete",),
-            ("lookup",),
-            ("entry",),
-            ("truncate",),
-            ("resize",),
-            ("trim",),
-            ("append", "maybe_append", "append_aborted"),
-            ("bulk_append", "bulk_maybe_append"),
-            ("fetch_upper_bound",),
-            ("collect_aborted",),
-            ("all_aborted",),
-        )
-    )
-    for name in names
-}
-_OPEN, _RENAME, _OVERWRITE, _LIST = 100, 101, 102, 103
+_OVERWRITE, _LIST = 200, 201
 
-_STEP: Final = struct.Struct("=i5qi")
-_EXPECTATION: Final = struct.Struct("=2i")
-_NOTHING: Final = -1
-_AS_BEFORE: Final = struct.pack("=i", -2)
-_UNCHANGED: Final = -2
-_NEVER: Final = _EXPECTATION.pack(_NOTHING, _NOTHING)
+_INTS: Final = struct.Struct("=2i")
+_INT: Final = struct.Struct("=i")
+_NOTHING: Final = _INT.pack(-1)
+_AS_BEFORE: Final = _INT.pack(-2)
+_UNCHANGED: Final = _INT.pack(-2)
+_NO_FILES: Final = _INT.pack(0)
+_NEVER: Final = _NOTHING + _NO_FILES
 """An expectation that no reply meets: the harness compares the step itself."""
 _LARGEST: Final = 1 << 20
 """Past this many bytes, a file is not copied into scripts."""
-PADDING: Final = tuple((0,) * (5 - count) for count in range(6))
-"""What makes so many arguments five."""
-
-_INT: Final = struct.Struct("=i")
 
 
 class _Untold(Enum):
-    """Stands for a file whose content the script does not give."""
+    """Stands for the content of a file that the script has not given."""
 
     UNTOLD = 0
 
 
-Expected = tuple["Observation", bytes | None]
-"""What the reference makes of a step: its observation and its file."""
+class Language(NamedTuple):
+    """How what one driver performs is written.
+
+    Attributes:
+        step: an operation as the beginning of a step; raises ValueError if Java's types cannot hold its arguments, or
+            if it is no operation of the driver.
+        reply: the reply that stands for an observation after an operation; None if no reply can.
+    """
+
+    step: Callable[[Operation], bytes]
+    reply: Callable[[Operation, Any], bytes | None]
+
+
+def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> bytes:
+    """An operation by its number, with its arguments.
+
+    Raises:
+        struct.error: an argument is no 64-bit integer.
+    """
+    count = len(arguments)
+    return struct.pack(f"=2i{count}qi", code, count, *arguments, len(content)) + content
+
+
+def require_ints(*numbers: int) -> None:
+    """Raises struct.error if a number does not fit into 32 bits: Java would cut it."""
+    for number in numbers:
+        _INT.pack(number)
 
 
 class Script:
@@ -76,87 +69,91 @@ class Script:
 
     Args:
         rules: how many sets of rules there are.
+        language: of the drivers that will perform it.
 
     Attributes:
         steps: how many steps there are.
     """
 
-    def __init__(self, rules: int) -> None:
+    def __init__(self, rules: int, language: Language) -> None:
+        self._language = language
         self._parts: list[bytes] = []
-        self._files: list[bytes | _Untold | None] = [_Untold.UNTOLD] * rules
+        self._files: list[Mapping[str, bytes | _Untold | None]] = [{}] * rules
+        self._told = [False] * rules
         self.steps = 0
 
     def __bytes__(self) -> bytes:
         return b"".join(self._parts)
 
-    def perform(self, operation: Operation, expected: Sequence[Expected]) -> None:
+    def perform(
+        self, operation: Operation, expected: Sequence[tuple[Any, Any]], named: Callable[[Any], Mapping[str, Any]]
+    ) -> None:
         """An operation, and what has to come of it.
+
+        Args:
+            operation: what to perform.
+            expected: for each set of rules, the observation and the files of a level.
+            named: makes names and contents of the files of a level.
 
         Raises:
             ValueError: Java's types cannot hold its arguments, or it is no operation of an implementation.
         """
-        self._begin(_packed(operation))
-        before: Expected | None = None
+        self._begin(self._packed(operation))
+        before = None
         for number, mine in enumerate(expected):
-            if mine == before:
+            if before is not None and mine == before:
                 self._parts.append(_AS_BEFORE)
-                self._files[number] = self._files[number - 1]
+                self._files[number], self._told[number] = self._files[number - 1], self._told[number - 1]
                 continue
             before = mine
-            observation, file = mine
-            reply = packed(operation, observation)
-            if reply is None or (file is not None and len(file) > _LARGEST):
+            reply, files = self._language.reply(operation, mine[0]), named(mine[1])
+            if reply is None or any(len(content) > _LARGEST for content in files.values() if content):
                 self._parts.append(_NEVER)
-                self._files[number] = _Untold.UNTOLD
+                self._files[number], self._told[number] = {}, False
             else:
-                self._expect(number, reply, file)
+                self._parts += (_INT.pack(len(reply)), reply)
+                self._expect(number, files)
 
-    def overwrite(self, contents: Sequence[bytes | None]) -> None:
-        """The file gets another content, in each set of rules; None removes it."""
-        self._begin(_step(_OVERWRITE))
-        for number, content in enumerate(contents):
-            self._expect(number, b"", content)
+    def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
+        """A file gets another content, in each set of rules; None removes it."""
+        self._begin(step(_OVERWRITE, (), name.encode()))
+        self._tell(contents)
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
         """The names of all files have to be these, sorted, in each set of rules."""
-        self._begin(_step(_LIST))
-        for number, names in enumerate(listings):
-            content = "\0".join(names).encode()
-            self._parts += (_EXPECTATION.pack(0, len(content)), content)
-            self._files[number] = _Untold.UNTOLD  # what came last is no file
+        self._begin(step(_LIST))
+        self._tell(["\0".join(names).encode() for names in listings])
 
-    def _begin(self, step: bytes) -> None:
-        self._parts.append(step)
+    def _packed(self, operation: Operation) -> bytes:
+        try:
+            return self._language.step(operation)
+        except struct.error:
+            raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
+
+    def _begin(self, beginning: bytes) -> None:
+        self._parts.append(beginning)
         self.steps += 1
 
-    def _expect(self, number: int, reply: bytes, file: bytes | None) -> None:
-        if self._files[number] == file:
-            self._parts += (_EXPECTATION.pack(len(reply), _UNCHANGED), reply)
-        elif file is None:
-            self._parts += (_EXPECTATION.pack(len(reply), _NOTHING), reply)
-        else:
-            self._parts += (_EXPECTATION.pack(len(reply), len(file)), reply, file)
-        self._files[number] = file
+    def _tell(self, contents: Sequence[bytes | None]) -> None:
+        """What the harness's own step is about, in each set of rules, as a reply; files are not told."""
+        for number, content in enumerate(contents):
+            self._parts += (_NOTHING, _NO_FILES) if content is None else (_INT.pack(len(content)), content, _NO_FILES)
+            self._files[number], self._told[number] = {}, False
 
-
-def _packed(operation: Operation) -> bytes:
-    """An operation and its arguments."""
-    name, arguments = operation
-    code = CODES.get(name)
-    try:
-        if code is not None:
-            return _step(code, arguments)
-        if name == "open":
-            kind, path, base_offset, max_index_size, writable = arguments
-            _INT.pack(max_index_size)
-            return _step(_OPEN, (KINDS.index(kind), base_offset, max_index_size, writable), path.encode())
-        if name == "rename":
-            return _step(_RENAME, (), arguments[0].encode())
-    except struct.error:
-        raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
-    raise ValueError(f"{name} is the harness's own")
-
-
-def _step(code: int, arguments: tuple[int, ...] = (), text: bytes = b"") -> bytes:
-    head: bytes = _STEP.pack(code, *arguments, *PADDING[len(arguments)], len(text))
-    return head + text
+    def _expect(self, number: int, files: Mapping[str, bytes | None]) -> None:
+        """The files of a set of rules; those that are as in the step before are not told again."""
+        before = self._files[number]
+        if self._told[number] and files == before:
+            self._parts.append(_UNCHANGED)
+            return
+        self._parts.append(_INT.pack(len(files)))
+        for name, content in files.items():
+            path = name.encode()
+            self._parts += (_INT.pack(len(path)), path)
+            if before.get(name, _Untold.UNTOLD) == content:
+                self._parts.append(_UNCHANGED)
+            elif content is None:
+                self._parts.append(_NOTHING)
+            else:
+                self._parts += (_INT.pack(len(content)), content)
+        self._files[number], self._told[number] = files, True

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
 from conformance.implementations.jvm.files import JvmFiles
-from conformance.implementations.jvm.fleet import JvmFleet
-from conformance.implementations.jvm.virtual_machine import start_jvm
+from conformance.implementations.jvm.script import require_ints, step
 from conformance.operations import Operation, Outcome
 from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
@@ -68,10 +67,26 @@ _CODES: Final = {
             "upper_bound_in_segment",
             "first_batch_timestamp",
             "close_handlers",
+            "append_records",
+            "append_from_file",
+            "should_roll",
+            "update_txn_index",
+            "rename_segment",
+            "open_segment",
         )
     )
 }
-_PADDING: Final = tuple((0,) * (4 - count) for count in range(5))
+_INTS: Final = {
+    "translate_offset": (1,),
+    "read_segment": (1,),
+    "find_offset": (2,),
+    "resize_indexes": (0,),
+    "upper_bound_in_segment": (1, 2),
+    "append_from_file": (0,),
+    "should_roll": (1, 4),
+    "open_segment": (1, 2, 5),
+}
+"""Which numbers among the arguments of an operation are Java's 32-bit integers."""
 _BOOLEAN: Final = frozenset({"should_roll", "has_overflow"})
 _TUPLES: Final = frozenset({"translate_offset", "read_segment", "find_offset"})
 _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
@@ -94,36 +109,21 @@ def comparable(text: str, directory: str) -> str:
     return text.replace(f"{directory}/", "").replace(f"{directory}.source", "SOURCE")
 
 
-class _Driving:
-    """Tells a driver, or a fleet of them, to perform an operation."""
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-        self._perform = driver.perform
-        jpype = start_jvm()
-        self._bytes = jpype.JArray(jpype.JByte)
-
-    def __call__(self, operation: Operation) -> None:
-        name, arguments = operation
-        code = _CODES.get(name)
-        if code is not None:
-            self._perform(code, *map(int, arguments), *_PADDING[len(arguments)])
-        elif name == "append_records":
-            records, *numbers = arguments
-            self._driver.append(self._bytes(bytes.fromhex(records)), *numbers)
-        elif name == "should_roll":
-            self._driver.shouldRoll(*arguments)
-        elif name == "open_segment":
-            self._driver.open(*arguments)
-        elif name == "update_txn_index":
-            self._driver.updateTxnIndex(*arguments)
-        elif name == "rename_segment":
-            self._driver.rename(*arguments)
-        elif name == "append_from_file":
-            records, position = arguments
-            self._driver.appendFromFile(self._bytes(bytes.fromhex(records)), position)
-        else:
-            raise ValueError(f"{name} is the harness's own")
+def _step(operation: Operation) -> bytes:
+    """The beginning of a step of a script."""
+    name, arguments = operation
+    code = _CODES.get(name)
+    if code is None:
+        raise ValueError(f"{name} is the harness's own")
+    content = b""
+    if name in ("append_records", "append_from_file"):
+        content, arguments = bytes.fromhex(arguments[0]), arguments[1:]
+    elif name == "rename_segment":
+        content, arguments = "\0".join(arguments).encode(), ()
+    elif name == "open_segment":
+        content, arguments = arguments[-2].encode(), (*arguments[:-2], arguments[-1])
+    require_ints(*(arguments[place] for place in _INTS.get(name, ())))
+    return step(code, arguments, content)
 
 
 class JvmSegment(JvmFiles[SegmentObservation]):
@@ -135,7 +135,8 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     error_kinds = SEGMENT_ERROR_KINDS
     operations = SEGMENT_SIGNATURES
     reply_bytes = 1 << 18
-    driving = _Driving
+    silent = SEGMENT_SILENT
+    step_of = staticmethod(_step)
 
     def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
         super().__init__(release, progress, build)
@@ -147,9 +148,26 @@ class JvmSegment(JvmFiles[SegmentObservation]):
         self.driver.begin(self._directory)
 
     @staticmethod
-    def fleet(members: Sequence[JvmSegment]) -> JvmFleet:
-        """All of them, to be driven as one."""
-        return JvmFleet("SegmentFleet", members, _Driving)
+    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
+        """See the base class."""
+        if name == "collect_from_segment":
+            return [value[1], *(field for transaction in value[0] for field in transaction)]
+        return value if isinstance(value, tuple) else (value,)
+
+    @staticmethod
+    def numbers_of_state(state: SegmentState) -> Sequence[int]:
+        """See the base class."""
+        rolling, maximum, last = state.rolling_based_timestamp, state.maximum, state.txn_last_offset
+        return (
+            state.size,
+            state.bytes_since_last_index_entry,
+            state.created,
+            *((0, 0) if rolling is None else (1, rolling)),
+            *((0, 0, 0) if maximum is None else (1, *maximum)),
+            *_numbers_of_index(state.offset_index, 1),
+            *_numbers_of_index(state.time_index, 2),
+            *((0, 0) if last is None else (1, last)),
+        )
 
     def value(self, name: str, values: tuple[int, ...]) -> Any:
         """See the base class."""
@@ -191,3 +209,10 @@ def _state(longs: tuple[int, ...]) -> SegmentState:
 def _index_state(longs: tuple[int, ...]) -> IndexState | None:
     is_open, entries, max_entries, length, *last = longs
     return IndexState(entries, max_entries, length, tuple(last)) if is_open else None
+
+
+def _numbers_of_index(index: IndexState | None, longs_of_last: int) -> tuple[int, ...]:
+    """What :func:`_index_state` makes an index of."""
+    if index is None:
+        return (0,) * (4 + longs_of_last)
+    return 1, index.entries, index.max_entries, index.length, *index.last

@@ -16,7 +16,7 @@ from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from kidx.dialect import Dialect
@@ -104,6 +104,15 @@ class IndexLevel(Level[Observation, bytes | None]):
             return before
         file: WatchedFile = reference.file  # type: ignore[attr-defined]
         return file.read() if name in _REPLACING else file.read_again()
+
+    def by_name(self, files: bytes | None, name: str) -> Mapping[str, bytes | None]:
+        """See the base class."""
+        return {name: files} if name else {}
+
+    def damaged(self, operation: Operation, name: str) -> str:
+        """See the base class."""
+        del operation
+        return name
 
     def damage(self, group: Group[Observation, bytes | None], operation: Operation, name: str) -> None:
         """Changes every file alike; they are all the same, as the step before has shown."""

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
 from conformance.attribution.log_step import Files, TrackedLog, follow_log
@@ -20,6 +20,9 @@ from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
 from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect, dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 """The files whose names and bytes are compared."""
@@ -41,8 +44,21 @@ def representative(release: str) -> str:
 Seen = tuple[LogObservation, Files]
 
 
+_WITHOUT_FILES = frozenset({"set_clock", "update_high_watermark"})
+"""Operations of the reference that touch no file."""
+_LARGEST = 1 << 24
+"""So many bytes of a file are compared."""
+_OPEN_FILES = 16
+"""So many files stay open from one look to the next: there may be 23 references, and 1,024 files in a process."""
+
+
 class LogParticipant(Participant):
     """An implementation, and the directory of its log."""
+
+    def __init__(self, implementation: Any, directory: Path) -> None:
+        super().__init__(implementation, directory)
+        self._topic = f"{directory}/{TOPIC_DIRECTORY}"
+        self._descriptors: dict[tuple[str, int], int] = {}
 
     def begin(self) -> None:
         """Starts an example in an empty directory."""
@@ -52,21 +68,41 @@ class LogParticipant(Participant):
 
     def clear(self) -> None:
         """Removes the directory."""
+        self._release()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _release(self) -> None:
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._descriptors = {}
+
+    def names(self) -> dict[str, int]:
+        """Name and inode of every file that is compared."""
+        try:
+            with os.scandir(self._topic) as entries:
+                return {entry.name: entry.inode() for entry in entries if entry.name.endswith(COMPARED)}
+        except FileNotFoundError:
+            return {}
 
     def read(self) -> Files:
         """Name and content of every file that is compared."""
-        found = {}
-        try:
-            with os.scandir(self.directory / TOPIC_DIRECTORY) as entries:
-                for entry in entries:
-                    if entry.name.endswith(COMPARED):
-                        descriptor = os.open(entry.path, os.O_RDONLY)
-                        found[entry.name] = os.read(descriptor, 1 << 24)
-                        os.close(descriptor)
-        except FileNotFoundError:
-            return {}
-        return found
+        names = self.names()
+        if len(self._descriptors) > len(names):
+            self._release()
+        return {name: self._content(name, inode) for name, inode in names.items()}
+
+    def _content(self, name: str, inode: int) -> bytes:
+        """What is in a file. As long as one is open, no other one gets its inode."""
+        descriptor = self._descriptors.get((name, inode))
+        if descriptor is not None:
+            return os.pread(descriptor, _LARGEST, 0)
+        descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
+        if len(self._descriptors) < _OPEN_FILES:
+            self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
+            return os.pread(descriptor, _LARGEST, 0)
+        content = os.pread(descriptor, _LARGEST, 0)
+        os.close(descriptor)
+        return content
 
     def listing(self) -> list[str]:
         """Names of the files that are compared: which snapshots and checkpoints there are is another matter."""
@@ -102,6 +138,26 @@ class LogLevel(Level[LogObservation, Files]):
     def reference(self, release: str) -> ReferenceLog:
         """See the base class."""
         return ReferenceLog(release)
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """All files, read only as far as the operation can have changed them: a look-up may make an index."""
+        if operation.name in _WITHOUT_FILES:
+            return before
+        participant: LogParticipant = reference  # type: ignore[assignment]
+        if operation.name == "list_offsets" and participant.names().keys() == before.keys():
+            return before
+        return participant.read()
+
+    def by_name(self, files: Files, name: None) -> Mapping[str, bytes | None]:
+        """See the base class."""
+        del name
+        return files
+
+    def damaged(self, operation: Operation, name: None) -> str:
+        """See the base class."""
+        del name
+        path: str = operation.args[0]
+        return path
 
     def damage(self, group: Group[LogObservation, Files], operation: Operation, name: None) -> None:
         """Damages one of the files."""

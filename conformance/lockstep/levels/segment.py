@@ -17,6 +17,7 @@ from kidx.dialect import dialect_of
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from kidx.dialect import Dialect
@@ -85,12 +86,21 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         old, new = operation.args
         return before[0], before[1].removesuffix(old) + new
 
+    def by_name(self, files: Files, name: Name) -> Mapping[str, bytes | None]:
+        """See the base class."""
+        base_offset, suffix = name
+        return {file_name(base_offset, kind) + suffix: file for kind, file in zip(SUFFIXES, files, strict=True)}
+
+    def damaged(self, operation: Operation, name: Name) -> str:
+        """See the base class."""
+        base_offset, suffix = name
+        return f"{file_name(base_offset, operation.args[0])}{suffix}"
+
     def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
         """Damages one of the four files."""
-        kind, how, numbers = operation.args
-        base_offset, suffix = name
+        _, how, numbers = operation.args
         for participant in (group.reference, *group.beside):
-            damage(participant.directory / (file_name(base_offset, kind) + suffix), how, tuple(numbers))
+            damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
         group.files = group.reference.read()
 
     def tracked(self, release: str) -> TrackedSegment:

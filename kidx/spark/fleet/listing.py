@@ -30,7 +30,7 @@ from kidx.discovery import (
 from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
-from kidx.spark.storage import Store
+from kidx.tables.storage import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

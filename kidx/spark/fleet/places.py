@@ -22,7 +22,7 @@ from kidx.discovery import CLEAN_SHUTDOWN, EPOCHS, META_PROPERTIES, OFFSET_CHECK
 from kidx.files import TEXT_LIMIT
 
 if TYPE_CHECKING:
-    from kidx.spark.storage import Entry, Store
+    from kidx.tables.storage import Entry, Store
 
 _NAMES: Final = re.compile(r"\d{1,20}\.[a-z.]+")
 _CHECKPOINTS: Final = (META_PROPERTIES, *OFFSET_CHECKPOINTS)

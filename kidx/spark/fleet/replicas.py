@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kidx.errors import KidxError
 from kidx.spark.fleet.listing import Asked, place_of
 from kidx.spark.fleet.tables import REPLICAS, to_table
-from kidx.spark.storage import Store
-from kidx.spark.walking import BatchWalk
+from kidx.tables.storage import Store
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,47 +1,39 @@
 package conformance;
 
-import java.io.File;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 
 /**
  * One release that performs the steps of scripts, and stops behind the first that comes out otherwise. Its reply and its
  * files then stay as that step has left them, for the harness to look at.
  */
 final class Follower {
-    // The harness's own steps, and those of IndexDriver that have a text. The others are IndexAdapter's.
-    private static final int OPEN = 100;
-    private static final int RENAME = 101;
-    private static final int OVERWRITE = 102;
-    private static final int LIST = 103;
+    // The harness's own steps, those of conformance/implementations/jvm/script.py; the others are the drivers'.
+    private static final int OVERWRITE = 200;
+    private static final int LIST = 201;
 
     private static final int NOWHERE = -1;
 
-    private final IndexDriver driver;
+    private final Driver driver;
     private final int rules;
-    private final WatchedFile file = new WatchedFile();
+    private final WatchedFiles files;
     private Script script;
-    private volatile int step;
     private int steps;
     private boolean stopped;
     private Throwable failure;
+    /** The step that it performs or will perform next; other threads may ask. */
+    private volatile int step;
 
     /** rules: the number of the set of rules it is held to. */
-    Follower(IndexDriver driver, int rules) {
+    Follower(Driver driver, int rules) {
         this.driver = driver;
         this.rules = rules;
+        files = new WatchedFiles(driver);
     }
 
     /** Starts an example in an empty directory. */
     void begin() {
         stopped = false;
-        file.watch(null);
-        try {
-            file.release();
-        } catch (IOException ignored) {
-            // it was only read
-        }
+        files.release();
     }
 
     /** What it will follow, from its first step on. */
@@ -49,20 +41,24 @@ final class Follower {
         this.script = script;
         this.steps = steps;
         step = 0;
-        file.doubt();
+        files.doubt();
     }
 
     /** Performs what is left of the script. */
     void follow() {
         try {
             while (!stopped && step < steps) {
-                script.next();
-                stopped = !isAsExpected();
+                stopped = !isAsExpected(script.step(step));
                 step++;
             }
         } catch (Throwable thrown) {
             failure = thrown;
         }
+    }
+
+    /** The number of the step that it performs right now; that of steps if it has performed or left them all. */
+    int performing() {
+        return stopped ? steps : step;
     }
 
     /** Whether it has stopped in the script. Throws what has kept it from performing the script at all, which is a bug. */
@@ -77,60 +73,32 @@ final class Follower {
         return stopped ? step - 1 : NOWHERE;
     }
 
-    /** The step that it performs right now, or would perform next. */
-    int at() {
-        return step;
-    }
-
     /** Goes on after the step that has stopped it: the harness has accepted its observation. */
     void resume() {
         stopped = false;
+        files.doubt();
         follow();
         hasStopped();
     }
 
-    private boolean isAsExpected() {
+    private boolean isAsExpected(Script.Step next) {
+        Script.Expectation expected = next.expectations()[rules];
         try {
-            return switch (script.operation) {
-                case OVERWRITE -> {
-                    file.overwrite(script.bytes, script.fileAt[rules], script.fileLength[rules]);
-                    yield true;
-                }
-                case LIST -> isListed();
-                default -> performed();
-            };
+            switch (next.operation()) {
+                case OVERWRITE:
+                    files.overwrite(next.text(), script.bytes, expected.replyAt(), expected.replyLength());
+                    return true;
+                case LIST:
+                    return files.areListed(script.bytes, expected.replyAt(), expected.replyLength());
+                default:
+                    if (driver.mayReplaceFiles(next.operation()))
+                        files.doubt();
+                    driver.perform(next.operation(), next.arguments(), next.bytes().clone());
+                    return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
+                        && files.hold(script.bytes, expected.files());
+            }
         } catch (IOException unreadable) {
             return false;
         }
-    }
-
-    private boolean performed() throws IOException {
-        long[] arguments = script.arguments;
-        switch (script.operation) {
-            case OPEN -> {
-                file.watch(driver.file(script.text));
-                driver.open((int) arguments[0], script.text, arguments[1], (int) arguments[2], arguments[3] != 0);
-            }
-            case RENAME -> {
-                file.watch(driver.file(script.text));
-                driver.rename(script.text);
-            }
-            default -> {
-                if (script.operation == IndexAdapter.DELETE)
-                    file.doubt();
-                driver.perform(
-                    script.operation, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
-            }
-        }
-        return driver.replied(script.bytes, script.replyAt[rules], script.replyLength[rules])
-            && file.holds(script.bytes, script.fileAt[rules], script.fileLength[rules]);
-    }
-
-    private boolean isListed() {
-        String[] names = driver.file("").list();
-        Arrays.sort(names);
-        byte[] seen = String.join("\0", names).getBytes(StandardCharsets.UTF_8);
-        int at = script.fileAt[rules];
-        return Arrays.equals(seen, 0, seen.length, script.bytes.array(), at, at + script.fileLength[rules]);
     }
 }

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The indexes of many releases, which perform the steps of a script while Python makes the next one: a {@link Helper}
+ * The classes of many releases, which perform the steps of a script while Python makes the next one: a {@link Helper}
  * may begin with them, and {@link #finish} does what is left.
  */
 public final class Followers {
@@ -17,8 +17,8 @@ public final class Followers {
         this.rules = rules;
     }
 
-    public void add(IndexDriver driver, int rules) {
-        followers.add(new Follower(driver, rules));
+    public void add(Object driver, int rules) {
+        followers.add(new Follower((Driver) driver, rules));
     }
 
     public void begin() {
@@ -28,9 +28,10 @@ public final class Followers {
     /**
      * Begins a script; the one before has to be finished. alone: no other thread has work until this script ends.
      */
-    public void start(byte[] script, int steps, boolean alone) {
+    public void start(byte[] bytes, int steps, boolean alone) {
+        Script script = new Script(bytes, rules);
         for (Follower follower : followers)
-            follower.take(new Script(script, rules), steps);
+            follower.take(script, steps);
         round = Helper.post(followers.size(), !alone || followers.size() > 1, number -> followers.get(number).follow());
     }
 
@@ -40,14 +41,14 @@ public final class Followers {
         return (int) followers.stream().filter(Follower::hasStopped).count();
     }
 
+    /** The step of the last script that a follower performs right now; any thread may ask. */
+    public int performing(int number) {
+        return followers.get(number).performing();
+    }
+
     /** The step of the last script behind which a follower has stopped; -1 if it has not. */
     public int stoppedAt(int number) {
         return followers.get(number).stoppedAt();
-    }
-
-    /** The step of the last script that a follower performs right now. */
-    public int at(int number) {
-        return followers.get(number).at();
     }
 
     public void resume(int number) {

@@ -2,13 +2,19 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 
 /**
  * Performs the operations of the harness on one release's own index classes. One call from Python does one operation
  * and leaves its outcome and the state after it in the shared reply, so a step costs a single crossing.
  */
-public final class IndexDriver {
+public final class IndexDriver implements Driver {
+    // The order of conformance/implementations/jvm/index.py, behind the operations of IndexAdapter.
+    private static final int OPEN = 100;
+    private static final int RENAME = 101;
+
     private final ClassLoader loader;
     private final Reply reply;
     private final IndexAdapter[] adapters = new IndexAdapter[3];
@@ -50,13 +56,34 @@ public final class IndexDriver {
         });
     }
 
-    /** A file of the directory. */
-    File file(String path) {
+    @Override
+    public void perform(int operation, long[] arguments, byte[] bytes) {
+        switch (operation) {
+            case OPEN -> open((int) arguments[0], text(bytes), arguments[1], (int) arguments[2], arguments[3] != 0);
+            case RENAME -> rename(text(bytes));
+            default -> {
+                long[] all = Arrays.copyOf(arguments, 5);
+                perform(operation, all[0], all[1], all[2], all[3], all[4]);
+            }
+        }
+    }
+
+    private static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public boolean mayReplaceFiles(int operation) {
+        return operation == OPEN || operation == RENAME || operation == IndexAdapter.DELETE;
+    }
+
+    @Override
+    public File file(String path) {
         return new File(directory + path);
     }
 
-    /** Whether the last operation was answered with these bytes. */
-    boolean replied(ByteBuffer expected, int at, int length) {
+    @Override
+    public boolean replied(ByteBuffer expected, int at, int length) {
         return reply.is(expected, at, length);
     }
 

@@ -2,10 +2,13 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /** Performs the operations of the log machine on one release's own log; one call from Python does one operation. */
-public final class LogDriver {
+public final class LogDriver implements Driver {
     // The order of conformance/implementations/jvm/log.py.
     private static final int ROLL = 0;
     private static final int TRUNCATE_TO = 1;
@@ -18,6 +21,13 @@ public final class LogDriver {
     private static final int SET_CLOCK = 8;
     private static final int ASSIGN_EPOCH = 9;
     private static final int EXPIRE_PRODUCERS = 10;
+    private static final int APPEND_AS_LEADER = 11;
+    private static final int APPEND_AS_FOLLOWER = 12;
+    private static final int LIST_OFFSETS = 13;
+    private static final int OPEN = 14;
+
+    private static final List<String> COMPARED =
+        List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint");
 
     private final ClassLoader loader;
     private final LogReply reply;
@@ -73,35 +83,65 @@ public final class LogDriver {
         return adapter;
     }
 
-    public void open(Map<String, String> settings, int segmentBytes, long start, long recoveryPoint, boolean clean,
-                     long nowMs, int expirationMs) {
-        abandon();
-        run(() -> {
-            stage.setClock(nowMs);
-            LogAdapter log = adapter();
-            log.open(new File(directory), settings, segmentBytes, start, recoveryPoint, clean, expirationMs);
-            open = true;
-        });
+    @Override
+    public File file(String path) {
+        return path.isEmpty() ? new File(directory) : new File(directory, path);
     }
 
-    public void appendAsLeader(byte[] records, int epoch, boolean fromClient) {
-        run(() -> adapter.appendAsLeader(records, epoch, fromClient));
+    @Override
+    public boolean comparesAll() {
+        return true;
     }
 
-    public void appendAsFollower(byte[] records, int epoch) {
-        run(() -> adapter.appendAsFollower(records, epoch));
+    @Override
+    public boolean compares(String name) {
+        for (String end : COMPARED)
+            if (name.endsWith(end))
+                return true;
+        return false;
     }
 
-    public void fetchOffsets(long[] targets) {
-        run(() -> {
-            for (long target : targets)
-                adapter.fetchOffset(target, reply);
-        });
+    @Override
+    public boolean replied(ByteBuffer expected, int at, int length) {
+        return reply.is(expected, at, length);
     }
 
-    public void perform(int operation, long a, long b) {
+    @Override
+    public boolean mayReplaceFiles(int operation) {
+        return operation != LIST_OFFSETS && operation != SET_CLOCK && operation != UPDATE_HIGH_WATERMARK;
+    }
+
+    /**
+     * settings: names and values, each behind a zero byte.
+     * arguments: segment bytes, log start offset, recovery point, clean, now, expiration of producers.
+     */
+    private void open(String settings, long[] arguments) throws Throwable {
+        Map<String, String> properties = new HashMap<>();
+        String[] words = settings.split("\0", -1);
+        for (int i = 1; i + 1 < words.length; i += 2)
+            properties.put(words[i], words[i + 1]);
+        stage.setClock(arguments[4]);
+        LogAdapter log = adapter();
+        log.open(new File(directory), properties, (int) arguments[0], arguments[1], arguments[2], arguments[3] != 0,
+            (int) arguments[5]);
+        open = true;
+    }
+
+    @Override
+    public void perform(int operation, long[] arguments, byte[] bytes) {
+        if (operation == OPEN)
+            abandon();
+        long a = arguments.length > 0 ? arguments[0] : 0;
+        long b = arguments.length > 1 ? arguments[1] : 0;
         run(() -> {
             switch (operation) {
+                case OPEN -> open(new String(bytes, StandardCharsets.UTF_8), arguments);
+                case APPEND_AS_LEADER -> adapter.appendAsLeader(bytes, (int) a, b != 0);
+                case APPEND_AS_FOLLOWER -> adapter.appendAsFollower(bytes, (int) a);
+                case LIST_OFFSETS -> {
+                    for (long target : arguments)
+                        adapter.fetchOffset(target, reply);
+                }
                 case ROLL -> adapter.roll();
                 case TRUNCATE_TO -> reply.add(adapter.truncateTo(a) ? 1 : 0);
                 case TRUNCATE_FULLY -> adapter.truncateFullyAndStartAt(a);

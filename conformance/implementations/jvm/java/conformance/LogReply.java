@@ -2,7 +2,10 @@ package conformance;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The observation of an operation on a log, as native longs that Python reads without another call.
@@ -15,15 +18,27 @@ import java.util.Map;
  */
 final class LogReply {
     private static final int BODY = 3;
+    /** Added to the number of a kind whose text is not compared. */
+    private static final int SILENT = 1 << 8;
+    /** In place of the length of a text: whatever it says. */
+    private static final long ANY_TEXT = -2;
+    private static final Pattern MODIFIED = Pattern.compile("lastModifiedTime=(\\d+)");
 
     private final ByteBuffer buffer;
     private final Map<String, Integer> kinds;
     private int length;
     private String text;
+    private boolean silent;
+    private String directory = "";
 
     LogReply(ByteBuffer buffer, Map<String, Integer> kinds) {
         this.buffer = buffer.order(ByteOrder.nativeOrder());
         this.kinds = kinds;
+    }
+
+    /** Texts that are compared tell no directory. */
+    void inside(String directory) {
+        this.directory = directory;
     }
 
     private void set(int slot, long value) {
@@ -32,6 +47,7 @@ final class LogReply {
 
     void begin() {
         text = null;
+        silent = false;
         length = 0;
         set(0, 0);
         set(1, -1);
@@ -53,7 +69,8 @@ final class LogReply {
         for (Class<?> type = thrown.getClass(); type != null; type = type.getSuperclass()) {
             Integer kind = kinds.get(type.getName());
             if (kind != null) {
-                set(0, kind);
+                set(0, kind % SILENT);
+                silent = kind >= SILENT;
                 return;
             }
         }
@@ -72,11 +89,36 @@ final class LogReply {
         set(2, length - mark);
     }
 
-    void put(int at, long value) {
-        set(BODY + at, value);
-    }
-
     String text() {
         return text;
+    }
+
+    /**
+     * Whether it is these bytes: the longs, then the length of the text (-1 for none, ANY_TEXT for any), then the text.
+     * A length of -1 equals no reply.
+     */
+    boolean is(ByteBuffer expected, int at, int bytes) {
+        if (bytes < 0)
+            return false;
+        long values = Math.max(expected.getLong(at + Long.BYTES), 0) + expected.getLong(at + 2 * Long.BYTES);
+        int size = (BODY + (int) values) * Long.BYTES;
+        if (buffer.slice(0, size).mismatch(expected.slice(at, size)) >= 0)
+            return false;
+        long textBytes = expected.getLong(at + size);
+        if (textBytes == ANY_TEXT)
+            return true;
+        String told = silent ? null : comparable(text, directory);
+        if (told == null || textBytes < 0)
+            return told == null && textBytes < 0;
+        return told.equals(new String(expected.array(), at + size + Long.BYTES, (int) textBytes, StandardCharsets.UTF_8));
+    }
+
+    /** A text without what no two implementations share: their directories, and when a file was last written. */
+    private static String comparable(String text, String directory) {
+        if (text == null)
+            return null;
+        Matcher found = MODIFIED.matcher(text);
+        String same = found.find() ? text.replace(found.group(1), "MODIFIED") : text;
+        return same.replace(directory + "/", "").replace(directory + ".source", "SOURCE");
     }
 }

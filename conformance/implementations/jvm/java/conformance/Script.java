@@ -3,77 +3,104 @@ package conformance;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Steps to be performed one after the other, each with what has to come of it in every set of rules, as
- * {@code conformance/implementations/jvm/script.py} writes them; and one reader's place among them.
+ * {@code conformance/implementations/jvm/script.py} writes them. Read once, as far as a follower has got.
  *
  * <pre>
- *   step:        int operation, 5 longs, int length of the text, text, and for every set of rules an expectation
- *   expectation: int length of the reply, int length of the file, reply, file
+ *   step:        int operation, int number of longs, longs, int length of the bytes, bytes,
+ *                and for every set of rules an expectation
+ *   expectation: int length of the reply, reply, int number of files, files
+ *   file:        int length of the name, name, int length of the content, content
  * </pre>
  */
 final class Script {
     static final int NO_FILE = -1;
     /** Instead of an expectation: that of the set of rules before this one. */
     private static final int AS_BEFORE = -2;
-    /** The file is what it was after the step before. */
+    /** Instead of the number of files, or of a content: what there was after the step before. */
     private static final int UNCHANGED = -2;
 
     final ByteBuffer bytes;
     private final int rules;
+    private final List<Step> steps = new ArrayList<>();
     private int position;
-
-    int operation;
-    final long[] arguments = new long[5];
-    String text;
-    /** Where the reply and the file of each set of rules lie, and how long they are. */
-    final int[] replyAt;
-    final int[] replyLength;
-    final int[] fileAt;
-    final int[] fileLength;
 
     Script(byte[] bytes, int rules) {
         this.bytes = ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
         this.rules = rules;
-        replyAt = new int[rules];
-        replyLength = new int[rules];
-        fileAt = new int[rules];
-        fileLength = new int[rules];
     }
 
-    /** Goes on to the next step. */
-    void next() {
-        operation = nextInt();
+    /** An operation with its arguments, and an expectation for every set of rules. */
+    record Step(int operation, long[] arguments, byte[] bytes, Expectation[] expectations) {
+        String text() {
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+    }
+
+    /** Where a reply lies, how long it is (-1: there is none, the harness compares), and the files. */
+    record Expectation(int replyAt, int replyLength, Content[] files) {}
+
+    /** The name of a file, where its content lies, and how long it is; NO_FILE: there is no such file. */
+    record Content(String name, int at, int length) {}
+
+    /** The step of that number, from 0 on. */
+    synchronized Step step(int number) {
+        while (steps.size() <= number)
+            steps.add(next(steps.isEmpty() ? null : steps.get(steps.size() - 1)));
+        return steps.get(number);
+    }
+
+    private Step next(Step before) {
+        int operation = nextInt();
+        long[] arguments = new long[nextInt()];
         for (int i = 0; i < arguments.length; i++) {
             arguments[i] = bytes.getLong(position);
             position += Long.BYTES;
         }
-        int length = nextInt();
-        text = length == 0 ? "" : new String(bytes.array(), position, length, StandardCharsets.UTF_8);
-        position += length;
+        byte[] own = nextBytes();
+        Expectation[] expectations = new Expectation[rules];
         for (int number = 0; number < rules; number++)
-            expect(number);
+            expectations[number] = expectation(
+                number == 0 ? null : expectations[number - 1], before == null ? null : before.expectations[number]);
+        return new Step(operation, arguments, own, expectations);
     }
 
-    private void expect(int number) {
+    private Expectation expectation(Expectation neighbour, Expectation before) {
         int reply = nextInt();
-        if (reply == AS_BEFORE) {
-            replyAt[number] = replyAt[number - 1];
-            replyLength[number] = replyLength[number - 1];
-            fileAt[number] = fileAt[number - 1];
-            fileLength[number] = fileLength[number - 1];
-            return;
-        }
-        int file = nextInt();
-        replyAt[number] = position;
-        replyLength[number] = reply;
+        if (reply == AS_BEFORE)
+            return neighbour;
+        int at = position;
         position += Math.max(reply, 0);
-        if (file == UNCHANGED)
-            return;
-        fileAt[number] = position;
-        fileLength[number] = file;
-        position += Math.max(file, 0);
+        int count = nextInt();
+        if (count == UNCHANGED)
+            return new Expectation(at, reply, before.files);
+        Content[] files = new Content[count];
+        for (int i = 0; i < count; i++) {
+            String name = new String(nextBytes(), StandardCharsets.UTF_8);
+            int length = nextInt();
+            files[i] = length == UNCHANGED ? content(name, before) : new Content(name, position, length);
+            if (length > 0)
+                position += length;
+        }
+        return new Expectation(at, reply, files);
+    }
+
+    private static Content content(String name, Expectation before) {
+        for (Content content : before.files)
+            if (content.name.equals(name))
+                return content;
+        throw new IllegalStateException("no content of " + name);
+    }
+
+    private byte[] nextBytes() {
+        byte[] found = new byte[nextInt()];
+        bytes.get(position, found);
+        position += found.length;
+        return found;
     }
 
     private int nextInt() {

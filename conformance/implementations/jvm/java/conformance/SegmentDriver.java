@@ -2,12 +2,14 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
-public final class SegmentDriver {
+public final class SegmentDriver implements Driver {
     // The order of conformance/implementations/jvm/segment.py.
     static final int CRASH = 0;
     static final int INACTIVE = 1;
@@ -28,6 +30,12 @@ public final class SegmentDriver {
     static final int UPPER_BOUND = 16;
     static final int FIRST_TIMESTAMP = 17;
     static final int CLOSE_HANDLERS = 18;
+    private static final int APPEND = 19;
+    private static final int APPEND_FROM_FILE = 20;
+    private static final int SHOULD_ROLL = 21;
+    private static final int UPDATE_TXN_INDEX = 22;
+    private static final int RENAME = 23;
+    private static final int OPEN = 24;
 
     // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
     private static final int MAPPING_STEPS_BETWEEN_COLLECTIONS = 2048;
@@ -65,6 +73,7 @@ public final class SegmentDriver {
     public void begin(String directory) {
         abandon();
         this.directory = directory;
+        reply.inside(directory);
     }
 
     /** Lets go of what is open, as a killed process does. */
@@ -84,57 +93,74 @@ public final class SegmentDriver {
             System.gc();
     }
 
-    public void open(long baseOffset, int indexInterval, int indexSize, long jitterMs, boolean exists, int initFileSize,
-                     boolean preallocate, String suffix, long nowMs) {
-        abandon();
-        mapping();
-        run(() -> {
-            stage.setClock(nowMs);
-            adapter().open(new File(directory), baseOffset, indexInterval, indexSize, jitterMs, exists, initFileSize,
-                preallocate, suffix);
-        });
+    @Override
+    public File file(String path) {
+        return path.isEmpty() ? new File(directory) : new File(directory, path);
     }
 
-    public void append(byte[] records, long largestOffset, long largestTimestamp, long shallowOffset) {
-        run(() -> adapter.append(records, largestOffset, largestTimestamp, shallowOffset));
+    @Override
+    public boolean replied(ByteBuffer expected, int at, int length) {
+        return reply.is(expected, at, length);
     }
 
-    /** Appends from a file that holds the records, beside the directory and never in it. */
-    public void appendFromFile(byte[] records, int position) {
+    @Override
+    public boolean mayReplaceFiles(int operation) {
+        return switch (operation) {
+            case TRANSLATE, READ, NEXT_OFFSET, FIND, HAS_OVERFLOW, COLLECT, UPPER_BOUND, FIRST_TIMESTAMP -> false;
+            default -> true;
+        };
+    }
+
+    @Override
+    public void perform(int operation, long[] arguments, byte[] bytes) {
+        if (operation == OPEN)
+            abandon();
+        if (operation == OPEN || operation == RECOVER || operation == TRUNCATE_TO || operation == RESIZE)
+            mapping();
+        if (operation == TRUNCATE_TO)
+            stage.setClock(arguments[1]);
         run(() -> {
-            Path source = Path.of(directory + ".source");
-            Files.write(source, records);
-            try {
-                reply.add(adapter.appendFromFile(source.toFile(), position));
-            } finally {
-                Files.delete(source);
+            switch (operation) {
+                case CRASH -> abandon();
+                case OPEN -> open(arguments, text(bytes));
+                case APPEND -> adapter.append(bytes, arguments[0], arguments[1], arguments[2]);
+                case APPEND_FROM_FILE -> appendFromFile(bytes, (int) arguments[0]);
+                case SHOULD_ROLL -> reply.add(adapter.shouldRoll(arguments[0], (int) arguments[1], arguments[2],
+                    arguments[3], (int) arguments[4], arguments[5]) ? 1 : 0);
+                case UPDATE_TXN_INDEX -> adapter.updateTxnIndex(arguments[0], arguments[1], arguments[2],
+                    arguments[3] != 0, arguments[4]);
+                case RENAME -> {
+                    String[] suffixes = text(bytes).split("\0", -1);
+                    adapter.rename(suffixes[0], suffixes[1]);
+                }
+                default -> {
+                    long[] all = Arrays.copyOf(arguments, 4);
+                    adapter.perform(operation, all[0], all[1], all[2], all[3], reply);
+                }
             }
         });
     }
 
-    public void shouldRoll(long maxMs, int maxBytes, long timestamp, long offset, int size, long nowMs) {
-        run(() -> reply.add(adapter.shouldRoll(maxMs, maxBytes, timestamp, offset, size, nowMs) ? 1 : 0));
+    private static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
     }
 
-    public void updateTxnIndex(long producerId, long first, long last, boolean aborted, long stable) {
-        run(() -> adapter.updateTxnIndex(producerId, first, last, aborted, stable));
+    /** arguments: base offset, index interval, index size, jitter, exists, initial size, preallocate, now. */
+    private void open(long[] arguments, String suffix) throws Throwable {
+        stage.setClock(arguments[7]);
+        adapter().open(new File(directory), arguments[0], (int) arguments[1], (int) arguments[2], arguments[3],
+            arguments[4] != 0, (int) arguments[5], arguments[6] != 0, suffix);
     }
 
-    public void rename(String oldSuffix, String newSuffix) {
-        run(() -> adapter.rename(oldSuffix, newSuffix));
-    }
-
-    public void perform(int operation, long a, long b, long c, long d) {
-        if (operation == RECOVER || operation == TRUNCATE_TO || operation == RESIZE)
-            mapping();
-        if (operation == TRUNCATE_TO)
-            stage.setClock(b);
-        run(() -> {
-            if (operation == CRASH)
-                abandon();
-            else
-                adapter.perform(operation, a, b, c, d, reply);
-        });
+    /** Appends from a file that holds the records, beside the directory and never in it. */
+    private void appendFromFile(byte[] records, int position) throws Throwable {
+        Path source = Path.of(directory + ".source");
+        Files.write(source, records);
+        try {
+            reply.add(adapter.appendFromFile(source.toFile(), position));
+        } finally {
+            Files.delete(source);
+        }
     }
 
     private interface Step {

@@ -6,21 +6,19 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 
-/** The file that a release works on, read from the disk after every step. */
+/** A file that a release works on, read from the disk after every step. */
 final class WatchedFile {
-    private File file;
+    private final Path path;
     private FileChannel channel;
     private Object identity;
     private boolean certain;
-    private ByteBuffer content = ByteBuffer.allocateDirect(1 << 14);
 
-    /** Looks at a file from now on, which may be the same still or again; null: at none. */
-    void watch(File file) {
-        this.file = file;
-        certain = false;
+    WatchedFile(File file) {
+        path = file.toPath();
     }
 
     /** Says that there may be another file of that name by now, or none. */
@@ -28,16 +26,10 @@ final class WatchedFile {
         certain = false;
     }
 
-    /** Whether the file holds just these bytes of a script; a length of {@link Script#NO_FILE}: whether there is none. */
-    boolean holds(ByteBuffer expected, int at, int length) throws IOException {
-        if (length == Script.NO_FILE) {
-            certain = false;
-            return file == null || !file.exists();
-        }
+    /** Whether the file holds just these bytes of a script; content is room for one byte more. */
+    boolean holds(ByteBuffer expected, int at, int length, ByteBuffer content) throws IOException {
         if (!certain && !find())
             return false;
-        if (content.capacity() <= length)
-            content = ByteBuffer.allocateDirect(2 * length);
         content.clear();
         int read = Math.max(channel.read(content, 0), 0);
         return read == length && content.slice(0, length).mismatch(expected.slice(at, length)) < 0;
@@ -45,33 +37,19 @@ final class WatchedFile {
 
     /** Opens the file of that name, unless it is the one that is open; false if there is none. */
     private boolean find() throws IOException {
-        if (file == null)
-            return false;
         try {
-            Object found = Files.readAttributes(file.toPath(), BasicFileAttributes.class).fileKey();
-            if (channel == null || !found.equals(identity)) {
+            if (channel != null
+                && !Files.readAttributes(path, BasicFileAttributes.class).fileKey().equals(identity))
                 release();
-                channel = FileChannel.open(file.toPath(), StandardOpenOption.READ);
-                identity = found;
+            if (channel == null) {
+                channel = FileChannel.open(path, StandardOpenOption.READ);
+                identity = Files.readAttributes(path, BasicFileAttributes.class).fileKey();
             }
         } catch (NoSuchFileException missing) {
             return false;
         }
         certain = true;
         return true;
-    }
-
-    void overwrite(ByteBuffer content, int at, int length) throws IOException {
-        if (file == null)
-            return;
-        if (length == Script.NO_FILE) {
-            Files.deleteIfExists(file.toPath());
-            certain = false;
-            return;
-        }
-        byte[] bytes = new byte[length];
-        content.get(at, bytes);
-        Files.write(file.toPath(), bytes);
     }
 
     void release() throws IOException {

@@ -10,7 +10,7 @@ from kidx.records.errors import CorruptRecordError
 from kidx.records.layout import PREFIX, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
-    from kidx.spark.storage import RangeReader
+    from kidx.tables.storage import RangeReader
 
 WINDOW: Final = 1 << 20
 """Bytes read at once; a batch that is larger is read as a whole."""

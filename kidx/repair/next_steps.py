@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,16 +13,14 @@ from kidx.rebuild.lock import LOCK_FILE, held_by, log_directories_of
 from kidx.repair.plan import Plan, plan
 
 if TYPE_CHECKING:
-    import os
-
     from kidx.verify import Verification
 
 _NAMED: Final = 8
 """Partitions that a command names; of more it names the paths that were looked at."""
 
 _SEALED: Final = (
-    "do not count on a restart: a broker that was stopped cleanly starts without checking any index, and one that was "
-    "not rebuilds only those of segments from the recovery point on, so that sealed ones stay as they are (SEG-35)"
+    "do not count on a restart: a broker that was stopped cleanly does not look into any .index or .timeindex, and one "
+    "that was not rebuilds only those of segments from the recovery point on: sealed ones stay as they are (SEG-35)"
 )
 _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "
@@ -68,11 +67,15 @@ def advice(result: Verification, paths: Iterable[str | os.PathLike[str]], releas
             return None
         faults = counted(len(planned.refused), "fault")
         return Advice(f"{faults}, and none in an index file whose log is sound: {_LOGS}")
+    asked = [os.fspath(path) for path in paths]
+    if any("://" in path for path in asked):
+        found = counted(planned.files, "index file")
+        return Advice(f"{found} can be rebuilt from their logs: kidx repair, where these are files of a stopped broker")
     directories = planned.directories
     names = ", ".join(directory.name for directory in directories[:_NAMED])
     more = f" and {len(directories) - _NAMED} more" if len(directories) > _NAMED else ""
     reason = f"{counted(planned.files, 'index file')} of {names}{more} can be rebuilt from their logs"
-    targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else [*paths]
+    targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else asked
     words = ["kidx", "repair", *map(shell_word, targets), *(("--kafka", release) if release else ())]
     command = " ".join(words)
     steps = [_stop(directories), f"{command} --dry-run", command, "start the broker"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kidx.layout import Layout
-    from kidx.spark.segments import Segment
+    from kidx.tables.segments import Segment
 
 PORTION: Final = 1 << 16
 """Bytes read at once, about; always whole entries."""

@@ -13,8 +13,8 @@ import google_crc32c
 from kidx.layout import Field, Layout
 
 if TYPE_CHECKING:
-    from kidx.spark.indexes import Counter
-    from kidx.spark.segments import Segment
+    from kidx.tables.indexes import Counter
+    from kidx.tables.segments import Segment
 
 # fmt: off
 PRODUCER_ENTRY: Final = Layout(".snapshot entry", (

@@ -17,7 +17,7 @@ from kidx.records import TimestampType
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
-    from kidx.spark.segments import TopicPartition
+    from kidx.tables.segments import TopicPartition
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.records.codecs import Codec
 from kidx.records.errors import CorruptRecordError
 from kidx.scan import decode_batch
 from kidx.scan.compiled import worth_compiling
-from kidx.spark.columns import RowBuffer, to_microseconds
-from kidx.spark.isolation import AbortedFilter, aborted_transactions
-from kidx.spark.walking import BatchWalk
+from kidx.tables.columns import HEADERS_TYPE, RowBuffer, timestamps, to_microseconds
+from kidx.tables.isolation import AbortedFilter, aborted_transactions
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kidx.records import Header, RecordBatch
     from kidx.scan import RecordColumns
-    from kidx.spark.conditions import Conditions
-    from kidx.spark.indexes import Counter
-    from kidx.spark.options import Isolation
-    from kidx.spark.segments import Segment
-    from kidx.spark.splits import Piece
-    from kidx.spark.storage import RangeReader
+    from kidx.tables.conditions import Conditions
+    from kidx.tables.indexes import Counter
+    from kidx.tables.options import Isolation
+    from kidx.tables.segments import Segment
+    from kidx.tables.splits import Piece
+    from kidx.tables.storage import RangeReader
 
 _logger: Final = logging.getLogger("kidx.spark")
 _NEVER: Final = 1 << 63
+_OF_RECORDS: Final = frozenset({"key", "value", "timestamp", "headers"})
+"""Columns that a batch's header does not tell."""
+_SMALLEST_RECORD: Final = 7
+_MOST_PACKED: Final = 1 << 16
+"""Records of a compressed batch whose number is believed without looking."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,10 @@ class Reading:
         first, last = piece.first_offset, LONG_MAX if piece.end_offset is None else piece.end_offset - 1
         least = LONG_MIN if bounds.least_time is None else bounds.least_time
         largest = LONG_MAX if bounds.largest_time is None else bounds.largest_time
+        unbound = bounds.least_time is None and bounds.largest_time is None
+        if unbound and _OF_RECORDS.isdisjoint(buffer.schema.names) and _is_dense(batch):
+            _extend_by_header(segment, kind, max(first, batch.base_offset), min(last, batch.last_offset), buffer)
+            return
         if compiled and (columns := _columns_of(batch)) is not None:
             offsets, times = columns.rows["offset"], columns.rows["timestamp"]
             there = (offsets >= first) & (offsets <= last) & (times >= least) & (times <= largest)
@@ -184,18 +194,41 @@ def _columns_of(batch: RecordBatch) -> RecordColumns | None:
         return None
 
 
-def _extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffer) -> None:
-    rows = len(columns.rows)
-    offsets, times, keys, values, headers = zip(*columns.tuples(), strict=True) if rows else ((),) * 5
-    added = {
-        "key": keys,
-        "value": values,
-        "topic": repeat(segment.topic, rows),
-        "partition": repeat(segment.partition, rows),
-        "offset": offsets,
-        "timestamp": map(to_microseconds, times),
-        "timestampType": repeat(kind, rows),
-        "headers": map(_headers, headers),
+def _is_dense(batch: RecordBatch) -> bool:
+    """Whether a batch has a record for each of its offsets, as every batch has that was never compacted."""
+    if batch.magic < 2 or batch.count != batch.last_offset - batch.base_offset + 1:
+        return False
+    packed = batch.codec is not Codec.NONE
+    return batch.count <= (_MOST_PACKED if packed else batch.size_in_bytes // _SMALLEST_RECORD)
+
+
+def _extend_by_header(segment: Segment, kind: int, first: int, last: int, buffer: RowBuffer) -> None:
+    number = last - first + 1
+    if number > 0:
+        arrays = _of_all(segment, kind, number) | {"offset": lambda: pa.array(np.arange(first, last + 1))}
+        buffer.extend(arrays, number, 0)
+
+
+def _of_all(segment: Segment, kind: int, number: int) -> dict[str, Callable[[], pa.Array]]:
+    """The columns that all records of a batch have in common."""
+    return {
+        "topic": lambda: pa.repeat(segment.topic, number),
+        "partition": lambda: pa.repeat(pa.scalar(segment.partition, pa.int32()), number),
+        "timestampType": lambda: pa.repeat(pa.scalar(kind, pa.int32()), number),
     }
-    sizes = columns.rows["key_size"].clip(0).sum(dtype="i8") + columns.rows["value_size"].clip(0).sum(dtype="i8")
-    buffer.extend(added, rows, int(sizes))
+
+
+def _extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffer) -> None:
+    rows = columns.rows
+    number = len(rows)
+    if not number:
+        return
+    arrays = _of_all(segment, kind, number) | {
+        "key": lambda: columns.column("key"),
+        "value": lambda: columns.column("value"),
+        "offset": lambda: pa.array(rows["offset"].copy()),
+        "timestamp": lambda: timestamps(rows["timestamp"]),
+        "headers": lambda: pa.array([_headers(each[4]) for each in columns.tuples()], HEADERS_TYPE),
+    }
+    sizes = rows["key_size"].clip(0).sum(dtype="i8") + rows["value_size"].clip(0).sum(dtype="i8")
+    buffer.extend(arrays, number, int(sizes))

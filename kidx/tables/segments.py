@@ -12,7 +12,7 @@ from kidx.discovery import START_OFFSETS, parse_partition
 from kidx.errors import ToolError
 
 if TYPE_CHECKING:
-    from kidx.spark.storage import Entry, Store
+    from kidx.tables.storage import Entry, Store
 
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 DEEPEST: Final = 6

@@ -3,7 +3,7 @@
 =================================== ====================================================================================
 option                              meaning
 =================================== ====================================================================================
-``content``                         which table; ``records`` if not given (:mod:`kidx.spark.contents`)
+``content``                         which table; ``records`` if not given (:mod:`kidx.tables.contents`)
 ``path``                            what ``load`` is given; several as a JSON array
 ``subscribe``                       topics, separated by commas; all that are there if none of these three is given
 ``subscribePattern``                a regular expression that the whole name of a topic matches
@@ -43,9 +43,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kidx.errors import ToolError
-from kidx.spark.contents import CONTENTS
-from kidx.spark.segments import TopicPartition
-from kidx.spark.storage import Store
+from kidx.tables.contents import CONTENTS
+from kidx.tables.segments import TopicPartition
+from kidx.tables.storage import Store
 
 EARLIEST: Final = -2
 LATEST: Final = -1

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.records import ControlRecordType
-from kidx.spark.indexes import Counter, read_transaction_index
-from kidx.spark.snapshots import open_transactions
-from kidx.spark.walking import BatchWalk
+from kidx.tables.indexes import Counter, read_transaction_index
+from kidx.tables.snapshots import open_transactions
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
-    from kidx.spark.segments import PartitionLog, Segment
+    from kidx.tables.segments import PartitionLog, Segment
 
 
 class Aborted(NamedTuple):

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx.errors import KidxError
 from kidx.records.codecs import Codec
-from kidx.spark.columns import RowBuffer, to_microseconds
-from kidx.spark.indexes import (
+from kidx.tables.columns import RowBuffer, to_microseconds
+from kidx.tables.indexes import (
     Counter,
     last_time_entry,
     read_offset_index,
     read_time_index,
     read_transaction_index,
 )
-from kidx.spark.walking import BatchWalk
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kidx.records import RecordBatch
-    from kidx.spark.conditions import Conditions
-    from kidx.spark.segments import Segment
-    from kidx.spark.splits import Piece
+    from kidx.tables.conditions import Conditions
+    from kidx.tables.segments import Segment
+    from kidx.tables.splits import Piece
 
 Row = dict[str, Any]
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
-from kidx.spark.indexes import OffsetEntries, last_time_entry, read_offset_index, read_time_index
-from kidx.spark.isolation import last_stable_offset
-from kidx.spark.offsets import check_tables, range_of
-from kidx.spark.segments import TopicPartition, find_partitions
-from kidx.spark.walking import BatchWalk
+from kidx.tables.indexes import OffsetEntries, last_time_entry, read_offset_index, read_time_index
+from kidx.tables.isolation import last_stable_offset
+from kidx.tables.offsets import check_tables, range_of
+from kidx.tables.segments import TopicPartition, find_partitions
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
-    from kidx.spark.conditions import Conditions
-    from kidx.spark.indexes import Counter
-    from kidx.spark.options import ReadOptions
-    from kidx.spark.segments import PartitionLog, Segment
+    from kidx.tables.conditions import Conditions
+    from kidx.tables.indexes import Counter
+    from kidx.tables.options import ReadOptions
+    from kidx.tables.segments import PartitionLog, Segment
 
 OPEN_COST: Final = 64 << 10
 """What opening a segment is worth in bytes, so that a task does not get too many empty ones."""
@@ -87,7 +87,7 @@ def plan_pieces(options: ReadOptions, conditions: Conditions, counter: Counter) 
     """The pieces of a query over records or batches, by task.
 
     Raises:
-        ToolError: as :func:`chosen_partitions` and :func:`kidx.spark.offsets.range_of`.
+        ToolError: as :func:`chosen_partitions` and :func:`kidx.tables.offsets.range_of`.
         OSError: a directory or a file cannot be read.
     """
     pieces: list[Piece] = []

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kidx.errors import KidxError, ToolError
-from kidx.spark.indexes import Counter, last_time_entry, read_offset_index, read_time_index
-from kidx.spark.options import EARLIEST, LATEST
-from kidx.spark.walking import BatchWalk
+from kidx.tables.indexes import Counter, last_time_entry, read_offset_index, read_time_index
+from kidx.tables.options import EARLIEST, LATEST
+from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
-    from kidx.spark.options import ReadOptions
-    from kidx.spark.segments import PartitionLog, Segment, TopicPartition
+    from kidx.tables.options import ReadOptions
+    from kidx.tables.segments import PartitionLog, Segment, TopicPartition
 
 
 class LogOffsets:

@@ -1,0 +1,85 @@
+"""``readStream`` over a directory that grows: each record once, over restarts, new segments and new partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kidx.records import build_batch
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def disk(tmp_path):
+    (tmp_path / "data" / "t-0").mkdir(parents=True)
+    return tmp_path / "data"
+
+
+def append(disk, partition, base, first, batches, *, torn=0):
+    """Batches of three records each behind what a log has; the last one may be half there."""
+    log = disk / f"t-{partition}" / f"{base:020d}.log"
+    log.parent.mkdir(exist_ok=True)
+    records = [(1_700_000_000_000, b"k", b"v")] * 3
+    data = b"".join(build_batch(records, base_offset=first + 3 * number) for number in range(batches))
+    with log.open("ab") as file:
+        file.write(data[: len(data) - torn])
+    return data[len(data) - torn :] if torn else b""
+
+
+def test_each_record_comes_once_over_restarts(spark, disk, tmp_path):
+    def take():
+        stream = spark.readStream.format("kafka_segments").option("subscribe", "t").load(str(disk))
+        assert stream.isStreaming
+        sink = stream.select("partition", "offset").writeStream.format("parquet")
+        sink = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(tmp_path / "out"))
+        query = sink.start()
+        try:
+            yield query
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def taken():
+        rows = spark.read.parquet(str(tmp_path / "out")).collect()
+        return Counter((row.partition, row.offset) for row in rows)
+
+    rest = append(disk, 0, 0, 0, 4, torn=10)  # a batch that the broker is writing
+    for query in take():
+        query.processAllAvailable()
+        assert taken() == Counter((0, offset) for offset in range(9))
+        with (disk / "t-0" / f"{0:020d}.log").open("ab") as file:
+            file.write(rest)
+        append(disk, 0, 0, 12, 2)
+    assert taken() == Counter((0, offset) for offset in range(18))
+    append(disk, 0, 18, 18, 3)  # a new segment, and a new partition, while nothing runs
+    append(disk, 1, 0, 0, 2)
+    for _ in take():
+        pass
+    everything = Counter([*((0, offset) for offset in range(27)), *((1, offset) for offset in range(6))])
+    assert taken() == everything
+    for _ in take():
+        pass
+    assert taken() == everything
+    (disk / "t-0" / f"{0:020d}.log").unlink()
+    append(disk, 0, 18, 27, 1)
+    for _ in take():
+        pass
+    assert taken() == everything + Counter((0, offset) for offset in range(27, 30))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("content", "batches"), ("endingOffsets", '{"t": {"0": 1}}'), ("isolationLevel", "read_committed")],
+)
+def test_what_cannot_be_followed_is_refused_by_name(option, value, spark, disk):
+    append(disk, 0, 0, 0, 1)
+    stream = spark.readStream.format("kafka_segments").option(option, value)
+
+    def follow():
+        stream.load(str(disk)).writeStream.format("noop").start().processAllAvailable()
+
+    with pytest.raises(Exception, match="readStream") as raised:
+        follow()
+    assert "spark.read" in str(raised.value)

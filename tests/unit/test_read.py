@@ -1,0 +1,172 @@
+"""``kidx.read``: segments as Arrow streams, held to reading every record with the reference; and read by others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import kidx
+from kidx.errors import ToolError
+from kidx.records import Codec, build_batch, file_batches
+from kidx.tables import reading
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TOPICS = {"create-time", "log-append-time", "restarted", "transactions", "uncompressed", "untouched"}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def golden(release):
+    """Topic, offset, milliseconds, key and value of every record that is none of a control batch."""
+    rows = []
+    for log in sorted((GOLDEN / release).glob("*-0/*.log")):
+        topic = log.parent.name.removesuffix("-0")
+        for batch in file_batches(log):
+            if not batch.is_control:
+                rows += [(topic, each.offset, each.timestamp, each.key, each.value) for each in batch]
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def tuples(reader):
+    table = reader.read_all()
+    stamps = table["timestamp"].cast(pa.int64()).to_pylist()
+    columns = [table["topic"].to_pylist(), table["offset"].to_pylist(), [stamp // 1000 for stamp in stamps]]
+    return list(zip(*columns, table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "3.9.2", "4.4.0"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_records_are_those_that_the_reference_reads(release, compiled, monkeypatch):
+    monkeypatch.setattr(reading, "worth_compiling", lambda _: compiled)
+    rows = golden(release)
+    assert len(rows) > 300
+    assert tuples(kidx.read(GOLDEN / release)) == rows
+    (topic, _, since, *_), until = rows[40], rows[90][2]
+    some = [row for row in rows if row[0] == topic and since <= row[2] < until]
+    assert tuples(kidx.read(GOLDEN / release, topics=topic, times=(since, until))) == some
+    moments = tuple(datetime.fromtimestamp(each / 1000, UTC) for each in (since, until))
+    assert tuples(kidx.read(GOLDEN / release, topics=[topic], partitions=0, times=moments)) == some
+    part = [row for row in rows if row[0] == topic and 20 <= row[1] < 31]
+    assert part
+    assert tuples(kidx.read(GOLDEN / release, topics=topic, offsets=(20, 31))) == part
+    assert kidx.read(GOLDEN / release, partitions=[1, 2]).read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_columns_that_are_not_asked_for_are_not_decoded(compiled, tmp_path, monkeypatch):
+    """Offsets come from the headers of batches, unless a compaction has left gaps."""
+    monkeypatch.setattr(reading, "worth_compiling", lambda _: compiled)
+    records = [(1000 + n, b"k", b"v" * n) for n in range(5)]
+    data = b"".join(
+        build_batch(records, base_offset=5 * n, codec=Codec.GZIP if n % 2 else Codec.NONE) for n in range(4)
+    )
+    data += build_batch(records[:2], base_offset=20, offsets=[20, 24], last_offset=24)
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    log.parent.mkdir()
+    log.write_bytes(data)
+    decoded = []
+    monkeypatch.setattr(reading.Reading, "_add", _counting(reading.Reading._add, decoded))
+    found = kidx.read(tmp_path, columns=["offset", "partition"], offsets=(3, None)).read_all()
+    assert found.column_names == ["offset", "partition"]
+    assert found["offset"].to_pylist() == [*range(3, 21), 24]
+    assert decoded == [2]
+    full = kidx.read(tmp_path, offsets=(3, None)).read_all()
+    assert full["offset"].to_pylist() == found["offset"].to_pylist()
+    log.write_bytes(data[:-1] + b"!")
+    with pytest.raises(ToolError, match=r"CRC|checksum|corrupt"):
+        kidx.read(tmp_path, columns=["offset"]).read_all()
+
+
+def _counting(add, decoded):
+    """Notes how many records each batch has that is iterated over or decoded as columns."""
+
+    def counted(self, piece, batch, buffer, *, compiled):
+        extend = reading._extend_by_header
+        told = []
+        reading._extend_by_header = lambda *arguments: told.append(1) or extend(*arguments)
+        try:
+            yield from add(self, piece, batch, buffer, compiled=compiled)
+        finally:
+            reading._extend_by_header = extend
+        if not told:
+            decoded.append(batch.count)
+
+    return counted
+
+
+def test_duckdb_and_polars_read_segments_in_one_line():
+    path = GOLDEN / "4.4.0"
+    rows = golden("4.4.0")
+    counted = duckdb.from_arrow(kidx.read(path, topics="create-time")).aggregate('count(*), max("offset")')
+    ((count, last),) = counted.fetchall()
+    mine = [row for row in rows if row[0] == "create-time"]
+    assert (count, last) == (len(mine), mine[-1][1])
+    frame = pl.DataFrame(kidx.read(path, columns=["topic", "offset", "timestamp"]))
+    latest = dict(frame.group_by("topic").agg(pl.col("timestamp").max()).iter_rows())
+    assert {topic: (time - EPOCH).total_seconds() * 1000 for topic, time in latest.items()} == {
+        topic: max(row[2] for row in rows if row[0] == topic) for topic in latest
+    }
+    frame = kidx.read(path, "batches", topics="transactions").read_pandas()
+    assert frame["count"].sum() == len([row for row in rows if row[0] == "transactions"]) + frame["control"].sum()
+
+
+def test_other_contents_and_hidden_transactions():
+    path = GOLDEN / "4.4.0"
+    segments = kidx.read(path, "segments").read_all()
+    assert segments["size"].to_pylist() == [
+        log.stat().st_size for log in sorted(path.glob("*-0/*.log"), key=lambda log: (log.parent.name, log.name))
+    ]
+    entries = kidx.read(path, "offset_index", topics="create-time").read_all()
+    assert entries.num_rows == sum(index.stat().st_size // 8 for index in path.glob("create-time-0/*.index"))
+    all_of_them = kidx.read(path, topics="transactions", columns=["offset"]).read_all().num_rows
+    committed = kidx.read(path, topics="transactions", columns=["offset"], isolation="read_committed").read_all()
+    assert 0 < committed.num_rows < all_of_them
+    assert kidx.read(path, topics="create-time", headers=True).schema.names[-1] == "headers"
+
+
+def test_a_url_of_fsspec_and_several_paths(tmp_path):
+    rows = golden("4.4.0")
+    copied = shutil.copytree(GOLDEN / "4.4.0" / "create-time-0", tmp_path / "create-time-0")
+    mine = [row for row in rows if row[0] == "create-time"]
+    assert tuples(kidx.read(f"local://{copied}")) == mine
+    both = kidx.read([copied, GOLDEN / "4.4.0" / "uncompressed-0"])
+    assert tuples(both) == [row for row in rows if row[0] in ("create-time", "uncompressed")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"path": "/nowhere"}, "/nowhere does not exist"),
+        ({"content": "lines"}, "content"),
+        ({"columns": ["offset", "ofset"]}, "records has no column 'ofset'; it has key, value, topic"),
+        ({"content": "segments", "offsets": (1, None)}, "offsets and times choose records, not segments"),
+        ({"times": (datetime(2024, 1, 1), None)}, "has no time zone"),  # noqa: DTZ001 -- that is the point
+    ],
+)
+def test_what_is_wrong_is_said(arguments, message):
+    with pytest.raises(ToolError, match=message):
+        kidx.read(**{"path": GOLDEN / "4.4.0"} | arguments).read_all()
+
+
+def test_neither_spark_nor_more_than_asked_for_is_imported():
+    script = (
+        "import sys, json, kidx\n"
+        "before = sorted(sys.modules)\n"
+        f"rows = kidx.read({str(GOLDEN / '4.4.0')!r}).read_all().num_rows\n"
+        "print(json.dumps([rows, 'pyarrow' in before, [m for m in sys.modules if m.partition('.')[0] == 'pyspark']]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    rows, early, spark = json.loads(done.stdout)
+    assert rows == len(golden("4.4.0"))
+    assert not early
+    assert spark == []
