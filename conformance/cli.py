@@ -21,6 +21,7 @@ from conformance.commands import (
     reporting,
     running,
     smoking,
+    subjects,
 )
 from kidx.commands.line import run_app, version_printer
 
@@ -47,6 +48,7 @@ app.command("power")(power.power_command)
 app.command("historical")(power_historical.historical_command)
 app.command("small-world")(power_small_world.small_world_command)
 app.add_typer(kafka.app, name="kafka")
+app.add_typer(subjects.app, name="subjects")
 
 
 @app.callback()

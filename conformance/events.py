@@ -179,9 +179,10 @@ class RunFinished(Event):
 
 Sink = Callable[[Event], None]
 
-_EVENTS: Final = {
+KINDS: Final = {
     kind.__name__: kind for kind in (RunStarted, Progressed, Diverged, Replayed, Measured, Result, RunFinished)
 }
+"""Every kind of event by its name."""
 
 
 def event_from_json(document: Json) -> Event | None:
@@ -193,7 +194,7 @@ def event_from_json(document: Json) -> Event | None:
     name = document.get("event")
     if not isinstance(name, str):
         raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- as json.loads says it
-    kind = _EVENTS.get(name)
+    kind = KINDS.get(name)
     try:
         return None if kind is None else convert(document, kind)
     except ValidationError as error:

@@ -1,21 +1,26 @@
-"""Kafka's log indexes, exactly as Kafka writes and reads them, release by release."""
+"""Kafka's log indexes, exactly as Kafka writes and reads them, release by release.
 
-from typing import TYPE_CHECKING, Any
+What is exported is imported when it is first asked for: a program that reads an index need not load the log.
+"""
 
-from kidx import errors
-from kidx.dialect import DIALECTS, Dialect, dialect_of
-from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
-from kidx.index.lazy import LazyIndex
-from kidx.index.offset import OffsetIndex
-from kidx.index.time import TimeIndex
-from kidx.index.transaction import TransactionIndex
-from kidx.log import UnifiedLog
-from kidx.segment import LogSegment
+from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from kidx import errors
+    from kidx.dialect import DIALECTS, Dialect, dialect_of
+    from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult
+    from kidx.index.lazy import LazyIndex
+    from kidx.index.offset import OffsetIndex
+    from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
+    from kidx.log import UnifiedLog
+    from kidx.segment import LogSegment
     from kidx.tables.read import read
+
+__version__ = "0.1.0"
 
 __all__ = [
     "DIALECTS",
@@ -35,15 +40,34 @@ __all__ = [
     "read",
 ]
 
+_HOMES: Final = {
+    "dialect": ("DIALECTS", "Dialect", "dialect_of"),
+    "index.entries": ("AbortedTxn", "OffsetPosition", "TimestampOffset", "TxnIndexSearchResult"),
+    "index.lazy": ("LazyIndex",),
+    "index.offset": ("OffsetIndex",),
+    "index.time": ("TimeIndex",),
+    "index.transaction": ("TransactionIndex",),
+    "log": ("UnifiedLog",),
+    "segment": ("LogSegment",),
+    "tables.read": ("read",),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """What needs an extra is only imported where it is used: :func:`kidx.read` needs ``kidx[arrow]``."""
-    if name != "read":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "errors":
+        return import_module("kidx.errors")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'kidx' has no attribute {name!r}")
     try:
-        from kidx.tables.read import read as found  # noqa: PLC0415
+        home = import_module(f"kidx.{_HOME_OF[name]}")
     except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
+        if name != "read" or error.name != "pyarrow":
             raise
-        raise errors.ToolError("kidx.read needs pyarrow: pip install 'kidx[arrow]'") from error
-    return found
+        raise import_module("kidx.errors").ToolError("kidx.read needs pyarrow: pip install 'kidx[arrow]'") from error
+    value = globals()[name] = getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,8 @@
 """How much is done, in which order, and by which worker; ``conformance.plugin`` looks after the tiers (``--require``).
 
 Without ``--thorough`` the property tests do the same few cases every time, and tests marked ``thorough`` wait for CI,
-which passes it for them. With it property tests do three times as many cases, and the same every time, too.
+which passes it for them. With it property tests do three times as many cases, and the same every time, too; with
+``--hypothesis-seed N`` they do those of that seed.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ pytest_plugins = ["conformance.plugin"]
 COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("kidx", COMMON, derandomize=True, max_examples=30)
 settings.register_profile("kidx-thorough", COMMON, derandomize=True, max_examples=100, print_blob=True)
+settings.register_profile("kidx-drawn", COMMON, max_examples=30, print_blob=True)
+settings.register_profile("kidx-thorough-drawn", COMMON, max_examples=100, print_blob=True)
 settings.load_profile("kidx")
 
+ALL_RELEASES = ("all_releases", "damaged_records", "dump", "log_machine", "records_jvm", "segment_machine")
 FIRST = (
     "spark",
+    *(f"jvm/test_{name}.py" for name in ALL_RELEASES),
     "broker/test_broker_machine.py",
     "broker/test_first_broker.py",
     "jvm/test_diff.py",
-    "jvm/test_records_jvm.py",
     "jvm/test_scripts.py",
-    "jvm/test_log_machine.py",
     "jvm",
     "broker",
     "cli",
@@ -42,8 +45,8 @@ FIRST = (
     "meta",
 )
 """What takes long comes first: the others fill up what is left of the time."""
-TOGETHER = ("spark",)
-"""Folders that share what is made once a session."""
+TOGETHER = ({"spark"}, {f"jvm/test_{name}.py" for name in ALL_RELEASES})
+"""Folders and files that share what is made once a session: Spark's session, the classes of 26 releases."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,8 +56,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and what it shows is shown by less; --thorough runs it")
     _compile_quickly()
-    if config.getoption("--thorough"):
-        settings.load_profile("kidx-thorough")
+    drawn = "" if config.getoption("--hypothesis-seed") is None else "-drawn"
+    settings.load_profile(f"kidx{'-thorough' if config.getoption('--thorough') else ''}{drawn}")
 
 
 def _compile_quickly() -> None:
@@ -97,14 +100,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file is one worker's: what a module makes once is made once. So is a folder of ``TOGETHER``."""
+    """A file is one worker's: what a module makes once is made once. So is what ``TOGETHER`` has in one set."""
     from xdist.scheduler import LoadScopeScheduling
 
     class InTheirOrder(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             place = place_of(nodeid)
-            folder = place.partition("/")[0]
-            return folder if folder in TOGETHER else place
+            names = {place, place.partition("/")[0]}
+            return next((min(shared) for shared in TOGETHER if shared & names), place)
 
     if config.getoption("dist") != "loadfile":
         return None

@@ -178,6 +178,7 @@ ROWS = (
     Row("LO-4", "list_offsets", "ok", "the answer", asks(-5)),
     Row("LO-5", "list_offsets", "ok", "the answer", asks(-6)),
     Row("LO-6", "list_offsets", "ok", "the answer", asks_for_time),
+    Row("LO-23", "list_offsets", "ok", "the answer", misses),
     Row("LO-9", "list_offsets", "ok", "the answer", asks(-3)),
     Row("LO-10", "list_offsets", "ok", "the answer", asks(-3)),
     Row("LO-15a", "list_offsets", "ok", "the answer", asks(-7)),

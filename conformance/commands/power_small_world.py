@@ -87,7 +87,7 @@ def _measured(row: Explored | Crashed) -> Measured:
 def _told(failure: DivergenceError) -> str:
     divergence = failure.divergence
     steps = "\n".join(f"  {number:>3}  {step}" for number, step in enumerate(failure.operations, start=1))
-    return f"{divergence.party}: expected {divergence.expected}, actual {divergence.actual}\n{steps}"
+    return f"{divergence.participant}: expected {divergence.expected}, actual {divergence.actual}\n{steps}"
 
 
 def _row(row: Explored | Crashed) -> dict[str, object]:

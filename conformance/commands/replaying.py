@@ -51,7 +51,7 @@ def replay_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Perform a recorded trace again: FIXED (nobody diverges), FAILED, or an error.
+    """Perform a recorded trace again: FIXED (no implementation diverges), FAILED, or an error.
 
     Without `--kafka` it runs against the release it was recorded for. Exit code 0: FIXED, 1: FAILED, 2: ERROR.
 
@@ -157,6 +157,6 @@ def _line(number: int, step: Operation, seen: Observation | None, difference: Di
     lines = (
         f"> {number + 1:3}  {step}",
         f"       {against:9} {show(expected)}",
-        f"       {'actual':9} {show(actual)}   ({difference.party}, {', '.join(difference.aspects)})",
+        f"       {'actual':9} {show(actual)}   ({difference.participant}, {', '.join(difference.aspects)})",
     )
     return "\n".join(on_lines_of_their_own(lines, indent=" " * 17))

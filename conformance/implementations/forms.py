@@ -32,6 +32,8 @@ FORMS: Final = {
     for form in (
         Form("jvm", "DIR", optional=True),
         Form("broker", "DIR", optional=True, is_server=True),
+        Form("wire", "HOST:PORT", is_server=True),
+        Form("subject", "NAME", is_server=True),
         Form("exec", "COMMAND"),
         Form("python", "MODULE:FACTORY"),
         Form("mutant", "NAME"),

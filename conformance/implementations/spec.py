@@ -6,6 +6,8 @@
                           mean what they mean in a shell, nothing else does; ``{release}`` stands for the release
 ``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python.objects`)
 ``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
+``wire:HOST:PORT``        any broker, by its protocol alone (:mod:`conformance.implementations.wire`)
+``subject:NAME``          a foreign implementation of the catalogue (:mod:`conformance.subjects`)
 ``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
 ``jvm:DIR, broker:DIR``   the same from a build's jars (:mod:`conformance.kafka.builds`)
 ========================= ===========================================================================================
@@ -22,7 +24,9 @@ from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
 from conformance.kafka.builds import Build, open_build
+from conformance.kafka.client.connection import Address
 from conformance.operations import KINDS
+from conformance.subjects import load_subject
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
@@ -36,9 +40,9 @@ class Spec(NamedTuple):
     """An IMPL, taken apart.
 
     Attributes:
-        form: ``jvm``, ``broker``, ``exec``, ``python`` or ``mutant``.
-        words: the command of ``exec``, module and factory of ``python``, the name of a ``mutant``, the directory of
-            ``jvm`` and ``broker`` if there is one.
+        form: ``jvm``, ``broker``, ``wire``, ``exec``, ``python`` or ``mutant``.
+        words: the command of ``exec``, module and factory of ``python``, the address of ``wire``, the name of a
+            ``mutant``, the directory of ``jvm`` and ``broker`` if there is one.
     """
 
     form: str
@@ -66,6 +70,10 @@ def parse_spec(text: str) -> Spec:
                 f"{text!r} does not name a factory: write python:MODULE:FACTORY, as python:my.index:open_index"
             )
         return Spec(form.name, (module, factory))
+    if form.name == "subject":
+        load_subject(rest)
+    if form.name == "wire":
+        Address.parse(rest, repr(text))
     return Spec(form.name, (rest,) if rest else ())
 
 
@@ -90,7 +98,7 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
         return lambda release, _: mutant_subject(words[0], release, KINDS)
     if form == "jvm":
         return lambda release, progress: _jvm(release, progress, *words)
-    raise ToolError("a broker has no index that could be driven: it takes part in the broker machine only")
+    raise ToolError(f"a broker has no index that could be driven: it takes part in the {form} machine only")
 
 
 def mutant_subject(name: str, release: str, machines: Container[str]) -> Implementation:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """One difference: who, at which step, in what.
+    """One difference: of which implementation, at which step, in which aspects.
 
     Attributes:
         step: 0-based index into the trace.
         operation: the operation of that step.
-        party: name of the implementation that differs, e.g. ``"jvm 3.9.2"``.
+        participant: name of the implementation that differs, e.g. ``"jvm 3.9.2"``.
         release: the release whose dialect it was held to.
         against: ``"kidx"``, or ``"model"`` if it is the reference that differs.
         aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
@@ -34,7 +34,7 @@ class Divergence:
 
     step: int
     operation: Operation
-    party: str
+    participant: str
     release: str
     against: str
     aspects: tuple[str, ...]
@@ -70,7 +70,7 @@ class DivergenceError(AssertionError):
     """
 
     def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
-        super().__init__(f"{divergence.party} diverges at step {divergence.step + 1}, {divergence.operation}")
+        super().__init__(f"{divergence.participant} diverges at step {divergence.step + 1}, {divergence.operation}")
         self.divergence = divergence
         self.operations = tuple(operations)
         self.shrinking = ""
@@ -90,11 +90,11 @@ class Statistics:
     clauses: dict[str, Counter[str]] = field(default_factory=dict)
     """For each key (X1 … for index files): how many steps exercised a clause."""
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(party, clause): divergences that were expected, or left out of the verdict."""
+    """(participant, clause): divergences that were expected, or left out of the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(party, operation): what an implementation does not have."""
+    """(participant, operation): what an implementation does not have."""
     out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(party, operation): steps for which an implementation had no memory, so that it has not performed them."""
+    """(participant, operation): steps for which an implementation had no memory, so that it has not performed them."""
     cells: Counter[CellKey] = field(default_factory=Counter)
     """(operation, state before it, error): what the newest dialect's reference went through."""
 
@@ -117,7 +117,7 @@ def failure_json(divergence: Divergence) -> Json:
     """A difference as a trace and a report carry it; bytes are hexadecimal."""
     return {
         "step": divergence.step,
-        "party": divergence.party,
+        "party": divergence.participant,
         "release": divergence.release,
         "against": divergence.against,
         "aspects": list(divergence.aspects),

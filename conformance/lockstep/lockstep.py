@@ -362,7 +362,7 @@ class Lockstep(Generic[Seen, Files]):
         if against == "kidx" and self.excuse(divergence):
             participant.active = self.stays(divergence)
             for clause in clauses:
-                self.statistics.dropped[divergence.party, clause] += 1
+                self.statistics.dropped[divergence.participant, clause] += 1
             return
         self.failure = DivergenceError(divergence, self.operations[: number + 1])
         self._failed = True

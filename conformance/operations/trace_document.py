@@ -30,7 +30,7 @@ class Failure(Struct):
     against: Literal["kidx", "model", "oracle", "refusal"]
     aspects: Annotated[list[Aspect], Meta(min_length=1)]
     expected: Annotated[Any, Meta(description="What the other side says of the first aspect; bytes are hexadecimal.")]
-    actual: Annotated[Any, Meta(description="What the party says of it.")]
+    actual: Annotated[Any, Meta(description="What the implementation says of it.")]
     clauses: list[str]
 
 

@@ -63,10 +63,10 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
         where = f"step {number}, {operation.name!r}"
         if machine in KINDS:
             _check_index_step(where, machine, operation)
-        elif machine == "broker":
+        elif machine in ("broker", "wire"):
             _check_broker_step(where, number, operation)
         if machine not in KINDS:
-            _check_texts(where, operation.args, in_names=machine != "broker")
+            _check_texts(where, operation.args, in_names=machine not in ("broker", "wire"))
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:

@@ -1,8 +1,8 @@
 """What the plug-in collects: a test for each machine × clause of the catalogue, all judged from one event stream.
 
 The campaign of a machine runs once, when the first of its tests does, and writes its events like any other run. With
-pytest-xdist the workers share a directory: whoever comes first runs a machine's campaign, and the others read its
-events, however the tests were distributed (``--dist loadscope`` keeps those of a machine together, so nobody waits).
+pytest-xdist the workers share a directory: the first one runs a machine's campaign, and the others read its
+events, however the tests were distributed (``--dist loadscope`` keeps those of a machine together, so no worker waits).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from conformance.clauses import clauses_for, load_chapters, load_clauses
-from conformance.commands.options import BROKER, chosen_machines, chosen_releases, state_directory
+from conformance.commands.options import chosen_machines, chosen_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import is_server
 from conformance.implementations.spec import parse_spec
+from conformance.implementations.wire.opening import is_wire
 from conformance.report.divergence import describe
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 ROOT: Final = "conformance"
+BROKER: Final = "broker"
+"""The implementation, and the machine that drives nothing else."""
 _ELSE: Final = "everything else"
 _TOLD: Final = "conformance verdicts"
 
@@ -81,7 +84,7 @@ class Campaigns:
 
     @property
     def session_directory(self) -> str:
-        """What all processes of the session share, and nobody else."""
+        """The directory that all processes of the session share, and no other process."""
         return self._shared or self._scratch.name
 
     def close(self) -> None:
@@ -90,7 +93,7 @@ class Campaigns:
             self._scratch.cleanup()
 
     def stream(self, machine: str) -> Stream:
-        """The events of a machine's campaign, which is run if nobody has.
+        """The events of a machine's campaign, which is run if it has not been.
 
         Raises:
             ToolError: it cannot be run.
@@ -112,6 +115,12 @@ class Campaigns:
             raise NotDrivenError(problem) if kind == NotDrivenError.__name__ else ToolError(problem)
         return read_stream(place / NAME)
 
+    def names_for(self, machine: str) -> tuple[str, ...]:
+        """The implementations that a machine drives."""
+        if machine == "wire":
+            return tuple(filter(is_wire, self.implementations))
+        return (BROKER,) if machine == BROKER else self.driven
+
     def _run(self, machine: str, place: Path) -> str:
         """The kind of error and one line if it could not be done; nothing otherwise."""
         from conformance.runs.campaign import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
@@ -119,7 +128,7 @@ class Campaigns:
         option = self._option
         plan = Plan(
             self.releases,
-            (BROKER,) if machine == BROKER else self.driven,
+            self.names_for(machine),
             (machine,),
             PROFILES[option("--conformance-profile")],
             (place if self._report else state_directory()) / "traces",
@@ -172,7 +181,7 @@ class ClauseItem(pytest.Item):
             # Also by the whole section, as "-k OffsetIndex" would have it.
             self.extra_keyword_matches.update((clause.id, clause.section, load_chapters()[clause.chapter]))
         self.add_marker("conformance")
-        names = (BROKER,) if self.parent.name == BROKER else self.parent.campaigns.driven
+        names = self.parent.campaigns.names_for(self.parent.name)
         for tier in ("jvm", BROKER):
             if tier in names:
                 self.add_marker(tier)
@@ -265,7 +274,7 @@ class ConformancePlugin:
                 self._told.update(counts)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """A clause that nobody exercised is not green, so it is said."""
+        """A clause that no step exercised is not green, so the summary names it."""
         if self._told:
             said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._told.items()))
             terminalreporter.write_line(f"conformance: of the clauses that passed or were skipped, {said}")

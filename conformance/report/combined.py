@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """What a machine did: of one lockstep's parties, or of one broker."""
+    """What a machine did: of one lockstep's participants, or of one broker."""
 
     machine: str
     examples: int
@@ -156,7 +156,8 @@ class Combined:
         if not is_server(implementation):
             return clauses
         told = {place.clause for place in self.verdicts if place.implementation == implementation}
-        return [clause for clause in clauses if "broker" in clause.exercised_by or clause.id in told]
+        machine = "broker" if implementation == "broker" else "wire"
+        return [clause for clause in clauses if machine in clause.exercised_by or clause.id in told]
 
     def tested(self, implementation: str) -> list[str]:
         """The releases that it was run against, in some run."""

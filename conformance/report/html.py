@@ -1,4 +1,4 @@
-"""The HTML page: one file that asks nobody for anything, for a browser, a phone and a printer.
+"""The HTML page: one file that loads nothing else, for a browser, a phone and a printer.
 
 What it shows is decided here and how it looks in ``templates/``: ``report.html.j2`` with ``report.css`` and
 ``report.js`` put into it, behind what it shares with the page of ``kidx verify``. Without scripts everything can be

@@ -1,6 +1,6 @@
 """JUnit XML: a suite for each machine × implementation × release, a case for each clause.
 
-A clause that diverges is a failure, one that nobody exercised is skipped and says so, and a run that was cut off is an
+A clause that diverges is a failure, one that no step exercised is skipped and says so, and a run that was cut off is an
 error, so that no pipeline mistakes half a run for a green one.
 """
 
@@ -76,8 +76,8 @@ def _strays(stream: Stream, divergences: list[Diverged]) -> ET.Element:
     """Differences of the reference itself, or of an implementation whose result was cut off."""
     suite = ET.Element("testsuite", name="differences")
     for divergence in divergences:
-        party = divergence.failure["party"]
-        _fail(_case(suite, "differences", _text(f"{divergence.machine}: {party}")), [divergence])
+        participant = divergence.failure["party"]
+        _fail(_case(suite, "differences", _text(f"{divergence.machine}: {participant}")), [divergence])
     return _counted(suite, stream, 0.0)
 
 
@@ -110,8 +110,8 @@ def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
 
 def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
     """One failure, for JUnit knows no more of a case; its text has all of the differences."""
-    party = divergences[0].failure["party"] if divergences else "the implementation"
-    failure = ET.SubElement(case, "failure", message=printable(f"{party} diverges"), type="diverges")
+    participant = divergences[0].failure["party"] if divergences else "the implementation"
+    failure = ET.SubElement(case, "failure", message=printable(f"{participant} diverges"), type="diverges")
     failure.text = _text("\n\n".join(map(describe, divergences)))
 
 

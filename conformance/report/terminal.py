@@ -25,7 +25,7 @@ class TerminalWriter:
     Args:
         console: where the results go.
         quiet: differences and the verdict only.
-        verbose: also name the clauses that nobody exercised.
+        verbose: also name the clauses that no step exercised.
     """
 
     def __init__(self, console: Console, *, quiet: bool = False, verbose: bool = False) -> None:
@@ -180,7 +180,7 @@ class TerminalWriter:
             self.console.print(f"cut by --max-time: {', '.join(cut)}", highlight=False)
 
     def _print_not_run(self) -> None:
-        """The clauses that nobody exercised; releases with the same ones share a line."""
+        """The clauses that no step exercised; releases with the same ones share a line."""
         releases: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for result in self._results:
             missing = tuple(clause for clause, verdict in result.verdicts.items() if verdict == "not-run")

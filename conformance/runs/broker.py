@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 IMPLEMENTATION: Final = "broker"
 
-HAND: Final = 8
+CHUNK: Final = 8
 """Examples of one run of Hypothesis: of the tenth and later ones most are the one before with a little changed."""
 # Every broker costs seconds to start, and every stop as many: a profile's hundreds of examples would be hours.
 _EXAMPLES: Final = {"dev": 4, "ci": 6, "nightly": 40}
@@ -172,8 +172,8 @@ class _Life:
             BrokerError: the broker died or failed.
         """
         self.ready_seconds = self.broker.ready_seconds
-        with scratch_directory() as scratch, self._connected() as party:
-            lockstep = BrokerLockstep(party, scratch, reference=self.run.reference, excuse=self._excused)
+        with scratch_directory() as scratch, self._connected() as participant:
+            lockstep = BrokerLockstep(participant, scratch, reference=self.run.reference, excuse=self._excused)
             self.lockstep = lockstep
             try:
                 self._examples(lockstep)
@@ -187,11 +187,11 @@ class _Life:
 
     @contextmanager
     def _connected(self) -> Iterator[RunningBroker]:
-        party = RunningBroker(self.broker)
+        participant = RunningBroker(self.broker)
         try:
-            yield party
+            yield participant
         finally:
-            party.hang_up()
+            participant.hang_up()
 
     def _examples(self, lockstep: BrokerLockstep) -> None:
         budget, started = self.run.budget, time.monotonic()
@@ -199,13 +199,13 @@ class _Life:
             kill_cycles(lockstep, budget.cycles, self.run.seed)
             return
         bound = BrokerMachine.bind(lockstep, restarts=budget.restarts)
-        for done in range(0, budget.examples, HAND):
+        for done in range(0, budget.examples, CHUNK):
             if done and budget.seconds is not None and time.monotonic() - started > budget.seconds:
                 break
             run_state_machine_as_test(
                 seed(self.run.seed + done)(bound),
                 settings=settings(
-                    max_examples=min(HAND, budget.examples - done),
+                    max_examples=min(CHUNK, budget.examples - done),
                     stateful_step_count=budget.steps,
                     deadline=None,
                     database=None,

@@ -39,8 +39,8 @@ def replay_on_broker(
         ToolError: no Java, no jars, no kafka-python; or the broker's life is over before the last step, as kidx says.
     """
     with LocalBroker(release, progress=progress, build=build) as broker, scratch_directory() as scratch:
-        party = RunningBroker(broker)
-        lockstep = BrokerLockstep(party, scratch)
+        participant = RunningBroker(broker)
+        lockstep = BrokerLockstep(participant, scratch)
         done = 0
         try:
             for operation in operations:
@@ -55,10 +55,10 @@ def replay_on_broker(
         except PredictedDeathError as error:
             if done + 1 < len(operations):
                 raise ToolError(
-                    f"{party.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"
+                    f"{participant.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"
                     f" of the {len(operations) - done - 1} steps after it nothing can be said"
                 ) from None
             return None, len(operations)
         finally:
-            party.hang_up()
+            participant.hang_up()
     return None, len(operations)

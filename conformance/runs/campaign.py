@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from conformance.events import Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
+from conformance.implementations.wire.opening import is_wire
 from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
+from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.crew import crew_of
-from conformance.runs.hands import HAND, SEED_OF_ROUND, examples_of
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.rounds import play
@@ -39,11 +40,15 @@ if TYPE_CHECKING:
     from conformance.runs.crew import Crew
     from conformance.runs.machine_run import MachineRun
 
-__all__ = ["HAND", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
+__all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
 
 
 def run(
-    plan: Plan, sink: Sink, progress: Progress | None = None, leave: Callable[[], None] = lambda: end_process(1)
+    plan: Plan,
+    sink: Sink,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+    leave: Callable[[], None] = lambda: end_process(1),
 ) -> bool:
     """Carries out a plan.
 
@@ -51,6 +56,7 @@ def run(
         plan: what to do.
         sink: told of every event.
         progress: told while jars are being fetched.
+        announce: told what is about to be done to brokers that are not the harness's own.
         leave: ends the process, with exit code 1, when a step has not come back and everything has been told.
 
     Returns:
@@ -61,7 +67,7 @@ def run(
         ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
             of the implementations.
     """
-    its = _Run(plan, sink, progress)
+    its = _Run(plan, sink, progress, announce)
 
     def give_up(stuck: Stuck) -> None:
         its.give_up(stuck)
@@ -74,8 +80,9 @@ def run(
 class _Run:
     """What one run knows."""
 
-    def __init__(self, plan: Plan, sink: Sink, progress: Progress | None) -> None:
+    def __init__(self, plan: Plan, sink: Sink, progress: Progress | None, announce: Callable[[str], None]) -> None:
         self.plan = plan
+        self.announce = announce
         self.sink = sink
         self.progress = progress
         self.started = time.monotonic()
@@ -116,7 +123,8 @@ class _Run:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
-        return self._finish(self._drive_servers() and not self.told.count)
+        servers = [self._drive_servers(), self._drive_wires()]
+        return self._finish(all(servers) and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
         """One machine, in its share of the time that is left."""
@@ -128,15 +136,15 @@ class _Run:
         ):
             self.machine = its
             limit = None if left is None else left / machines_left
-            dealt = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
-            self.ledger.meet(dealt.met)
-            self.performed[machine] = {operation for operation, _, _ in dealt.cells}
+            evidence = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
+            self.ledger.meet(evidence.met)
+            self.performed[machine] = {operation for operation, _, _ in evidence.cells}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
-            found = self.told.found(its, dealt)
-            for row in coverage_of(its, dealt):
+            found = self.told.found(its, evidence)
+            for row in coverage_of(its, evidence):
                 self.sink(row)
-            for result in results_of(its, dealt, found, seconds):
+            for result in results_of(its, evidence, found, seconds):
                 self.results.append(result)
                 self.sink(result)
 
@@ -156,6 +164,36 @@ class _Run:
         circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
         results = run_servers(self.plan, circumstances)
         self.results += results
+        return not any(result.divergences for result in results)
+
+    def _drive_wires(self) -> bool:
+        """Brokers by their protocol alone, if the plan has any; whether they conform."""
+        plan = self.plan
+        names = [name for name in plan.implementations if is_wire(name)]
+        if not names or "wire" not in plan.machines:
+            return True
+        from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
+
+        results: list[Result] = []
+        for name in names:
+            run = WireRun(
+                name,
+                self.seed,
+                plan.profile.name,
+                plan.level,
+                plan.traces,
+                self.sink,
+                self.ledger,
+                topics=plan.max_examples,
+                seconds=self._seconds_left(),
+                shrink_time=plan.shrink_time,
+                options=plan.wire or WireOptions(),
+            )
+            results += run_wire(plan.releases, run, self.announce)
+        self.results += results
+        asked = {what for result in results for what, number in result.details["asked"].items() if number}
+        self.performed["wire"] = {f"list_offsets {what}" for what in asked} | {"fetch", "append", "delete_before"}
         return not any(result.divergences for result in results)
 
     def _seconds_left(self) -> float | None:

@@ -1,10 +1,10 @@
-"""Several processes that share the hands of a run.
+"""Several processes that share the chunks of a run.
 
 Each has a virtual machine and participants of its own; they are spawned, because a process with a running Java cannot
-be forked. Hands are handed out as processes become free and given back in their order, so what is added up does not
-depend on how many there are. A process that is still starting costs nothing but its start: hands go to those that are
-ready. A helper that finds no hand of a machine left goes on with the next machine, so that at the end of each nobody
-waits for the others.
+be forked. Chunks are given out as processes become free and given back in their order, so what is added up does not
+depend on how many there are. A process that is still starting costs nothing but its start: chunks go to those that are
+ready. A helper that finds no chunk of a machine left goes on with the next machine, so that at the end of each no
+process waits for the others.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
 from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
-from conformance.runs.dealt import Dealt
-from conformance.runs.hands import hands_of
+from conformance.runs.chunks import chunks_of
+from conformance.runs.evidence import Evidence
 from conformance.runs.machine_run import MachineRun, machine_run
 from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
 from conformance.runs.tables import Table, Tables
@@ -34,7 +34,7 @@ from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.expectations import Ledger
-    from conformance.runs.hands import Hand
+    from conformance.runs.chunks import Chunk
     from conformance.runs.plan import Plan
 
 
@@ -43,7 +43,7 @@ _STUCK: Final = "stuck"
 
 
 class Crew:
-    """The helping processes of a run, one hand at a time each.
+    """The helping processes of a run, one chunk at a time each.
 
     Args:
         plan: of the run.
@@ -77,12 +77,14 @@ class Crew:
         # Only then: an executor that is not waited for complains of its closed pipe when Python ends.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def dealt(self, run: MachineRun, hands: Iterable[Hand], deadline: float | None) -> Iterator[tuple[Hand, Dealt]]:
-        """The hands with what came of each, in order.
+    def perform(
+        self, run: MachineRun, chunks: Iterable[Chunk], deadline: float | None
+    ) -> Iterator[tuple[Chunk, Evidence]]:
+        """The chunks with their evidence, in order.
 
         Args:
-            run: the machine's, in this process, which takes hands as well.
-            hands: all that are wanted.
+            run: the machine's, in this process, which takes chunks as well.
+            chunks: all that are wanted.
             deadline: on the monotonic clock, which all processes share.
 
         Raises:
@@ -90,16 +92,16 @@ class Crew:
             ToolError: a helping process has ended.
         """
         with self._lock:
-            table = self._tables.come_to(run.name, hands, deadline)
+            table = self._tables.come_to(run.name, chunks, deadline)
             idle, self._idle = self._idle, 0
         for _ in range(idle):
             self._free()
         try:
-            for hand in table.hands:
-                while not table.is_dealt(hand) and (own := table.take()) is not None:
-                    table.put(own, run.deal(own, table.is_late))
+            for chunk in table.chunks:
+                while not table.is_done(chunk) and (own := table.take()) is not None:
+                    table.put(own, run.perform_chunk(own, table.is_late))
                 try:
-                    yield hand, table.wait(hand)
+                    yield chunk, table.wait(chunk)
                 except BrokenProcessPool as error:
                     stuck = read_stuck(self._scratch / _STUCK)
                     if stuck is not None:
@@ -114,21 +116,21 @@ class Crew:
             self._free()
 
     def _free(self) -> None:
-        """A helper is free: it gets the next hand, now or when there is one again."""
+        """A helper is free: it gets the next chunk, now or when there is one again."""
         with self._lock:
             taken = self._tables.take()
             if taken is None:
                 self._idle += 1
                 return
-        table, hand = taken
+        table, chunk = taken
         try:
-            future = self._pool.submit(_deal, table.machine, hand, table.deadline)
+            future = self._pool.submit(_perform, table.machine, chunk, table.deadline)
         except RuntimeError as error:  # a process has ended, or the run is over
-            broken: Future[Dealt] = Future()
+            broken: Future[Evidence] = Future()
             broken.set_exception(error)
-            table.promise(hand, broken)
+            table.promise(chunk, broken)
             return
-        table.promise(hand, future)
+        table.promise(chunk, future)
         future.add_done_callback(lambda _: self._free())
 
 
@@ -136,7 +138,7 @@ def _coming(plan: Plan, seed: int) -> Iterator[Table]:
     """The machines that helpers may begin; none where the time or a difference decides how far a machine gets."""
     if plan.max_time is None and not plan.stop_at_first:
         for machine in plan.machines:
-            yield Table(machine, list(hands_of(machine, plan.examples_of(machine), seed)), None)
+            yield Table(machine, list(chunks_of(machine, plan.examples_of(machine), seed)), None)
 
 
 class _Helper:
@@ -151,7 +153,7 @@ class _Helper:
 
     @classmethod
     def start(cls, plan: Plan, ledger: Ledger, scratch: Path) -> None:
-        """In the new process: an interrupt is for the one who started it."""
+        """In the new process: an interrupt is for the process that started it."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
         limit = limit_of(plan.step_timeout, plan.max_time)
@@ -186,12 +188,12 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _deal(machine: str, hand: Hand, deadline: float | None) -> Dealt:
+def _perform(machine: str, chunk: Chunk, deadline: float | None) -> Evidence:
     _Helper.drive(machine)
     assert _Helper.run is not None
     if _Helper.run.unsupported and not _Helper.run.subjects:
-        return Dealt(hand.number)  # the run does not ask for it
-    return _Helper.run.deal(hand, lambda: deadline is not None and time.monotonic() >= deadline)
+        return Evidence(chunk.number)  # the run does not ask for it
+    return _Helper.run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
 
 
 @contextmanager

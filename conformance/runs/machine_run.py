@@ -1,4 +1,4 @@
-"""One machine against all implementations of a plan, in one process: deals hands and notes what comes of each.
+"""One machine against all implementations of a plan, in one process: performs chunks of examples, notes evidence.
 
 A difference does not end anything: it is noted, and the participant goes on with the next example, or with the next
 step if its state and its files are right. So the examples of a seed are the same whatever implementations do, and one
@@ -21,10 +21,10 @@ from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
 from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
+from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
 from conformance.runs.collecting import rare_collections
-from conformance.runs.dealt import FAILURES, Dealt
 from conformance.runs.differences.shapes import error_of, shape_of
-from conformance.runs.hands import HAND, Hand, deal
+from conformance.runs.evidence import FAILURES, Evidence
 from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
@@ -60,9 +60,9 @@ class MachineRun:
     Attributes:
         subjects: specification and participant, in the order of the plan.
         unsupported: specifications that this machine cannot drive, with the reason.
-        total: what came of all hands so far.
+        total: what came of all chunks so far.
         started: when it was made, on the monotonic clock.
-        patience: a participant that has left so many hands early has left the run.
+        patience: a participant that has left so many chunks early has left the run.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class MachineRun:
             subject.watch(self.lockstep)
         self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
-        # Bound once: what a participant turns out not to have must not change the examples of a later hand.
+        # Bound once: what a participant turns out not to have must not change the examples of a later chunk.
         self._bound = self.machine.bind(self.lockstep)
-        self._settings = plan.profile.settings(HAND)
+        self._settings = plan.profile.settings(CHUNK)
         self.patience = 1 if plan.stop_at_first else FAILURES
         self._left_early: Counter[str] = Counter()
         self._muted: set[str] = set()
-        self._dealt = Dealt()
-        self.total = Dealt()
+        self._evidence = Evidence()
+        self.total = Evidence()
         self.started = time.monotonic()
 
     def _enrol(self, specification: str, progress: Progress | None) -> None:
@@ -105,25 +105,25 @@ class MachineRun:
         except NotDrivenError as error:
             self.unsupported[specification] = error
 
-    def specification(self, party: str) -> str:
+    def specification(self, participant: str) -> str:
         """How a participant was asked for; the reference itself was not."""
-        return self._by_name[party][0] if party in self._by_name else "jvm"
+        return self._by_name[participant][0] if participant in self._by_name else "jvm"
 
-    # -- hands -------------------------------------------------------------------------------------------------
+    # -- chunks -------------------------------------------------------------------------------------------------
 
-    def deal(self, hand: Hand, is_time_up: Callable[[], bool] = lambda: False) -> Dealt:
-        """Performs the examples of a hand; at least one."""
+    def perform_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> Evidence:
+        """Performs the examples of a chunk; at least one."""
 
         def is_over() -> bool:
             return is_time_up() and self.lockstep.failure is None
 
         def perform() -> None:
-            self._dealt.cut = not deal(self._bound, self._settings, hand.seed, hand.examples, is_over)
+            self._evidence.cut = not perform_chunk(self._bound, self._settings, chunk.seed, chunk.examples, is_over)
 
-        return self._noting(hand.number, perform)
+        return self._noting(chunk.number, perform)
 
-    def perform_kept(self) -> tuple[Dealt, tuple[str, ...], tuple[str, ...]]:
-        """Performs the traces that the package keeps: what came of it, their ids, and those of them that diverged."""
+    def perform_kept(self) -> tuple[Evidence, tuple[str, ...], tuple[str, ...]]:
+        """Performs the traces that the package keeps: the evidence, their ids, and those of them that diverged."""
         performed: list[str] = []
         differing: list[str] = []
 
@@ -137,21 +137,21 @@ class MachineRun:
                     if self._seen > before or self.lockstep.failure is not None:
                         differing.append(trace.id)
 
-        dealt = self._noting(-1, perform)
-        return dealt, tuple(performed), tuple(differing)
+        evidence = self._noting(-1, perform)
+        return evidence, tuple(performed), tuple(differing)
 
     @property
     def _seen(self) -> int:
-        return sum(sighting.count for sighting in self._dealt.sightings.values())
+        return sum(sighting.count for sighting in self._evidence.sightings.values())
 
-    def _noting(self, number: int, perform: Callable[[], None]) -> Dealt:
-        """Lets something be performed, and returns what came of it and of nothing before."""
+    def _noting(self, number: int, perform: Callable[[], None]) -> Evidence:
+        """Performs something and returns its evidence, without what was noted before."""
         statistics = self.lockstep.statistics
         examples, steps, cells = statistics.examples, statistics.steps, Counter(statistics.cells)
         credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
         for _, subject in self.subjects:
             subject.lacking.clear()
-        self._dealt = dealt = Dealt(number)
+        self._evidence = evidence = Evidence(number)
         self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
         try:
@@ -160,14 +160,14 @@ class MachineRun:
             failure = self.lockstep.failure or error
             if not isinstance(failure, DivergenceError):
                 raise
-            dealt.broken = failure.divergence, failure.operations
-        self._left_early.update(dealt.departed)
-        dealt.examples, dealt.steps = statistics.examples - examples, statistics.steps - steps
-        dealt.cells = Counter(statistics.cells) - cells
+            evidence.broken = failure.divergence, failure.operations
+        self._left_early.update(evidence.departed)
+        evidence.examples, evidence.steps = statistics.examples - examples, statistics.steps - steps
+        evidence.cells = Counter(statistics.cells) - cells
         for name, (_, subject) in self._by_name.items():
-            dealt.credited[name] = subject.exercised() - credited[name]
-            dealt.lacking[name] = set(subject.lacking)
-        return dealt
+            evidence.credited[name] = subject.exercised() - credited[name]
+            evidence.lacking[name] = set(subject.lacking)
+        return evidence
 
     def _begin_example(self) -> None:
         self._begin()
@@ -179,16 +179,16 @@ class MachineRun:
 
     def _noted(self, divergence: Divergence) -> bool:
         """Notes a difference; only one of the reference itself is more than that."""
-        specification, subject = self._by_name[divergence.party]
-        dealt, clauses = self._dealt, divergence.clauses
+        specification, subject = self._by_name[divergence.participant]
+        evidence, clauses = self._evidence, divergence.clauses
         known = None if divergence.is_failure else self._known(divergence, specification)
         if known is not None:
-            dealt.expected.setdefault(divergence.party, set()).update(known)
+            evidence.expected.setdefault(divergence.participant, set()).update(known)
         else:
-            dealt.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
+            evidence.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
             if divergence.is_failure or self.plan.stop_at_first:
-                dealt.departed[divergence.party] = 1
-                self._muted.add(divergence.party)
+                evidence.departed[divergence.participant] = 1
+                self._muted.add(divergence.participant)
         if self._stays(divergence):
             subject.discredit(clauses)
         else:
@@ -196,14 +196,14 @@ class MachineRun:
         return True
 
     def _stays(self, divergence: Divergence) -> bool:
-        return divergence.party not in self._muted and can_stay(divergence)
+        return divergence.participant not in self._muted and can_stay(divergence)
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
         shape = shape_of(divergence)
         number = self.ledger.find(divergence.clauses, shape, self.name, specification, divergence.release)
         if number is not None:
-            self._dealt.met.add(number)
+            self._evidence.met.add(number)
             return set(filter(self.ledger.expectations[number].names, divergence.clauses))
         if self.plan.level == "must" and divergence.observed_only:
             catalogue = load_clauses()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from conformance.runs.attached import Attachment
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import Wish
+    from conformance.runs.wire_options import WireOptions
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Plan:
         jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
         step_timeout: seconds that a step of an implementation in this process may take.
         shrink_time: seconds that shrinking one difference may take.
+        wire: how brokers behind ``wire:`` are reached.
     """
 
     releases: tuple[str, ...]
@@ -59,6 +61,7 @@ class Plan:
     jobs: int | None = 1
     shrink_time: float = SECONDS
     step_timeout: float = LIMIT
+    wire: WireOptions | None = None
 
     def examples_of(self, machine: str) -> int:
         """How many examples of a machine are wanted."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay came to: ``FIXED`` if nobody diverges (any more), ``FAILED`` with the divergence otherwise."""
+    """The result of a replay: ``FIXED`` if no implementation diverges, ``FAILED`` with the divergence otherwise."""
 
     verdict: Literal["FIXED", "FAILED"]
     divergence: Divergence | None
@@ -77,6 +77,11 @@ def replay(
     """
     if trace.machine in SERVER_REPLAYS:
         return _replay_on_servers(trace, releases, implementations, tell, progress)
+    if trace.machine == "wire":
+        from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
+
+        difference, steps = replay_on_wire(trace, releases, implementations, tell)
+        return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
@@ -131,7 +136,7 @@ def perform_all(
     """One example, made of these operations; directories are compared where the machines do.
 
     Raises:
-        DivergenceError: somebody differs.
+        DivergenceError: a participant differs.
     """
     closed = True
     lockstep.begin()
@@ -152,20 +157,22 @@ _MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 
 def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
-    """Who does not have an operation has left, and is not FIXED.
+    """Fails if an implementation lacks an operation.
 
     Raises:
-        ToolError: somebody does not have the operation of this step.
+        ToolError: one lacks the operation of this step.
     """
-    for party, operation in lockstep.statistics.unsupported:
-        raise ToolError(f"{party} does not have {operation!r}, step {number + 1} of the trace: nothing can be said")
+    for participant, operation in lockstep.statistics.unsupported:
+        raise ToolError(
+            f"{participant} does not have {operation!r}, step {number + 1} of the trace: nothing can be said"
+        )
 
 
 def _refuse_unperformed(lockstep: Lockstep) -> None:
-    """Who ran out of memory has left, and is not FIXED.
+    """Fails if an implementation ran out of memory.
 
     Raises:
-        ToolError: somebody had no memory for a step.
+        ToolError: one had no memory for a step.
     """
-    for party, operation in lockstep.statistics.out_of_memory:
-        raise ToolError(f"{party} ran out of memory in {operation!r} of the trace: nothing can be said")
+    for participant, operation in lockstep.statistics.out_of_memory:
+        raise ToolError(f"{participant} ran out of memory in {operation!r} of the trace: nothing can be said")

@@ -16,7 +16,7 @@ from conformance.runs.verdicts import results_of
 
 if TYPE_CHECKING:
     from conformance.events import Event
-    from conformance.runs.dealt import Dealt
+    from conformance.runs.evidence import Evidence
     from conformance.runs.machine_run import MachineRun
 
 GRACE: Final = 5.0
@@ -37,29 +37,29 @@ def limit_of(step_timeout: float, max_time: float | None) -> float:
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
-def events_of(run: MachineRun, stuck: Stuck, dealt: Dealt, seed: int, machine: str = "") -> list[Event]:
+def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
     """What is told of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
 
     Args:
         run: the machine's.
         stuck: the step.
-        dealt: the hands before it.
+        evidence: the chunks before it.
         seed: of the run.
         machine: whose step it is, if a helping process has gone on with another machine.
     """
-    party = stuck.divergence.party
+    party = stuck.divergence.participant
     specification = run.specification(party)
     reference = party not in {subject.name for _, subject in run.subjects}
     machine = machine or run.name
     told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
     events: list[Event] = [replace(told, shape="no answer")]
-    found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
+    found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting
         failure = Stuck(sighting.divergence, sighting.operations).failure
-        event = as_event(run, failure, seed, run.specification(sighting.divergence.party))
+        event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
         events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
-    for result in results_of(run, dealt, found, time.monotonic() - run.started):
+    for result in results_of(run, evidence, found, time.monotonic() - run.started):
         mine = result.implementation == specification and result.release == stuck.divergence.release
         mine = mine and machine == run.name
         events.append(replace(result, divergences=result.divergences + 1) if mine else result)
@@ -80,6 +80,7 @@ def read_stuck(directory: Path) -> tuple[str, Stuck] | None:
         except TraceError:
             continue
         told = dict(trace.failure or {})
+        told["participant"] = told.pop("party")
         for name in ("aspects", "clauses"):
             told[name] = tuple(told[name])
         return trace.machine, Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)

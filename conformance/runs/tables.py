@@ -1,6 +1,6 @@
-"""The hands of a run's machines: which are still to be dealt, to whom, and what came of the others.
+"""The chunks of a run's machines: which are still to be performed, by which process, and the evidence of the others.
 
-Processes that help need not wait for each other at the end of a machine: they go on with the hands of the next one.
+Processes that help need not wait for each other at the end of a machine: they go on with the chunks of the next one.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conformance.runs.dealt import Dealt
-    from conformance.runs.hands import Hand
+    from conformance.runs.chunks import Chunk
+    from conformance.runs.evidence import Evidence
 
 
 class Table:
-    """The hands of one machine: which are still to be dealt, and what came of the others."""
+    """The chunks of one machine: which are still to be performed, and the evidence of the others."""
 
-    def __init__(self, machine: str, hands: list[Hand], deadline: float | None) -> None:
+    def __init__(self, machine: str, chunks: list[Chunk], deadline: float | None) -> None:
         self.machine = machine
-        self.hands = hands
+        self.chunks = chunks
         self.deadline = deadline
-        self.done: dict[int, Dealt] = {}
-        self._promised: dict[int, Future[Dealt]] = {}
-        self._left = iter(hands)
+        self.done: dict[int, Evidence] = {}
+        self._promised: dict[int, Future[Evidence]] = {}
+        self._left = iter(chunks)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._is_closed = False
@@ -35,38 +35,38 @@ class Table:
         """Whether the time is up."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def take(self) -> Hand | None:
-        """The next hand; None if all have been taken, or the run has gone on."""
+    def take(self) -> Chunk | None:
+        """The next chunk; None if all have been taken, or the run has gone on."""
         with self._lock:
             return None if self._is_closed else next(self._left, None)
 
-    def put(self, hand: Hand, dealt: Dealt) -> None:
-        """Notes what came of a hand of this process."""
-        self.done[hand.number] = dealt
+    def put(self, chunk: Chunk, evidence: Evidence) -> None:
+        """Notes the evidence of a chunk of this process."""
+        self.done[chunk.number] = evidence
 
-    def promise(self, hand: Hand, future: Future[Dealt]) -> None:
-        """Notes that another process deals a hand."""
+    def promise(self, chunk: Chunk, future: Future[Evidence]) -> None:
+        """Notes that another process performs a chunk."""
         with self._changed:
-            self._promised[hand.number] = future
+            self._promised[chunk.number] = future
             self._changed.notify_all()
 
-    def is_dealt(self, hand: Hand) -> bool:
-        """Whether it is known what came of a hand."""
+    def is_done(self, chunk: Chunk) -> bool:
+        """Whether the evidence of a chunk is there."""
         with self._lock:
-            promised = self._promised.get(hand.number)
-            return hand.number in self.done or (promised is not None and promised.done())
+            promised = self._promised.get(chunk.number)
+            return chunk.number in self.done or (promised is not None and promised.done())
 
-    def wait(self, hand: Hand) -> Dealt:
-        """What came of a hand, once it is known."""
-        if hand.number in self.done:
-            return self.done.pop(hand.number)
+    def wait(self, chunk: Chunk) -> Evidence:
+        """The evidence of a chunk, once it is there."""
+        if chunk.number in self.done:
+            return self.done.pop(chunk.number)
         with self._changed:
-            while hand.number not in self._promised:
+            while chunk.number not in self._promised:
                 self._changed.wait()
-        return self._promised.pop(hand.number).result()
+        return self._promised.pop(chunk.number).result()
 
     def close(self) -> None:
-        """Lets no further hand be taken."""
+        """Lets no further chunk be taken."""
         with self._lock:
             self._is_closed = True
 
@@ -82,13 +82,13 @@ class Tables:
         self._coming = iter(coming)
         self._laid: deque[Table] = deque()
 
-    def come_to(self, machine: str, hands: Iterable[Hand], deadline: float | None) -> Table:
-        """The table of the machine that the run has come to; what is left of earlier ones is not dealt any more."""
+    def come_to(self, machine: str, chunks: Iterable[Chunk], deadline: float | None) -> Table:
+        """The table of the machine that the run has come to; what is left of earlier ones is not performed."""
         while (table := self._first()) is not None:
             if table.machine == machine:
                 return table
             self._laid.popleft().close()
-        table = Table(machine, list(hands), deadline)
+        table = Table(machine, list(chunks), deadline)
         self._laid.append(table)
         return table
 
@@ -101,12 +101,12 @@ class Tables:
             self._laid.append(table)
         return table
 
-    def take(self) -> tuple[Table, Hand] | None:
-        """The next hand of the machine that the run has come to, else of the first one after it that has any left."""
+    def take(self) -> tuple[Table, Chunk] | None:
+        """The next chunk of the machine that the run has come to, else of the first one after it that has any left."""
         for table in self._laid:
-            if (hand := table.take()) is not None:
-                return table, hand
+            if (chunk := table.take()) is not None:
+                return table, chunk
         while (later := self._lay()) is not None:
-            if (hand := later.take()) is not None:
-                return later, hand
+            if (chunk := later.take()) is not None:
+                return later, chunk
         return None

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from conformance.events import Sink
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
-    from conformance.runs.dealt import Dealt
     from conformance.runs.differences.distinct import Distinct, Identity
+    from conformance.runs.evidence import Evidence
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.participation import Participation
     from conformance.runs.plan import Plan
@@ -56,14 +56,14 @@ class Told:
         self._known: dict[Identity, Distinct] = {}
         self._at_once: list[Distinct] = []
 
-    def found(self, run: MachineRun, dealt: Dealt) -> list[Distinct]:
+    def found(self, run: MachineRun, evidence: Evidence) -> list[Distinct]:
         """Takes what a machine has found, and returns its distinct differences."""
-        if dealt.broken is not None:
+        if evidence.broken is not None:
             run.lockstep.failure = None
-            self._keep(None, as_event(run, _shrunk(run, run.lockstep, DivergenceError(*dealt.broken)), self.seed))
+            self._keep(None, as_event(run, _shrunk(run, run.lockstep, DivergenceError(*evidence.broken)), self.seed))
         if self.plan.stop_at_first:
             return [one for one in self._at_once if one.machine == run.name]
-        found = distinct_differences(run.name, dealt.sightings, run.specification, dealt.credited)
+        found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
         cases: dict[str, list[Case]] = {}
         for one in found:
             if one.identity not in self._known:
@@ -94,14 +94,14 @@ class Told:
                 known.take_in(one)
         return list(mine.values())
 
-    def at_once(self, run: MachineRun, dealt: Dealt) -> None:
+    def at_once(self, run: MachineRun, evidence: Evidence) -> None:
         """With ``stop_at_first``: tells the first difference of each participant that has left."""
         if not self.plan.stop_at_first:
             return
-        told = {(one.machine, one.sighting.divergence.party) for one in self._at_once}
-        for kind, sighting in dealt.sightings.items():
-            if (run.name, kind.party) not in told:
-                told.add((run.name, kind.party))
+        told = {(one.machine, one.sighting.divergence.participant) for one in self._at_once}
+        for kind, sighting in evidence.sightings.items():
+            if (run.name, kind.participant) not in told:
+                told.add((run.name, kind.participant))
                 (one,) = distinct_differences(run.name, Sightings({kind: sighting}), run.specification, {})
                 self._at_once.append(one)
                 self.count += 1
@@ -143,7 +143,7 @@ def _sight(case: Case, why: str) -> dict[str, Any]:
 
 
 def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
-    """A difference with the event that tells it: shrunk in a lockstep of the one who differs, and saved.
+    """A difference with the event that tells it: shrunk in a lockstep of the implementation that differs, and saved.
 
     Args:
         run: the machine's that has found it.
@@ -151,7 +151,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
         seed: of the run.
     """
     divergence = distinct.sighting.divergence
-    name = divergence.party
+    name = divergence.participant
     specification = run.specification(name)
     subject = next(subject for _, subject in run.subjects if subject.name == name)
 
@@ -186,7 +186,7 @@ def _first_difference(run: MachineRun, subject: Participation, operations: tuple
         try:
             perform_all(lockstep, operations)
         except DivergenceError as error:
-            return error.divergence if error.divergence.party == subject.name else None
+            return error.divergence if error.divergence.participant == subject.name else None
         except (TypeError, ValueError, LookupError):
             return None  # without what has been left out, the rest makes no sense
     return None

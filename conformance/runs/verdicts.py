@@ -17,36 +17,36 @@ from conformance.operations import every_signature
 
 if TYPE_CHECKING:
     from conformance.events import Verdict
-    from conformance.runs.dealt import Dealt
     from conformance.runs.differences.distinct import Distinct
+    from conformance.runs.evidence import Evidence
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.participation import Participation
 
 
-def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
+def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
     """A row for each implementation and release, also of those that the machine cannot drive.
 
     Args:
         run: the machine's.
-        dealt: what came of all its hands.
+        evidence: of all its chunks.
         found: the distinct differences.
         seconds: how long it took.
     """
     for specification, subject in run.subjects:
-        counts = dealt.credited.get(subject.name, Counter())
+        counts = evidence.credited.get(subject.name, Counter())
         clauses = {clause.id: counts.get(clause.id, 0) for clause in clauses_for(run.name, subject.release)}
-        mine = [one for one in found if any(place.party == subject.name for place in one.places)]
+        mine = [one for one in found if any(place.participant == subject.name for place in one.places)]
         yield Result(
             run.name,
             specification,
             subject.release,
-            dealt.examples,
-            dealt.steps,
+            evidence.examples,
+            evidence.steps,
             seconds,
             len(mine),
             clauses,
-            _verdicts(run.name, subject, clauses, dealt, mine),
-            {"cut_by_time": True} if dealt.cut else {},
+            _verdicts(run.name, subject, clauses, evidence, mine),
+            {"cut_by_time": True} if evidence.cut else {},
         )
     for specification, error in run.unsupported.items():
         why = {"why": str(error)} if directory_of(specification) else {}
@@ -57,14 +57,14 @@ def results_of(run: MachineRun, dealt: Dealt, found: Sequence[Distinct], seconds
 
 
 def _verdicts(
-    machine: str, subject: Participation, clauses: dict[str, int], dealt: Dealt, mine: Sequence[Distinct]
+    machine: str, subject: Participation, clauses: dict[str, int], evidence: Evidence, mine: Sequence[Distinct]
 ) -> dict[str, Verdict]:
     # What is told of, and what was at stake in differences and held in no other step.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
-    at_stake = {clause for kind in dealt.sightings if kind.party == subject.name for clause in kind.clauses}
+    at_stake = {clause for kind in evidence.sightings if kind.participant == subject.name for clause in kind.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
-    expected = dealt.expected.get(subject.name, set())
-    lacking = dealt.lacking.get(subject.name, set())
+    expected = evidence.expected.get(subject.name, set())
+    lacking = evidence.lacking.get(subject.name, set())
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
         if clause in diverging:
@@ -89,21 +89,21 @@ def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str])
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
 
 
-def coverage_of(run: MachineRun, dealt: Dealt) -> Iterator[Measured]:
+def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
     """The histogram of what was done in which state; the ci profile demands cells of it.
 
     Raises:
         ToolError: one that has to be reached is empty, after as many examples as that takes, or one was reached that
             cannot be.
     """
-    cells = cells_of(dealt.cells)
+    cells = cells_of(evidence.cells)
     # The cells are those of the newest rules: an older release refuses what that answers, and the other way round.
     demanded = (
         run.plan.profile.name == "ci"
         and newest() in run.plan.releases
-        and not dealt.sightings
-        and dealt.broken is None
-        and dealt.examples >= demanded_examples(run.name)
+        and not evidence.sightings
+        and evidence.broken is None
+        and evidence.examples >= demanded_examples(run.name)
     )
     yield from measured(run.name, cells, demanded=demanded)
     if not demanded:

@@ -117,7 +117,7 @@ def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
 
 
 def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
-    """LO-6: looks into one segment only, the first whose largest timestamp is not before the target."""
+    """LO-23: looks into one segment only, the first whose largest timestamp is not before the target."""
     start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
     for segment in log.segments:
         if segment.largest_timestamp >= timestamp:

@@ -1,7 +1,7 @@
 """From what an option says to offsets: the ends of a log, and the first record of a time, found through the indexes.
 
 The answers are those of a broker's ``ListOffsets`` (clauses LO), but for one: where the log's start
-has moved past the record that a broker finds, it finds none (LO-6), and this goes on to the next segment.
+has moved past the record that a broker finds, it finds none (LO-23), and this goes on to the next segment.
 """
 
 from __future__ import annotations

@@ -119,7 +119,6 @@ class Gatherer:
         self._before_position = -1
         self._before_max = -1
         self._before_max_offset = -1
-        self._last_producer = -1
         self._open: set[int] = set()
 
     def read(self, blocks: LogBlocks) -> None:

@@ -45,7 +45,7 @@ INDEX_MACHINES = ("offset", "time", "transaction")
 FILES_MACHINES = ("segment", "log")
 HEADS = ("machine", "what", "steps/s", "of the first row", "of its processor time")
 INTRODUCTION = """One run of `python3 bootstrap.py python -m tests.bench.steps`: the same examples made by Hypothesis
-with nobody to drive, and with each set of parties; then their operations performed again. The reaches are 80 % of
+with nobody to drive, and with each set of participants; then their operations performed again. The reaches are 80 % of
 Hypothesis alone with one release, 25 % with all 26, and 50,000 steps/s for a replay with one release; when they were
 set, Hypothesis alone came to about 5,000 steps/s, so that 80 % were 4,000 and 25 % were 1,250."""
 
@@ -132,14 +132,14 @@ def per(rate: Rate, what: str) -> float:
 
 def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, list[Rate]]:
     """The rates behind one machine's rows."""
-    parties: dict[str, tuple[list[str], list[str]]] = {
+    participants: dict[str, tuple[list[str], list[str]]] = {
         **({"Hypothesis alone": ([], [])} if name in INDEX_MACHINES else {}),
         "kidx alone": ([], [newest()]),
         f"with {newest()}": ([newest()], []),
         f"with all {len(RELEASES)}": (list(RELEASES), []),
     }
     generating = {}
-    for number, (label, (subjects, releases)) in enumerate(parties.items()):
+    for number, (label, (subjects, releases)) in enumerate(participants.items()):
         lockstep = new_lockstep(name, subjects, scratch / f"g{number}", releases=releases)
         generating[f"generating, {label}"] = partial(generate, name, lockstep, examples)
     runs = record(name, scratch / "r", examples)

@@ -17,10 +17,12 @@ from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
 from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.subject import BrokerTopic, Decided
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Answer
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
@@ -86,17 +88,17 @@ def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, mo
 
 
 @pytest.fixture(scope="module")
-def party(tmp_path_factory):
+def participant(tmp_path_factory):
     """One broker for the tests that kill it; the last of them keeps it from starting again."""
     with LocalBroker(KRAFT, base=tmp_path_factory.mktemp("killed")) as broker:
-        party = RunningBroker(broker)
-        yield party
-        party.hang_up()
+        participant = RunningBroker(broker)
+        yield participant
+        participant.hang_up()
 
 
 @pytest.mark.broker
-def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(party, tmp_path):
-    lockstep = BrokerLockstep(party, tmp_path, prefix="cycle")
+def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(participant, tmp_path):
+    lockstep = BrokerLockstep(participant, tmp_path, prefix="cycle")
     kill_cycles(lockstep, 1, seed=1)
     assert lockstep.statistics.kills == 1
     assert lockstep.statistics.acknowledged > 5
@@ -104,17 +106,17 @@ def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(par
 
 
 @pytest.mark.broker
-def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(party, tmp_path):
+def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(participant, tmp_path):
     """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
-    lockstep = BrokerLockstep(party, tmp_path, prefix="beyond")
+    lockstep = BrokerLockstep(participant, tmp_path, prefix="beyond")
     lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
     for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
         lockstep.perform(operation)
     with pytest.raises(PredictedDeathError, match="is full"):
         lockstep.perform(Operation("kill_broker", ()))
-    assert "full time index" in party.broker.output
+    assert "full time index" in participant.broker.output
     assert lockstep.statistics.refused_starts == lockstep.statistics.clauses["LG-19"] == 1
 
 
@@ -143,6 +145,29 @@ def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
     assert not topic.active
     assert lockstep.statistics.expected == 1
     assert dict(lockstep.statistics.clauses) == {"LO-2": 1}
+
+
+class _Decides(BrokerTopic):
+    """A topic of a broker that leads in an epoch of its own choice."""
+
+    def perform(self, operation):  # noqa: ARG002
+        self.decided = Decided(epoch=7)
+        return {}
+
+
+class _Steps(TopicLockstep):
+    """Compares what operations show, and nothing else."""
+
+    def compare(self, *, every=False, moment="running"):
+        pass
+
+
+def test_the_reference_takes_over_what_the_broker_has_decided(tmp_path):
+    broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
+    topic = _Steps(_Decides(broker, "one"), tmp_path, statistics=BrokerStatistics())
+    topic.perform(Operation("create_topic", (TOPIC,)))
+    assert topic.reference.epoch == 7
+    assert topic.operations == [Operation("create_topic", (TOPIC,))]
 
 
 @pytest.mark.broker

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-MINE = "python:tests.adapters.python_index:open_index"
+ADAPTER = Path(__file__).parents[1] / "adapters" / "python_index.py"
+MINE = "python:python_index:open_index"
 
 
-def fuzz(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from conformance.cli import main; main()", "fuzz", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+@pytest.fixture
+def fuzz(typed):
+    shutil.copy(ADAPTER, typed.work)
+    return lambda *arguments: typed("fuzz", *arguments)
 
 
-def test_somebodys_index_is_fuzzed_and_the_corpus_kept(tmp_path):
+def test_somebodys_index_is_fuzzed_and_the_corpus_kept(tmp_path, fuzz):
     options = ("-i", MINE, "--format", "txn", "--max-examples", 50, "--corpus", tmp_path / "corpus")
     done = fuzz(*options, "--report", tmp_path / "report", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -40,7 +40,7 @@ def test_somebodys_index_is_fuzzed_and_the_corpus_kept(tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_line(arguments, message):
+def test_bad_input_is_one_line(arguments, message, fuzz):
     done = fuzz(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr

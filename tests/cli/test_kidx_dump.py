@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
 
 
-def kidx(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from kidx.cli import main; main()", "dump", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def kidx(in_process, tmp_path):
+    return lambda *arguments: in_process("kidx", "dump", *arguments, work=tmp_path)
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def partition(tmp_path):
     return Path(shutil.copytree(GOLDEN, tmp_path / "t-0"))
 
 
-def test_sound_files_exit_with_0_and_stay_as_they_are(partition):
+def test_sound_files_exit_with_0_and_stay_as_they_are(partition, kidx):
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in partition.iterdir()}
     done = kidx("--kafka", "3.9.2", "--files", ",".join(str(partition / name) for name in (LOG, INDEX, TIME_INDEX)))
     assert (done.returncode, done.stderr) == (0, "")
@@ -32,7 +30,7 @@ def test_sound_files_exit_with_0_and_stay_as_they_are(partition):
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in partition.iterdir()} == before
 
 
-def test_a_mismatch_exits_with_1_and_is_told_as_kafka_tells_it(partition):
+def test_a_mismatch_exits_with_1_and_is_told_as_kafka_tells_it(partition, kidx):
     entries = bytearray((partition / INDEX).read_bytes())
     entries[3] += 1
     (partition / INDEX).write_bytes(entries)
@@ -46,7 +44,7 @@ def test_a_mismatch_exits_with_1_and_is_told_as_kafka_tells_it(partition):
     assert lines[-1]["found"] == lines[-1]["expected"] + 1
 
 
-def test_json_is_one_object_a_line(partition):
+def test_json_is_one_object_a_line(partition, kidx):
     done = kidx("--format", "json", "--print-data-log", partition / LOG)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert {line["kind"] for line in lines} == {"heading", "batch", "record"}
@@ -55,7 +53,7 @@ def test_json_is_one_object_a_line(partition):
     )
 
 
-def test_a_gap_that_only_kafkas_newest_dump_sees_is_told_and_is_no_mismatch(partition):
+def test_a_gap_that_only_kafkas_newest_dump_sees_is_told_and_is_no_mismatch(partition, kidx):
     later = next(path for path in sorted(partition.glob("*.log")) if path.name != LOG)
     done = kidx("--kafka", "4.3.1", "--deep-iteration", later)
     assert done.returncode == 0
@@ -73,7 +71,7 @@ def test_a_gap_that_only_kafkas_newest_dump_sees_is_told_and_is_no_mismatch(part
         (("/",), "/ is not a file"),
     ],
 )
-def test_bad_input_is_one_line(arguments, message):
+def test_bad_input_is_one_line(arguments, message, kidx):
     done = kidx(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"kidx: {message}")
@@ -81,7 +79,7 @@ def test_bad_input_is_one_line(arguments, message):
 
 
 @pytest.mark.parametrize(("missing", "dumped"), [(LOG, INDEX), (INDEX, TIME_INDEX)])
-def test_a_file_beside_it_that_is_missing_is_not_made(partition, missing, dumped):
+def test_a_file_beside_it_that_is_missing_is_not_made(partition, missing, dumped, kidx):
     (partition / missing).unlink()
     done = kidx(partition / dumped)
     assert done.returncode == 2
@@ -89,7 +87,7 @@ def test_a_file_beside_it_that_is_missing_is_not_made(partition, missing, dumped
     assert not (partition / missing).exists()
 
 
-def test_a_corrupt_log_ends_the_dump_with_1(partition):
+def test_a_corrupt_log_ends_the_dump_with_1(partition, kidx):
     data = bytearray((partition / LOG).read_bytes())
     data[8:12] = bytes(4)
     (partition / LOG).write_bytes(data)

@@ -15,9 +15,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
 
 
-def rebuild(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from kidx.cli import main; main()", "rebuild", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def rebuild(in_process, tmp_path):
+    return lambda *arguments: in_process("kidx", "rebuild", *arguments, work=tmp_path)
 
 
 def content(directory: Path) -> dict[str, bytes]:
@@ -29,7 +29,7 @@ def partition(tmp_path):
     return Path(shutil.copytree(GOLDEN / "transactions-0", tmp_path / "data" / "transactions-0"))
 
 
-def test_into_another_directory_with_the_transactions_of_earlier_segments(partition, tmp_path):
+def test_into_another_directory_with_the_transactions_of_earlier_segments(partition, tmp_path, rebuild):
     before = content(partition)
     logs = sorted(partition.glob("*.log"))
     done = rebuild(*logs, "--out", tmp_path / "new", "--kafka", "3.9.2", "--index-interval-bytes", 250, "--json")
@@ -43,7 +43,7 @@ def test_into_another_directory_with_the_transactions_of_earlier_segments(partit
     assert len([name for name in new if name.endswith(".index")]) == len(logs)
 
 
-def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition):
+def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition, rebuild):
     (partition / INDEX).write_bytes(b"\x00" * 16)
     before = content(partition)
     done = rebuild(partition / LOG, "--in-place", "--kafka", "3.9.2", "--index-interval-bytes", 250)
@@ -58,7 +58,7 @@ def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition):
     assert content(partition)[f"{INDEX}.old"] == before[INDEX], "an older copy is never overwritten"
 
 
-def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_path):
+def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_path, rebuild):
     """Nothing is done then, to no partition."""
     assert rebuild(partition, "--out", tmp_path / "new").returncode == 0
     index = tmp_path / "new" / "transactions-0" / INDEX
@@ -75,7 +75,7 @@ def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_p
     assert (tmp_path / "new" / "create-time-0" / INDEX).exists()
 
 
-def test_partitions_of_one_name_are_refused(partition, tmp_path):
+def test_partitions_of_one_name_are_refused(partition, tmp_path, rebuild):
     """Of two disks, for instance: the files of one would be those of the other."""
     other = shutil.copytree(partition, tmp_path / "other" / "transactions-0")
     done = rebuild(partition / LOG, other / LOG, "--out", tmp_path / "new")
@@ -84,7 +84,7 @@ def test_partitions_of_one_name_are_refused(partition, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_old_files_are_kept_once(partition):
+def test_old_files_are_kept_once(partition, rebuild):
     """However often the same file is replaced, and not at all where nothing changes."""
     for _ in range(3):
         (partition / INDEX).write_bytes(b"\x00" * 16)
@@ -101,13 +101,14 @@ def test_in_place_refuses_while_a_broker_holds_the_lock(partition):
     before = content(partition)
     with lock.open("w") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)
-        done = rebuild(partition / LOG, "--in-place")
+        command = [sys.executable, "-c", "from kidx.cli import main; main()", "rebuild", partition / LOG, "--in-place"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # a process keeps out others only
     assert done.returncode == 2
     assert "is in use: a broker holds" in done.stderr
     assert content(partition) == before
 
 
-def test_a_torn_tail_is_told_and_left(partition, tmp_path):
+def test_a_torn_tail_is_told_and_left(partition, tmp_path, rebuild):
     log = partition / LOG
     log.write_bytes(log.read_bytes() + b"\x00" * 30)
     done = rebuild(log, "--out", tmp_path / "new")
@@ -127,8 +128,7 @@ def test_a_torn_tail_is_told_and_left(partition, tmp_path):
         ((GOLDEN / "create-time-0" / LOG, "--out", "x", "--kafka", "0.8"), "unknown Kafka release '0.8'"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input_is_one_line_and_nothing_is_written(arguments, message, tmp_path, rebuild):
     done = rebuild(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
@@ -136,7 +136,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(arguments, message, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_that_is_no_offset_is_bad_input(tmp_path):
+def test_a_name_that_is_no_offset_is_bad_input(tmp_path, rebuild):
     (tmp_path / "mine.log").touch()
     done = rebuild(tmp_path / "mine.log", "--out", tmp_path / "new")
     assert done.returncode == 2

@@ -15,3 +15,11 @@ def test_a_command_line_loads_nothing_heavy_to_say_what_it_can(module):
     said = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_index_is_opened_without_the_log_and_everything_exported_is_there():
+    said = "import sys, kidx; kidx.OffsetIndex; print([name for name in sys.modules if name.startswith('kidx.log')])"
+    said += "; print([name for name in kidx.__all__ if not hasattr(kidx, name) or name not in dir(kidx)])"
+    said += "; print(hasattr(kidx, 'Nothing'))"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n[]\nFalse\n"

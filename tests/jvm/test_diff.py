@@ -28,6 +28,11 @@ def families(comparison):
     return {family for difference in comparison.differences for family in difference.stakes.families}
 
 
+def few_or_many(few, many=1000):
+    """The same search, in CI with as many examples as the command has by itself."""
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.thorough)])
+
+
 @pytest.fixture
 def conformance(tmp_path, in_process):
     """The command line, with traces kept below the test's own directory."""
@@ -41,7 +46,7 @@ def conformance(tmp_path, in_process):
 @pytest.fixture(scope="module")
 def unmapped(tmp_path_factory):
     """What 3.9.2 does otherwise than 3.9.1 with an offset index."""
-    return diff("3.9.1", "3.9.2", tmp_path_factory.mktemp("unmapped"), "offset")
+    return diff("3.9.1", "3.9.2", tmp_path_factory.mktemp("unmapped"), "offset", seed=1, max_examples=150)
 
 
 class TestReleases:
@@ -87,19 +92,20 @@ class TestReleases:
         assert version["answers"][-1][1]["error"] == "unsupported_version"
         assert {clause["id"] for text in document["texts"] for clause in text["clauses"]["new"]} == {"TX-7b", "TX-12c"}
 
-    def test_2_6_is_2_5_as_far_as_one_thread_can_see(self, tmp_path, thorough):
-        examples = 200 if thorough else 60
+    @few_or_many(60, 200)
+    def test_2_6_is_2_5_as_far_as_one_thread_can_see(self, tmp_path, examples):
         found = diff("2.5.1", "2.6.3", tmp_path, "offset", "time", "transaction", max_examples=examples)
         assert not found.differs, [describe(difference) for difference in found.differences]
 
-    def test_nothing_differs_between_4_2_1_and_4_3_1(self, conformance, thorough):
-        few = () if thorough else ("--max-examples", 100)
-        done = conformance("diff", "4.2.1", "4.3.1", "--machine", "offset", "--machine", "transaction", *few)
+    @few_or_many(100)
+    def test_nothing_differs_between_4_2_1_and_4_3_1(self, conformance, examples):
+        machines = ("--machine", "offset", "--machine", "transaction")
+        done = conformance("diff", "4.2.1", "4.3.1", *machines, "--max-examples", examples)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "4.2.1 → 4.3.1: nothing differs · seed 0" in done.stdout
 
     def test_texts_are_one_entry(self, tmp_path):
-        found = diff("3.4.1", "3.5.2", tmp_path, "time", max_examples=300)
+        found = diff("3.4.1", "3.5.2", tmp_path, "time", max_examples=120)
         changed = {change.stakes for change in found.texts}
         assert {("TI-4a",), ("TI-4b",)} <= {side for stakes in changed for side in stakes}
         brief, full = (describe_texts(found, verbose=verbose) for verbose in (False, True))

@@ -42,8 +42,8 @@ def perform(lockstep: Lockstep, *operations: Operation) -> None:
 
 def file_of(lockstep: Lockstep, name: str) -> Path:
     """The open file of a subject."""
-    (party,) = (p for group in lockstep.groups for p in group.subjects if p.implementation.name == name)
-    return Path(party.directory) / "0.index"
+    (participant,) = (p for group in lockstep.groups for p in group.subjects if p.implementation.name == name)
+    return Path(participant.directory) / "0.index"
 
 
 def test_a_difference_is_told_of_its_own_step(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_difference_is_told_of_its_own_step(tmp_path: Path) -> None:
         lockstep.settle()
     lockstep.end()
     divergence = error.value.divergence
-    assert (divergence.party, divergence.step, divergence.operation) == (NAME, 1, DIFFERING)
+    assert (divergence.participant, divergence.step, divergence.operation) == (NAME, 1, DIFFERING)
     assert divergence.aspects == ("text",)
     assert error.value.operations == (OPEN, DIFFERING)
     assert lockstep.failure is error.value
@@ -83,7 +83,7 @@ def test_an_excused_difference_is_the_last_of_its_example(tmp_path: Path) -> Non
     told: list[tuple[int, str]] = []
 
     def excuse(divergence: Any) -> bool:
-        told.append((divergence.step, divergence.party))
+        told.append((divergence.step, divergence.participant))
         return True
 
     lockstep = in_place_of("4.4.0", tmp_path, excuse=excuse)
@@ -118,7 +118,7 @@ def test_other_bytes_on_the_disk_are_seen(tmp_path: Path) -> None:
     with pytest.raises(DivergenceError) as error:
         lockstep.end()
     assert error.value.divergence.aspects == ("bytes",)
-    assert error.value.divergence.party == NAME
+    assert error.value.divergence.participant == NAME
     assert error.value.divergence.operation == LOOKUP
 
 
@@ -135,7 +135,7 @@ def test_another_file_of_that_name_is_seen(tmp_path: Path) -> None:
     with pytest.raises(DivergenceError) as error:
         lockstep.end()
     assert error.value.divergence.aspects == ("bytes",)
-    assert error.value.divergence.party == "jvm 4.4.0"
+    assert error.value.divergence.participant == "jvm 4.4.0"
 
 
 def test_a_file_too_many_is_seen(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_who_does_not_follow_is_held_at_once(tmp_path: Path) -> None:
     with pytest.raises(DivergenceError) as error:
         perform(lockstep, LOOKUP)
     lockstep.end()
-    assert (error.value.divergence.party, error.value.divergence.step) == ("kidx 4.4.0", 2)
+    assert (error.value.divergence.participant, error.value.divergence.step) == ("kidx 4.4.0", 2)
     assert error.value.divergence.clauses
 
 
@@ -220,7 +220,7 @@ def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
     with pytest.raises(DivergenceError) as error:
         lockstep.end()
     divergence = error.value.divergence
-    assert (divergence.party, divergence.against, divergence.step) == ("kidx 4.4.0", "model", 1)
+    assert (divergence.participant, divergence.against, divergence.step) == ("kidx 4.4.0", "model", 1)
     assert error.value.operations == (OPEN, LOOKUP)
 
 

@@ -54,8 +54,8 @@ def perform(lockstep: Lockstep[Any, Any], *operations: Operation) -> None:
 
 
 def directory_of(lockstep: Lockstep[Any, Any], name: str = NAME) -> Path:
-    (party,) = (p for group in lockstep.groups for p in group.subjects if p.implementation.name == name)
-    return Path(party.directory)
+    (participant,) = (p for group in lockstep.groups for p in group.subjects if p.implementation.name == name)
+    return Path(participant.directory)
 
 
 def told(lockstep: Lockstep[Any, Any]) -> Any:
@@ -71,7 +71,7 @@ def test_a_difference_of_a_log_is_told_of_its_own_step(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN, CLOSE, OPEN, APPEND)
     divergence = told(lockstep)
-    assert (divergence.party, divergence.step, divergence.operation) == (NAME, 1, CLOSE)
+    assert (divergence.participant, divergence.step, divergence.operation) == (NAME, 1, CLOSE)
     assert divergence.aspects == ("bytes",)
     assert [name for name, _ in divergence.expected] == [f"{0:020d}{suffix}" for suffix in (".index", ".timeindex")]
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
@@ -81,7 +81,7 @@ def test_an_excused_difference_of_a_log_is_the_last_of_its_example(tmp_path: Pat
     seen: list[tuple[int, str]] = []
 
     def excuse(divergence: Any) -> bool:
-        seen.append((divergence.step, divergence.party))
+        seen.append((divergence.step, divergence.participant))
         return True
 
     lockstep = held(tmp_path, "4.3.1", excuse=excuse)
@@ -124,7 +124,7 @@ def test_a_wrong_reference_is_told_of_its_own_step(tmp_path: Path) -> None:
     raised = Operation("update_high_watermark", (2,))
     perform(lockstep, OPEN, APPEND, ASK, raised, ASK, APPEND)
     divergence = told(lockstep)
-    assert (divergence.party, divergence.step, divergence.operation) == (NAME, 3, raised)
+    assert (divergence.participant, divergence.step, divergence.operation) == (NAME, 3, raised)
     assert divergence.aspects == ("outcome", "state")
 
 
@@ -153,7 +153,7 @@ def test_a_byte_too_many_in_a_log_is_seen(tmp_path: Path, suffix: str) -> None:
         open_file.write(b"\1")
     perform(lockstep, ASK)
     divergence = told(lockstep)
-    assert (divergence.party, divergence.step, divergence.aspects) == (NAME, 2, ("bytes",))
+    assert (divergence.participant, divergence.step, divergence.aspects) == (NAME, 2, ("bytes",))
     assert divergence.expected[0][0] == file.name
 
 
@@ -235,7 +235,7 @@ def test_other_bytes_and_files_of_a_segment_are_seen(tmp_path: Path) -> None:
             file.write(b"\1")
         perform(lockstep, FIND)
         divergence = told(lockstep)
-        assert (divergence.party, divergence.step, divergence.aspects) == (NAME, 3, ("bytes",))
+        assert (divergence.participant, divergence.step, divergence.aspects) == (NAME, 3, ("bytes",))
 
 
 def test_a_renamed_segment_is_looked_at_where_it_is(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_text_of_a_segment_is_compared_in_java(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN_SEGMENT, refused)
     divergence = told(lockstep)
-    assert (divergence.party, divergence.step, divergence.aspects) == (NAME, 1, ("text",))
+    assert (divergence.participant, divergence.step, divergence.aspects) == (NAME, 1, ("text",))
 
 
 def test_java_says_which_step_it_performs(tmp_path: Path) -> None:

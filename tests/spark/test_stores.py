@@ -72,7 +72,7 @@ def test_an_s3_server_holds_segments_and_tables(spark, data):
         server.stop()
 
 
-def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data, tmp_path):
+def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data, quick, tmp_path):
     site = tmp_path / "site"
     (site / "drawer-1.dist-info").mkdir(parents=True)
     (site / "drawer-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: drawer\nVersion: 1\n")
@@ -91,9 +91,8 @@ def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     script = HERE / "stores" / "through_connect.py"
-    done = subprocess.run(
-        [sys.executable, script, f"data/{SPOILT}"], env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, script, f"data/{SPOILT}", json.dumps(quick)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     attempts = json.loads(done.stdout.splitlines()[-1])
     plain.append(verify_paths([data], processes=1))  # after the change

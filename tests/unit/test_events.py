@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
+import jsonschema
 import pytest
 
 from conformance.errors import ToolError
@@ -18,7 +20,9 @@ from conformance.events import (
     RunStarted,
     event_from_json,
 )
+from conformance.operations.trace_document import schema_text
 from conformance.report.ndjson import NAME, NdjsonWriter
+from conformance.report.schema import schema
 
 STARTED = RunStarted(
     ("3.9.2", "4.4.0"), ("jvm",), ("offset",), "ci", "observed", 7, {"kidx": "1"}, "2025-01-01T00:00:00"
@@ -72,6 +76,26 @@ def test_what_is_no_event_is_refused_in_one_line(document, said):
 def test_an_event_of_a_later_version_is_left_out():
     assert event_from_json({"event": "Sung", "song": 1}) is None
     assert event_from_json(STARTED.to_json() | {"more": 1}) == STARTED
+
+
+SCHEMA = json.loads((files("conformance") / "schemas/events.json").read_text("utf-8"))
+
+
+def test_the_schema_is_what_the_events_describe():
+    """``python -m conformance.report.schema`` writes it."""
+    assert (files("conformance") / "schemas/events.json").read_text("utf-8") == schema_text(schema())
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_valid_and_without_one_of_its_fields_it_is_not(event):
+    document = json.loads(json.dumps(event.to_json()))
+    jsonschema.validate(document, SCHEMA)
+    needed = SCHEMA["$defs"][document["event"]]["required"]
+    assert len(needed) > 1
+    for name in needed:
+        broken = {key: value for key, value in document.items() if key != name}
+        assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(broken), name
 
 
 def test_every_event_is_covered_here():

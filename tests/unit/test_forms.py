@@ -17,17 +17,39 @@ from conformance.implementations.spec import Spec, parse_spec
         ("exec:a 'b c'", Spec("exec", ("a", "b c"))),
         ("python:m.n:f", Spec("python", ("m.n", "f"))),
         ("mutant:x", Spec("mutant", ("x",))),
+        ("wire:localhost:9092", Spec("wire", ("localhost:9092",))),
+        ("wire:[::1]:9092", Spec("wire", ("[::1]:9092",))),
+        ("subject:kfake", Spec("subject", ("kfake",))),
     ],
 )
 def test_every_form_is_taken_apart(text, spec):
     assert parse_spec(text) == spec
     assert form_of(text) is FORMS[spec.form]
-    assert is_server(text) == (text == "broker")
+    assert is_server(text) == (spec.form in ("broker", "wire", "subject"))
 
 
-@pytest.mark.parametrize("text", ["", "jvm:", "broker:", "exec", "python", "mutant", "JVM", "brokers", ":jvm"])
+@pytest.mark.parametrize(
+    "text", ["", "jvm:", "broker:", "wire", "subject", "exec", "python", "mutant", "JVM", "brokers", ":jvm"]
+)
 def test_what_has_none_of_the_forms_is_told_all_of_them(text):
     assert form_of(text) is None
     assert not is_server(text)
-    with pytest.raises(ToolError, match=r"write jvm, broker, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME$"):
+    with pytest.raises(
+        ToolError, match=r"write jvm, broker, wire:HOST:PORT, subject:NAME, exec:COMMAND, .* or mutant:NAME$"
+    ):
         parse_spec(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("wire:", "is HOST:PORT, not ''"),
+        ("wire:localhost", "is HOST:PORT, not 'localhost'"),
+        ("wire:localhost:99999", "is HOST:PORT"),
+        ("subject:nothing", "there is no subject 'nothing'; there are "),
+    ],
+)
+def test_a_server_that_cannot_be_meant_is_one_line(text, said):
+    with pytest.raises(ToolError) as raised:
+        parse_spec(text)
+    assert said in str(raised.value)

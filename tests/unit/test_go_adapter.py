@@ -60,7 +60,6 @@ def test_the_implementation_conforms_in_every_dialect(program, tmp_path, machine
             stateful_step_count=25,
             deadline=None,
             database=None,
-            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -150,7 +150,8 @@ def test_an_adapter_forges_no_verdict(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("VERDICT", VERDICT)
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     common = ("run", "-i", adapter, "--machine", "offset", "--max-examples", "3", "--kafka", "4.4.0")
-    code, out, _ = printed(monkeypatch, capsys, *common, "--report", tmp_path / "report")
+    quickly = ("--stop-at-first", "--shrink-time", "0")
+    code, out, _ = printed(monkeypatch, capsys, *common, *quickly, "--report", tmp_path / "report")
     assert code == 1
     assert r"\x1b[2J" in out
     trace, *_ = sorted((tmp_path / "report" / "traces").iterdir())

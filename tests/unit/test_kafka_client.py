@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
 import threading
-from contextlib import contextmanager
 
 import pytest
 
@@ -30,76 +28,11 @@ from conformance.kafka.client import (
 
 pytest.importorskip("kafka")
 
-from kafka.protocol.admin import CreateTopicsRequest
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from lying_server import OFFERED, frame, server
 
 LIMIT = 1.0
 """Seconds: what hangs is waited for in real time."""
-OFFERED = {
-    ListOffsetsRequest.API_KEY: (1, 9),
-    MetadataRequest.API_KEY: (1, 12),
-    CreateTopicsRequest.API_KEY: (2, 7),
-    FetchRequest.API_KEY: (4, 13),
-}
-
-
-def requests_on(connection):
-    """The requests that come in on a connection: API key, version, correlation id."""
-    with contextlib.suppress(OSError):
-        while True:
-            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
-            yield struct.unpack(">hhi", connection.recv(size, socket.MSG_WAITALL)[:8])
-
-
-def frame(number, body):
-    return struct.pack(">ii", 4 + len(body), number) + body
-
-
-def api_versions(offered=OFFERED):
-    keys = [
-        ApiVersionsResponse.ApiVersion(api_key=key, min_version=v[0], max_version=v[1]) for key, v in offered.items()
-    ]
-    return bytes(ApiVersionsResponse(version=0, error_code=0, api_keys=keys).encode())
-
-
-@contextmanager
-def server(reply, offered=OFFERED):
-    """A server that says what it offers, and answers everything else with what ``reply(connection, request)`` gives.
-
-    None closes the connection.
-    """
-    listening = socket.create_server((HOST, 0))
-    threads = []
-
-    def serve(connection):
-        with connection, contextlib.suppress(OSError, struct.error):
-            for key, version, number in requests_on(connection):
-                if key == ApiVersionsRequest.API_KEY and offered is not None:
-                    connection.sendall(frame(number, api_versions(offered)))
-                    continue
-                answer = reply(connection, (key, version, number))
-                if answer is None:
-                    return
-                connection.sendall(answer)
-
-    def accept():
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threads.append(threading.Thread(target=serve, args=(connection,), daemon=True))
-                threads[-1].start()
-
-    accepting = threading.Thread(target=accept, daemon=True)
-    accepting.start()
-    try:
-        yield Address(*listening.getsockname()[:2])
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        accepting.join()
-        for thread in threads:
-            thread.join()
 
 
 def asked(address, **options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from conformance.runs.campaign import HAND
+from conformance.runs.campaign import CHUNK
 from conformance.runs.profiles import PROFILES, ROUND
 
 
@@ -51,6 +51,6 @@ def test_no_profile_of_hypothesis_changes_what_a_run_does():
 
 
 def test_a_round_is_a_number_of_whole_hands():
-    """Ten examples: after the tenth Hypothesis starts to vary the last one (see ``HAND``)."""
-    assert HAND == 10
-    assert ROUND % HAND == 0
+    """Ten examples: after the tenth Hypothesis starts to vary the last one (see ``CHUNK``)."""
+    assert CHUNK == 10
+    assert ROUND % CHUNK == 0

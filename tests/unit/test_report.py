@@ -38,10 +38,10 @@ def result(release, verdicts, *, machine="offset", implementation=MINE, **counts
     return Result(machine, implementation, release, 10, 100, 0.5, diverged, clauses, verdicts)
 
 
-def diverged(release, *clauses, implementation=MINE, party="mine"):
+def diverged(release, *clauses, implementation=MINE, participant="mine"):
     failure = {
         "step": 1,
-        "party": f"{party} {release}",
+        "party": f"{participant} {release}",
         "release": release,
         "against": "kidx",
         "aspects": ["outcome"],

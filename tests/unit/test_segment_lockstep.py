@@ -1,4 +1,4 @@
-"""The segment machine without Kafka at hand: its parties are kidx itself, and kidx with a defect that must be found."""
+"""The segment machine without Kafka at hand: it drives kidx itself, and kidx with a defect that must be found."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Experiment:
         reference: type[ReferencePartition],
     ) -> None:
         self.reference = reference
-        self.party = RunningBroker(broker)
+        self.running = RunningBroker(broker)
         self.release = broker.release
         self.scratch = scratch
         self.tell = tell
@@ -136,8 +136,8 @@ class _Experiment:
     def run(self) -> list[Outcome]:
         try:
             for topic in self.topics:
-                self.party.client.create_topic(topic.name, {key: str(value) for key, value in self.settings.items()})
-                topic.epoch = self.party.client.await_leader(topic.name)
+                self.running.client.create_topic(topic.name, {key: str(value) for key, value in self.settings.items()})
+                topic.epoch = self.running.client.await_leader(topic.name)
                 for number in range(SEGMENTS):
                     self._produce(topic, EPOCH_MS + number * 2 * HOUR_MS, BATCHES)
             self.tell(f"{self.release}: {len(self.topics)} topics of {SEGMENTS} segments")
@@ -145,10 +145,10 @@ class _Experiment:
             for topic in self._of("killed"):
                 self._produce(topic, EPOCH_MS + SEGMENTS * 2 * HOUR_MS, BATCHES)
             self._round("killed")
-            self.party.stop(clean=True)
+            self.running.stop(clean=True)
             self._compare_what_is_left()
         finally:
-            self.party.hang_up()
+            self.running.hang_up()
         return [
             Outcome(self.release, topic.case, differences=tuple(topic.differences), **topic.outcome)
             for topic in self.topics
@@ -161,14 +161,14 @@ class _Experiment:
         """A stop of this kind, the damage, a start, and what can be seen then."""
         if not self._of(shutdown):
             return
-        self.party.stop(clean=shutdown == "clean")
+        self.running.stop(clean=shutdown == "clean")
         for topic in self.topics:
             if topic.case.shutdown == shutdown:
                 self._damage(topic)
             elif topic.reference is not None:
                 topic.reference.stop(clean=False)
                 topic.reference = None  # its case is closed
-        self.party.start()
+        self.running.start()
         for topic in self._of(shutdown):
             self._look(topic)
         wrong = sum(topic.outcome["cost"].wrong > 0 for topic in self._of(shutdown) if topic.outcome["comes_up"])
@@ -183,22 +183,22 @@ class _Experiment:
             for n in range(batches)
         ]
         sent = [build_batch(records_of(each)) for each in rows]
-        for each, appended in zip(rows, self.party.client.append_in_flight(topic.name, sent), strict=True):
+        for each, appended in zip(rows, self.running.client.append_in_flight(topic.name, sent), strict=True):
             if appended.error is not None:
-                raise BrokerError(f"{topic.name}: {appended.error}", self.party.broker.log)
+                raise BrokerError(f"{topic.name}: {appended.error}", self.running.broker.log)
             topic.records += [Stamp(appended.offset + n, int(row[0] or 0)) for n, row in enumerate(each)]
 
     # -- damage and prediction -------------------------------------------------------------------------------------
 
     def _damage(self, topic: _Topic) -> None:
-        directory = self.party.directory(topic.name)
+        directory = self.running.directory(topic.name)
         topic.case.do(directory)
         path = topic.case.file(directory)
         topic.damaged = path.read_bytes() if path.exists() else None
         copy = self.scratch / topic.name / directory.name
         shutil.copytree(directory, copy)  # with the times of the files, which an answer may depend on (SEG-53)
         try:
-            checkpoints = self.party.checkpoints(topic.name)
+            checkpoints = self.running.checkpoints(topic.name)
             topic.reference = self.reference(self.release, copy, self.settings, topic.epoch, checkpoints)
         except (KidxError, OSError) as error:
             topic.refusal = f"{error!r}"
@@ -208,14 +208,14 @@ class _Experiment:
     def _look(self, topic: _Topic) -> None:
         targets = targets_of(topic.records)
         try:
-            epoch = self.party.client.await_leader(topic.name)
+            epoch = self.running.client.await_leader(topic.name)
         except BrokerError as error:
             self._note(topic, "comes up", topic.reference is None, True)
             topic.outcome = {"comes_up": False, "error": str(error)}
             return
-        answers = self.party.client.answers(topic.name, targets, "read_uncommitted", version=self.party.version)
+        answers = self.running.client.answers(topic.name, targets, "read_uncommitted", version=self.running.version)
         self._predict_answers(topic, epoch, targets, answers)
-        path = topic.case.file(self.party.directory(topic.name))
+        path = topic.case.file(self.running.directory(topic.name))
         topic.outcome = {
             "comes_up": True,
             "repair": _repair(topic.damaged, path.read_bytes() if path.exists() else None, topic.case.suffix),
@@ -239,7 +239,7 @@ class _Experiment:
     def _fetch(self, topic: _Topic) -> int:
         """Fetches at every offset, as a consumer that seeks to it does."""
         offsets = [record.offset for record in topic.records]
-        found = self.party.client.fetch_each(topic.name, offsets)
+        found = self.running.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):
             if topic.reference is not None:
                 expected = _predicted_fetch(topic.reference, offset)
@@ -253,7 +253,7 @@ class _Experiment:
         start = max(record.timestamp for record in topic.records) + 100
         for number in range(_APPENDS):
             data = build_batch(records_of([[start + 10 * number, None, 60]]))
-            appended = self.party.client.append(topic.name, data)
+            appended = self.running.client.append(topic.name, data)
             if topic.reference is not None:
                 offset, refusal = topic.reference.append(data, stamp=appended.log_append_time)
                 self._note(topic, "append", (offset, refusal is None), (appended.offset, appended.error is None))
@@ -271,7 +271,7 @@ class _Experiment:
 
     def _compare_files(self, topic: _Topic, moment: str) -> None:
         assert topic.reference is not None
-        ours, theirs = topic.reference.files(), self.party.files(topic.name)
+        ours, theirs = topic.reference.files(), self.running.files(topic.name)
         names = {name for name in {*ours, *theirs} if name.endswith(COMPARED)}
         differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
         self._note(topic, f"files {moment}", [], differ)

@@ -152,7 +152,7 @@ def fuzz_format(
         corpus = Corpus(plan.corpus / format_name, seeds)
         pairs = [(name, release) for name in plan.implementations for release in plan.releases]
         subjects = [machine.subject(name, release, progress) for name, release in pairs]
-        lockstep = machine.new_lockstep(subjects, scratch / "parties", releases=plan.releases)
+        lockstep = machine.new_lockstep(subjects, scratch / "participants", releases=plan.releases)
         run = _Run(plan, format_name, Examiner(format_name, lockstep), corpus, tell, drive)
         watch(run.result)
         run.flip_every_bit(seeds[0])
@@ -232,7 +232,7 @@ class _Run:
         failure, crash = examined.failure, examined.crash
         if failure is not None:
             divergence = failure.divergence
-            kind = f"{divergence.party}: {divergence.aspects[0]} of {divergence.operation.name} differs"
+            kind = f"{divergence.participant}: {divergence.aspects[0]} of {divergence.operation.name} differs"
             difference = failure_json(divergence)
             operations: Sequence[Any] = failure.operations
         else:

@@ -75,9 +75,9 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, excuse=note)
         try:
-            hand = round_of(mutant.machine)
-            for number, done in enumerate(range(0, limit, hand)):
-                examples_of(machine, lockstep, how, seed + number * SEED_OF_ROUND, min(hand, limit - done))
+            size = round_of(mutant.machine)
+            for number, done in enumerate(range(0, limit, size)):
+                examples_of(machine, lockstep, how, seed + number * SEED_OF_ROUND, min(size, limit - done))
         except (DivergenceError, Flaky) as error:
             failure = lockstep.failure or error
             if not isinstance(failure, DivergenceError) or not found:

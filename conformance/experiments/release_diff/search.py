@@ -145,7 +145,7 @@ class Search:
         if self._stops_at_all:
             return False
         example = self.lockstep.statistics.examples
-        if divergence.party == self.control.name:
+        if divergence.participant == self.control.name:
             self._uncontrolled = example
             return self._ledger.match(divergence.clauses, self.name, "jvm", self.old) is not None
         if self._uncontrolled == example:
@@ -213,11 +213,11 @@ class Search:
 
     def _new(self, failure: DivergenceError, seed: int) -> Found:
         divergence = failure.divergence
-        if divergence.party != self.subject.name:
+        if divergence.participant != self.subject.name:
             against = "the abstract model" if divergence.against == "model" else "kidx"
             raise ToolError(
-                f"{divergence.party} itself diverges from {against} at {divergence.operation}: nothing can be held to "
-                f"{self.old}; conformance run --kafka {self.old} --machine {self.name} shows it"
+                f"{divergence.participant} itself diverges from {against} at {divergence.operation}: nothing can be "
+                f"held to {self.old}; conformance run --kafka {self.old} --machine {self.name} shows it"
             )
         key = self._key(divergence, failure.operations)
         operations = failure.operations
@@ -243,7 +243,7 @@ class Search:
                 self.lockstep.perform(operation)
         except DivergenceError as error:
             divergence = error.divergence
-            ours = divergence.party == self.subject.name and divergence.step == len(operations) - 1
+            ours = divergence.participant == self.subject.name and divergence.step == len(operations) - 1
             return divergence if ours and self._key(divergence, operations) == key else None
         finally:
             self.lockstep.end()

@@ -85,11 +85,6 @@ class BrokerTopic:
         """As the broker's."""
         return self.broker.release
 
-    @staticmethod
-    def fleet(members: list[BrokerTopic]) -> _Ahead:
-        """Performs operations before the references."""
-        return _Ahead(members)
-
     def begin(self, directory: Path) -> None:
         """Its files are the broker's."""
 
@@ -198,18 +193,3 @@ class BrokerTopic:
 
     def _delete_before(self, offset: int) -> Observed:
         return {ANSWER: self.broker.client.delete_records(self.topic, offset)}
-
-
-class _Ahead:
-    """Lets topics perform an operation before the references, which take over what the broker has decided."""
-
-    def __init__(self, topics: Sequence[BrokerTopic]) -> None:
-        self._topics = topics
-
-    def start(self, operation: Operation) -> None:
-        """Performs an operation."""
-        for topic in self._topics:
-            topic.perform(operation)
-
-    def finish(self) -> None:
-        """Everything is done by then."""

@@ -110,7 +110,7 @@ def _compiled() -> Path:
 
 
 def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, java: int) -> str:
-    """A name for what comes of sources.
+    """A name for the classes that sources are compiled to.
 
     Args:
         sources: name and content of each, sorted.

@@ -34,7 +34,7 @@ SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bou
 
 
 def unknown_outcome(name: str, text: object) -> Outcome:
-    """What comes of an exception that no error kind stands for: only ``OutOfMemoryError`` is an outcome.
+    """The outcome of an exception that no error kind stands for: only ``OutOfMemoryError`` is an outcome.
 
     Args:
         name: of the implementation.

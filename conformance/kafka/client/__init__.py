@@ -43,7 +43,7 @@ from conformance.kafka.client.errors import (
 )
 from conformance.kafka.client.fetch import Fetched, first_record
 from conformance.kafka.client.library import kafka_python
-from conformance.kafka.client.offsets import CONSUMER, DEBUGGER
+from conformance.kafka.client.offsets import CONSUMER, DEBUGGER, LookUp
 
 __all__ = [
     "CONSUMER",
@@ -62,6 +62,7 @@ __all__ = [
     "Fetched",
     "FetchedBatches",
     "Isolation",
+    "LookUp",
     "Metadata",
     "NoAnswerError",
     "NotOfferedError",

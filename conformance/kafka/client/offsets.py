@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.kafka.client.answers import ISOLATION_LEVELS, Answer, EpochEnd, Isolation, OffsetAnswer, Question
 from conformance.kafka.client.library import error_name, request_class
@@ -13,13 +13,22 @@ from conformance.kafka.client.topics import TopicRequests
 from conformance.kafka.polling import Deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
 """The replica id whose questions a follower answers too, out of its own files (``ListOffsetsRequest.java``)."""
 LATEST: Final = -1
 EARLIEST: Final = -2
+
+
+class LookUp(NamedTuple):
+    """One request: see :meth:`OffsetRequests.ask_offsets`."""
+
+    questions: tuple[Question, ...]
+    version: int
+    isolation: Isolation = "read_uncommitted"
+    replica_id: int = CONSUMER
 
 
 class OffsetRequests(TopicRequests):
@@ -47,6 +56,13 @@ class OffsetRequests(TopicRequests):
             NotOfferedError: the broker does not offer that version.
         """
         return self._offset_answers(self._ask(self._offsets_request(questions, version, isolation, replica_id)))
+
+    def ask_each(self, requests: Iterable[LookUp]) -> Iterator[list[OffsetAnswer]]:
+        """Send each request, many at a time, and give what is in the answer of each, in order."""
+        made = (
+            self._offsets_request(each.questions, each.version, each.isolation, each.replica_id) for each in requests
+        )
+        return map(self._offset_answers, self._ask_all(made))
 
     def list_offset(
         self,

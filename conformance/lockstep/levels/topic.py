@@ -133,6 +133,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.subject = subject
         self.broker_statistics = statistics
         self._subject, self._reference = self.primary.subjects[0], self.primary.reference
+        self._subject.perform = subject.observation  # it has performed the step by then, see `_refer`
         self.begin()
 
     @property
@@ -158,10 +159,15 @@ class TopicLockstep(Lockstep[Observed, Files]):
             DivergenceError: they differ, and it counts.
             BrokerError: the broker died or failed.
         """
-        if self.active:
-            return super().perform(operation)
-        self.operations.append(operation)
-        return {}
+        if not self.active:
+            self.operations.append(operation)
+            return {}
+        return super().perform(operation)
+
+    def _refer(self, operation: Operation, before: list[tuple[Observed, Files]]) -> None:
+        """The broker performs an operation, and then the reference, which takes over what the broker has decided."""
+        self.subject.perform(operation)
+        super()._refer(operation, before)
 
     def _hold(self, participant: Participant, group: int, step: Step) -> None:
         """Compares what the operation has shown, then everything else."""

@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
     machine: str
     release: str
-    party: str
+    participant: str
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Distinct:
 
     def is_shown_by(self, divergence: Divergence) -> bool:
         """Whether a difference of the same participant is this one."""
-        return divergence.party == self.sighting.divergence.party and self.is_alike(divergence)
+        return divergence.participant == self.sighting.divergence.participant and self.is_alike(divergence)
 
     def is_alike(self, divergence: Divergence) -> bool:
         """Whether a difference is this one, in whichever release."""
@@ -142,7 +142,9 @@ def distinct_differences(
     """
     by_aspect: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in sightings.items():
-        by_aspect.setdefault((specification(kind.party), _aspect(sighting.divergence)), []).append((kind, sighting))
+        by_aspect.setdefault((specification(kind.participant), _aspect(sighting.divergence)), []).append(
+            (kind, sighting)
+        )
     found: dict[Identity, Distinct] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
@@ -208,7 +210,7 @@ def _add(
         known.clause, known.shape, known.sighting = clause, best[0].shape, best[1]
     known.shapes |= {kind.shape for kind, _ in seen}
     known.count += sum(sighting.count for _, sighting in seen)
-    known.places |= {Place(machine, sighting.divergence.release, kind.party) for kind, sighting in seen}
+    known.places |= {Place(machine, sighting.divergence.release, kind.participant) for kind, sighting in seen}
 
 
 def _standing(sighting: Sighting) -> tuple[int, int]:
@@ -270,7 +272,7 @@ def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counte
         for number, clause in enumerate(kind.clauses):
             failed[clause] += sighting.count
             place[clause] = max(place.get(clause, 0), number)
-            if held.get(kind.party, Counter())[clause]:
+            if held.get(kind.participant, Counter())[clause]:
                 not_only.add(clause)
     candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _TELLING]
     # Of those that explain as much, the most general one: the last.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """What two sightings of one kind have in common: the implementation, the shape, and the clauses at stake."""
 
-    party: str
+    participant: str
     shape: str
     clauses: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class Sightings(dict[Kind, Sighting]):
 
     def see(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
         """A difference was seen, at the last of these operations."""
-        kind = Kind(divergence.party, shape_of(divergence), divergence.clauses)
+        kind = Kind(divergence.participant, shape_of(divergence), divergence.clauses)
         known = self.get(kind)
         if known is None:
             self[kind] = Sighting(divergence, tuple(operations))

@@ -85,7 +85,8 @@ TRACE = {trace}
 
 def tell(number, step, seen, difference):
     print(f"{{number + 1:3}}  {{step}}  ->  {{seen.outcome if seen else ''}}")
-    assert difference is None, f"expected {{difference.expected}}, actual {{difference.actual}} ({{difference.party}})"
+    who = "" if difference is None else difference.participant
+    assert difference is None, f"expected {{difference.expected}}, actual {{difference.actual}} ({{who}})"
 
 
 def main():

@@ -43,7 +43,7 @@ def shrunk(
     """
     divergence = failure.divergence
     wanted = same or partial(is_same, divergence)
-    subjects = [subject for subject in lockstep.subjects if subject.name == divergence.party]
+    subjects = [subject for subject in lockstep.subjects if subject.name == divergence.participant]
     with scratch_directory() as scratch:
         alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
         alone.stays = lockstep.stays
@@ -77,7 +77,7 @@ def _signature(divergence: Divergence) -> tuple[object, ...]:
     # A file too many is seen when directories are compared, whatever the operation before was; no clause speaks of it.
     is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
     operation = "" if is_about_listing else divergence.operation.name
-    return divergence.party, divergence.against, divergence.aspects[0], divergence.is_failure, operation
+    return divergence.participant, divergence.against, divergence.aspects[0], divergence.is_failure, operation
 
 
 def _details(divergence: Divergence) -> set[str]:

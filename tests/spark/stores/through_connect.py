@@ -1,4 +1,7 @@
-"""Verifies drawer://data twice through Spark Connect, a file changed in between, and prints what was found."""
+"""Verifies drawer://data twice through Spark Connect, a file changed in between, and prints what was found.
+
+The arguments are the file, and Spark's settings in JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,7 @@ from kidx.spark import fleet
 
 
 def main() -> None:
-    spark = SparkSession.builder.remote("local[2,4]").getOrCreate()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark = SparkSession.builder.remote("local[2,4]").config(map=json.loads(sys.argv[2])).getOrCreate()
     attempts = []
     for changed in (None, sys.argv[1]):
         if changed is not None:

@@ -1,4 +1,4 @@
-"""What came of some examples, so that it can be sent from one process to another and added up in a fixed order."""
+"""The evidence of some examples, so that it can be sent from one process to another and added up in a fixed order."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 FAILURES: Final = 3
-"""A program that has failed in so many hands (crashed, been late, talked nonsense) leaves the run."""
+"""A program that has failed in so many chunks (crashed, been late, talked nonsense) leaves the run."""
 
 Shown = tuple["Divergence", tuple["Operation", ...]]
 """A difference, with the steps up to it."""
 
 
 @dataclass
-class Dealt:
-    """What came of a hand, or of all hands up to some point.
+class Evidence:
+    """The evidence of a chunk, or of all chunks up to some point.
 
     Attributes:
-        number: of the hand.
+        number: of the chunk.
         examples: how many were done, and ``steps``: of how many operations.
         cells: operation, state and error, as the newest dialect's reference went through them.
         credited: for each participant, how many steps exercised each clause while it took part.
@@ -34,7 +34,7 @@ class Dealt:
         sightings: the differences that count.
         expected: for each participant, the clauses of differences that are known or do not count.
         met: numbers of the expectations that a difference has met.
-        departed: participants that take part no longer after so many hands like this one.
+        departed: participants that take part no longer after so many chunks like this one.
         broken: the reference itself is wrong; then nothing can be held to it.
         cut: the time was up.
     """
@@ -52,39 +52,39 @@ class Dealt:
     broken: Shown | None = None
     cut: bool = False
 
-    def add(self, hand: Dealt, limit: int) -> None:
-        """Adds the next hand. What a participant did after it had left the run does not count.
+    def add(self, chunk: Evidence, limit: int) -> None:
+        """Adds the next chunk. What a participant did after it had left the run does not count.
 
         Args:
-            hand: what came of it.
-            limit: after so many hands that a participant has left early, it has left the run.
+            chunk: its evidence.
+            limit: after so many chunks that a participant has left early, it has left the run.
         """
         gone = self.gone(limit)
-        self.number = hand.number
-        self.examples += hand.examples
-        self.steps += hand.steps
-        self.cells.update(hand.cells)
-        for party, counts in hand.credited.items():
-            if party not in gone:
-                self.credited.setdefault(party, Counter()).update(counts)
-        for mine, theirs in ((self.lacking, hand.lacking), (self.expected, hand.expected)):
-            for party, names in theirs.items():
-                if party not in gone:
-                    mine.setdefault(party, set()).update(names)
-        stayed = ((kind, sighting) for kind, sighting in hand.sightings.items() if kind.party not in gone)
+        self.number = chunk.number
+        self.examples += chunk.examples
+        self.steps += chunk.steps
+        self.cells.update(chunk.cells)
+        for participant, counts in chunk.credited.items():
+            if participant not in gone:
+                self.credited.setdefault(participant, Counter()).update(counts)
+        for mine, theirs in ((self.lacking, chunk.lacking), (self.expected, chunk.expected)):
+            for participant, names in theirs.items():
+                if participant not in gone:
+                    mine.setdefault(participant, set()).update(names)
+        stayed = ((kind, sighting) for kind, sighting in chunk.sightings.items() if kind.participant not in gone)
         self.sightings.merge(Sightings(stayed))
-        self.met |= hand.met
-        for party, times in hand.departed.items():
-            self.departed[party] = self.departed.get(party, 0) + times
-        self.broken = self.broken or hand.broken
-        self.cut = self.cut or hand.cut
+        self.met |= chunk.met
+        for participant, times in chunk.departed.items():
+            self.departed[participant] = self.departed.get(participant, 0) + times
+        self.broken = self.broken or chunk.broken
+        self.cut = self.cut or chunk.cut
 
     def gone(self, limit: int) -> set[str]:
         """The participants that have left the run."""
-        return {party for party, times in self.departed.items() if times >= limit}
+        return {participant for participant, times in self.departed.items() if times >= limit}
 
 
-def is_over(dealt: Dealt, parties: Iterable[str], limit: int) -> bool:
+def is_over(evidence: Evidence, participants: Iterable[str], limit: int) -> bool:
     """Whether going on makes no sense: the reference is wrong, the time is up, or every participant has left."""
-    names = set(parties)
-    return dealt.broken is not None or dealt.cut or (bool(names) and names <= dealt.gone(limit))
+    names = set(participants)
+    return evidence.broken is not None or evidence.cut or (bool(names) and names <= evidence.gone(limit))

@@ -1,4 +1,4 @@
-"""The examples of a seed, in hands of ten: each hand can be dealt alone, in any process, and is the same everywhere."""
+"""The examples of a seed, in chunks of ten: each can be performed alone, in any process, and is the same everywhere."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from conformance.machines import Machine
 
 SEED_OF_ROUND: Final = 1_000_003
-_SEED_OF_HAND: Final = 7_919
-HAND: Final = 10
+_SEED_OF_CHUNK: Final = 7_919
+CHUNK: Final = 10
 """Examples in one run of Hypothesis.
 
 After its tenth example Hypothesis makes five of six by changing a little in the one before, which suits values and not
@@ -25,14 +25,14 @@ state machines: of 100 examples some 80 repeat the same steps. Ten of each seed 
 """
 
 
-class Hand(NamedTuple):
+class Chunk(NamedTuple):
     """Some examples.
 
     Attributes:
-        number: of the hand, from 0.
+        number: of the chunk, from 0.
         seed: that they are drawn from.
         examples: how many.
-        done: how many examples are wanted up to the end of this hand.
+        done: how many examples are wanted up to the end of this chunk.
         ends_round: whether a round ends with it.
     """
 
@@ -43,16 +43,16 @@ class Hand(NamedTuple):
     ends_round: bool
 
 
-def hands_of(machine: str, wanted: int, seed: int) -> Iterator[Hand]:
-    """All examples of a machine from a seed: rounds, and in each of them hands."""
+def chunks_of(machine: str, wanted: int, seed: int) -> Iterator[Chunk]:
+    """All examples of a machine from a seed: rounds, and in each of them chunks."""
     number = done = 0
     for rounds, begun in enumerate(range(0, wanted, round_of(machine))):
         left = min(round_of(machine), wanted - begun)
-        for place, start in enumerate(range(0, left, HAND)):
-            examples = min(HAND, left - start)
+        for place, start in enumerate(range(0, left, CHUNK)):
+            examples = min(CHUNK, left - start)
             done += examples
             first = seed + rounds * SEED_OF_ROUND
-            yield Hand(number, first + place * _SEED_OF_HAND, examples, done, start + examples == left)
+            yield Chunk(number, first + place * _SEED_OF_CHUNK, examples, done, start + examples == left)
             number += 1
 
 
@@ -60,15 +60,15 @@ class _TimeIsUp(BaseException):
     """Ends Hypothesis between two examples."""
 
 
-def deal(
+def perform_chunk(
     bound: type[Any], how: settings, seed: int, examples: int, is_time_up: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Runs one hand.
+    """Runs one chunk.
 
     Args:
         bound: a machine that is bound to a lockstep.
         how: in how many steps.
-        seed: of the hand.
+        seed: of the chunk.
         examples: how many.
         is_time_up: asked after each, and ends it; the examples up to there are those that this seed always has.
 
@@ -100,21 +100,21 @@ def examples_of(
     examples: int,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Drives a lockstep through the examples of one round, hand by hand.
+    """Drives a lockstep through the examples of one round, chunk by chunk.
 
     Args:
         machine: what is done.
         lockstep: performs them.
         how: in how many steps.
-        seed: of the first hand.
+        seed: of the first chunk.
         examples: how many.
         is_time_up: asked after each, and ends it; the examples up to there are those that this seed always has.
 
     Raises:
         DivergenceError: a participant differs.
     """
-    for number, done in enumerate(range(0, examples, HAND)):
+    for number, done in enumerate(range(0, examples, CHUNK)):
         # Bound anew, because by now a participant may have turned out not to have an operation.
         bound = machine.bind(lockstep)
-        if not deal(bound, how, seed + number * _SEED_OF_HAND, min(HAND, examples - done), is_time_up):
+        if not perform_chunk(bound, how, seed + number * _SEED_OF_CHUNK, min(CHUNK, examples - done), is_time_up):
             return

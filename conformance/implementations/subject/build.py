@@ -1,0 +1,84 @@
+"""Builds a subject with its language's own tools, into the cache; what is built already is used again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import uuid
+from importlib.resources import as_file
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.errors import ToolError
+from conformance.kafka.cache import cache_directory
+
+if TYPE_CHECKING:
+    from conformance.subjects import Subject
+
+LIMIT: Final = 900.0
+"""Seconds that a build may take."""
+_LAST: Final = 400
+
+
+def missing_tools(subject: Subject) -> list[str]:
+    """What the subject needs and this machine has not on its PATH."""
+    return [tool for tool in subject.needs if shutil.which(tool) is None]
+
+
+def place_of(subject: Subject) -> Path:
+    """Where it is built: a directory for each state of its sources, which is there if it is built."""
+    with as_file(subject.folder) as sources:
+        digest = hashlib.sha256(json.dumps([subject.build, dict(subject.environment), subject.version]).encode())
+        for path in sorted(path for path in sources.rglob("*") if path.is_file()):
+            digest.update(f"{path.relative_to(sources)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+    return cache_directory() / "subjects" / f"{subject.name}-{digest.hexdigest()[:16]}"
+
+
+def build(subject: Subject) -> Path:
+    """Build it, unless it is built; return its directory, which appears complete or not at all.
+
+    Raises:
+        ToolError: a tool is missing, or the build fails or takes too long.
+    """
+    place = place_of(subject)
+    if place.is_dir():
+        return place
+    if missing := missing_tools(subject):
+        raise ToolError(f"the subject {subject.name} needs {', '.join(missing)} on the PATH")
+    partial = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
+    try:
+        with as_file(subject.folder) as sources:
+            shutil.copytree(sources, partial / "sources")
+        _run(subject, partial)
+        partial.rename(place)
+    except OSError as error:
+        if not place.is_dir():  # another process may have been first
+            raise ToolError(f"the subject {subject.name} cannot be built in {place.parent}: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return place
+
+
+def _run(subject: Subject, partial: Path) -> None:
+    command = [word.replace("{out}", str(partial)) for word in subject.build]
+    said = f"the subject {subject.name} cannot be built"
+    try:
+        done = subprocess.run(  # noqa: S603 -- of the package's own catalogue
+            command,
+            cwd=partial / "sources",
+            env={**os.environ, **subject.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{said}: {subject.build[0]} was not done within {LIMIT:g} s") from None
+    if done.returncode:
+        last = " ".join(done.stdout.decode("utf-8", "replace").split())[-_LAST:]
+        raise ToolError(f"{said}: {subject.build[0]} ended with status {done.returncode}: {last}")

@@ -1,0 +1,202 @@
+"""A broker that only its protocol is known of: topics of this run's own, appends, transactions, what it gives back."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from conformance.errors import ToolError
+from conformance.implementations.wire.account import StoredBatch
+from conformance.kafka.client import (
+    Client,
+    ClientError,
+    ClosedError,
+    NoAnswerError,
+    RefusedError,
+    UndecodableError,
+)
+from conformance.kafka.client.requests import PASSING
+from conformance.kafka.polling import Deadline
+from kidx.records import iter_memory_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from conformance.kafka.client import Address, FetchedBatches
+    from conformance.kafka.client.connection import Connect
+
+PREFIX: Final = "kidx-wire-"
+FETCHED: Final = 4 << 20
+"""Bytes of one fetch: more than a step appends."""
+NEEDED: Final = {
+    "delete-records": ("DeleteRecords",),
+    "transactions": ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn"),
+}
+"""What can be left out of a run, and the APIs that it needs."""
+_ALWAYS: Final = ("Metadata", "CreateTopics", "DeleteTopics", "Produce", "Fetch", "ListOffsets")
+_OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
+"""Settings that a broker without Kafka's files may not know."""
+_SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION"})
+
+
+class Stored(NamedTuple):
+    """What a fetch gives from an offset on."""
+
+    batches: tuple[StoredBatch, ...]
+    data: bytes
+    answer: FetchedBatches
+
+
+class WireBroker:
+    """A connection to a broker, and the topics made over it; a context manager that deletes them in the end.
+
+    Args:
+        address: where it listens.
+        connect: opens a socket, see :mod:`conformance.kafka.client.security`.
+        without: what is left out of the run, of :data:`NEEDED`.
+        limit: seconds for an answer.
+
+    Raises:
+        ToolError: it cannot be reached, hangs, or lacks what the run needs.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        connect: Connect | None = None,
+        without: Collection[str] = (),
+        limit: float | None = None,
+    ) -> None:
+        self.address = address
+        self.without = frozenset(without)
+        self.prefix = f"{PREFIX}{uuid.uuid4().hex[:10]}-"
+        self.made: list[str] = []
+        self.refused_settings: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+        self._options: dict[str, Any] = {}
+        if connect is not None:
+            self._options["connect"] = connect
+        if limit is not None:
+            self._options["limit"] = limit
+        self.client = self._first_contact()
+        self.versions = tuple(self.client.versions("ListOffsets"))
+        self.fetch_versions = tuple(self.client.versions("Fetch"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _first_contact(self) -> Client:
+        client = Client(self.address, **self._options)
+        try:
+            self._check_offers(client)
+            client.metadata()
+        except (ClosedError, NoAnswerError, UndecodableError) as error:
+            client.close()
+            secured = "connect" in self._options
+            hint = "" if secured else "; for TLS or a log-in give --command-config FILE"
+            raise ToolError(f"{error}{hint}") from error
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    def _check_offers(self, client: Client) -> None:
+        name = f"the broker at {self.address}"
+        for api in _ALWAYS:
+            if not client.versions(api):
+                raise ToolError(f"{name} does not offer {api}, which every run over its protocol needs")
+        for feature, apis in NEEDED.items():
+            missing = [api for api in apis if not client.versions(api)]
+            if missing and feature not in self.without:
+                raise ToolError(
+                    f"{name} does not offer {', '.join(missing)}: leave {feature} out with --without {feature}"
+                )
+
+    def close(self) -> None:
+        """Delete the topics of this run, as far as the broker does it, and hang up."""
+        try:
+            for topic in self.made:
+                self.client.delete_topic(topic)
+        except ClientError:
+            pass
+        finally:
+            self.made.clear()
+            self.client.close()
+
+    # -- topics ----------------------------------------------------------------------------------------------------
+
+    def create(self, settings: Mapping[str, Any]) -> tuple[str, int]:
+        """Make a topic, without the settings that the broker refuses and need not have; its name and leader epoch.
+
+        Raises:
+            ToolError: the broker has a topic of that name, or does not make one.
+        """
+        topic = f"{self.prefix}{next(self._numbers)}"
+        wanted = {name: str(value) for name, value in settings.items() if name not in self.refused_settings}
+        try:
+            self.client.create_topic(topic, wanted)
+        except RefusedError as error:
+            if error.error == "TOPIC_ALREADY_EXISTS":
+                raise ToolError(
+                    f"the broker at {self.address} has a topic {topic} that this run has not made"
+                ) from error
+            if error.error not in _SETTING_REFUSED:
+                raise
+            self._create_with_less(topic, wanted, error)
+        self.made.append(topic)
+        return topic, self._await_leader(topic)
+
+    def _await_leader(self, topic: str) -> int:
+        """The epoch of the leader, -1 if the broker tells none, once it answers; what it answers is judged later."""
+        epoch = self.client.leader_epoch(topic)
+        deadline = Deadline(self.client.limit)
+        while self.client.list_offset(topic, -1).error in PASSING and deadline.pause():
+            pass
+        return epoch
+
+    def _create_with_less(self, topic: str, wanted: dict[str, str], error: RefusedError) -> None:
+        """One optional setting less at a time, until the broker takes the rest."""
+        for name in _OPTIONAL:
+            if wanted.pop(name, None) is None:
+                continue
+            try:
+                self.client.create_topic(topic, wanted)
+            except RefusedError as again:
+                if again.error not in _SETTING_REFUSED:
+                    raise
+                self.refused_settings[name] = error.error
+                continue
+            self.refused_settings[name] = error.error
+            return
+        raise error
+
+    # -- what it gives back ----------------------------------------------------------------------------------------
+
+    def stored(self, topic: str, offset: int) -> Stored:
+        """Everything from an offset on.
+
+        Raises:
+            KidxError: a batch cannot be read.
+        """
+        found = self.client.fetch(topic, offset, max_bytes=FETCHED)
+        batches = [batch for batch in iter_memory_batches(found.records) if batch.last_offset >= offset]
+        data = b"".join(batch.to_bytes() for batch in batches)
+        return Stored(tuple(map(StoredBatch.of, batches)), data, found)
+
+    def await_stored(self, topic: str, offset: int) -> Stored:
+        """The same, once there is something.
+
+        Raises:
+            NoAnswerError: there is nothing in time.
+        """
+        deadline = Deadline(self.client.limit)
+        while not (found := self.stored(topic, offset)).batches:
+            if not deadline.pause():
+                what = f"gives nothing from offset {offset} of {topic} on within {self.client.limit:g} s"
+                raise NoAnswerError(f"the broker at {self.address}", what)
+        return found

@@ -1,0 +1,110 @@
+"""What Kafka of a release answers to ListOffsets in each version of the request, by the reference's log.
+
+Files that retention may delete count as deleted or not, whichever fits: when it runs, no client sees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from conformance.implementations.wire.promises import EPOCHS_SINCE, SINCE
+from kidx.errors import KidxError
+from kidx.log import UnifiedLog, list_offset
+from kidx.log.lookup import fetch_offset, knows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.implementations.broker.reference import ReferencePartition
+    from conformance.implementations.wire.promises import View
+    from conformance.kafka.client import Isolation
+    from kidx.segment import LogSegment, TimestampAndOffset
+
+UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
+_ISOLATION: Final[dict[View, Isolation | None]] = {
+    "read_uncommitted": "read_uncommitted",
+    "read_committed": "read_committed",
+    "replica": None,
+}
+
+
+class Row(NamedTuple):
+    """An answer as it stands on the wire, -1 for nothing."""
+
+    error: str | None
+    offset: int = -1
+    timestamp: int = -1
+    leader_epoch: int = -1
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return self.error
+        if self == NONE:
+            return "nothing"
+        return f"offset {self.offset}, timestamp {self.timestamp}, leader epoch {self.leader_epoch}"
+
+
+NONE: Final = Row(None)
+
+
+class ExpectedRows:
+    """The reference's answers, as long as its log stays as it is.
+
+    Args:
+        reference: the partition.
+    """
+
+    def __init__(self, reference: ReferencePartition) -> None:
+        self.reference = reference
+        self._found: dict[tuple[int, View, int], Row] = {}
+
+    def rows(self, target: int, version: int, view: View) -> Iterator[Row]:
+        """Every answer that is right, the likeliest first; the later ones if retention has deleted segments."""
+        dialect = self.reference.dialect
+        if dialect.refuses_unknown_targets and target < 0 and version < SINCE.get(target, 1 << 15):
+            yield Row(UNSUPPORTED)
+            return
+        for dropped in range(self._deletable() + 1):
+            row = self._row(target, view, dropped)
+            yield row if version >= EPOCHS_SINCE else row._replace(leader_epoch=-1)
+
+    def _row(self, target: int, view: View, dropped: int) -> Row:
+        key = target, view, dropped
+        if key not in self._found:
+            self._found[key] = self._answer(target, view, dropped)
+        return self._found[key]
+
+    def _answer(self, target: int, view: View, dropped: int) -> Row:
+        reference, log = self.reference, self.reference.log
+        if reference.dialect.refuses_unknown_targets and target < 0 and not knows(reference.dialect.version, target):
+            return NONE  # a later release's, which without tiered storage has nothing to say
+        left = cast("UnifiedLog", _Left(log, dropped)) if dropped else log
+        try:
+            found = list_offset(left, target, isolation_level=_ISOLATION[view], leader_epoch=reference.epoch)
+        except KidxError as error:
+            return Row(f"kidx: {error}")
+        if found is None or found.offset < 0:
+            return NONE
+        epoch = -1 if found.leader_epoch is None else found.leader_epoch
+        return Row(None, found.offset, found.timestamp, epoch)
+
+    def _deletable(self) -> int:
+        """How many segments end at or before the log start."""
+        log = self.reference.log
+        bases = [segment.base_offset for segment in log.segments]
+        return sum(base <= log.start_offset for base in bases[1:])
+
+
+class _Left:
+    """A log without its first segments."""
+
+    def __init__(self, log: UnifiedLog, dropped: int) -> None:
+        self._log = log
+        self.segments: list[LogSegment] = list(log.segments)[dropped:]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
+        """As the whole log's."""
+        return fetch_offset(cast("UnifiedLog", self), target)

@@ -1,0 +1,197 @@
+"""What a broker is promised to answer to ListOffsets, whatever it stores records in.
+
+Promises are KIP-79 (the earliest record at or after a timestamp), KIP-98 (isolation levels), KIP-207 and KIP-734 (the
+record with the largest timestamp). Where Kafka's answer depends on where segments begin and on whether retention has
+run, every answer that some segmentation and some moment of retention gives is kept, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.implementations.wire.account import Account, StoredBatch, StoredRecord
+    from conformance.kafka.client import OffsetAnswer
+
+View = Literal["read_uncommitted", "read_committed", "replica"]
+"""What the reader may see: a consumer's isolation level, or everything."""
+
+SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+"""The request version that gave a special target its meaning."""
+EPOCHS_SINCE: Final = 4
+"""The request version from which an answer has a leader epoch."""
+ANY_TIME: Final = -(1 << 63)
+LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
+
+
+class Pair(NamedTuple):
+    """Offset and timestamp of an answer; -1 and -1 are nothing."""
+
+    offset: int
+    timestamp: int
+
+
+NOTHING: Final = Pair(-1, -1)
+
+
+class Broken(NamedTuple):
+    """A promise that an answer does not keep: the clause, and what would have kept it."""
+
+    clause: str
+    allowed: str
+
+
+class Promises:
+    """What one partition may answer, as long as its account stays as it is; allowed answers are kept for each question.
+
+    Args:
+        account: of the partition.
+    """
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self._allowed: dict[tuple[int, View], frozenset[Pair]] = {}
+
+    def broken(self, target: int, version: int, view: View, answer: OffsetAnswer) -> Broken | None:
+        """The promise that an answer breaks; None if it keeps them all."""
+        known = target >= 0 or version >= SINCE.get(target, 1 << 15)
+        if answer.error is not None:
+            return Broken(clause_of(target), "an answer") if known else None
+        pair = Pair(answer.offset, answer.timestamp)
+        if not known and pair == NOTHING:
+            return None
+        if target in (_LOCAL, _TIERED, _PENDING) and known:
+            return self._broken_tiered(target, answer)
+        allowed = self.allowed(target, view)
+        if not known:  # up to 3.8, Kafka takes it for an ordinary timestamp
+            allowed |= self.allowed(ANY_TIME, view)
+        if pair not in allowed:
+            malformed = pair.offset < 0 and NOTHING in allowed
+            return Broken("LO-14" if malformed else self._clause(target, view, pair), self._said(allowed))
+        return self._broken_epoch(version, answer)
+
+    def allowed(self, target: int, view: View) -> frozenset[Pair]:
+        """Every answer to a target that means something."""
+        key = target, view
+        if key not in self._allowed:
+            self._allowed[key] = frozenset(self._find(target, view))
+        return self._allowed[key]
+
+    def _find(self, target: int, view: View) -> Iterator[Pair]:
+        if target == EARLIEST:
+            yield Pair(self.account.start, -1)
+        elif target == LATEST:
+            yield from (Pair(end, -1) for end in self._ends(view))
+        elif target == LARGEST:
+            yield from self._largest(view)
+        else:
+            yield from self._by_time(target, view)
+
+    def _ends(self, view: View) -> tuple[int, ...]:
+        return self.account.stable_ends if view == "read_committed" else (self.account.end,)
+
+    def _readings(self, view: View) -> Iterator[Callable[[StoredBatch], bool]]:
+        """What counts as a record: everything, what a consumer is given, and what is given to one of committed data."""
+        yield lambda _: True
+        yield lambda batch: not batch.is_control
+        if view == "read_committed":
+            yield lambda batch: not batch.is_control and not self.account.is_aborted(batch)
+
+    def _by_time(self, target: int, view: View) -> Iterator[Pair]:
+        account, ends = self.account, self._ends(view)
+        before = False
+        for counts in self._readings(view):
+            found: StoredRecord | None = None
+            for batch in account.batches:
+                if found is not None or (target > batch.max_timestamp and target >= 0):
+                    # A segment of records without timestamps counts as old as its file (LG-22).
+                    before = before or (found is None and batch.max_timestamp < 0)
+                    continue
+                for record in batch.records if counts(batch) else ():
+                    if record.timestamp >= target and found is None:
+                        if record.offset >= account.start:
+                            found = record
+                        else:
+                            before = True  # deleted records may hide what follows them (LG-23)
+            if found is None or found.offset >= min(ends):
+                yield NOTHING
+            if found is not None and found.offset < max(ends):
+                yield Pair(found.offset, found.timestamp)
+        if before:
+            yield NOTHING
+
+    def _largest(self, view: View) -> Iterator[Pair]:
+        """The largest timestamp of what some moment of retention leaves: any suffix that holds all visible records."""
+        for counts in self._readings(view):
+            for limit in {*self._ends(view), self.account.end}:
+                yield from self._largest_below(limit, counts, self._ends(view))
+
+    def _largest_below(
+        self, limit: int, counts: Callable[[StoredBatch], bool], ends: tuple[int, ...]
+    ) -> Iterator[Pair]:
+        start, seen_deleted = self.account.start, False
+        found: list[Pair] = []
+        for batch in reversed(self.account.batches):
+            for record in reversed(batch.records) if counts(batch) else ():
+                if record.offset >= limit:
+                    continue
+                if record.offset < start and not seen_deleted:
+                    seen_deleted = True
+                    yield from self._visible(found, ends)
+                if not found or record.timestamp > found[0].timestamp:
+                    found = []
+                if not found or record.timestamp == found[0].timestamp:
+                    found.append(Pair(record.offset, record.timestamp))
+            if batch.base_offset <= start:
+                yield from self._visible(found, ends)
+        yield from self._visible(found, ends)
+
+    @staticmethod
+    def _visible(found: list[Pair], ends: tuple[int, ...]) -> Iterator[Pair]:
+        for pair in found:
+            if pair.offset < max(ends):
+                yield pair
+            if pair.offset >= min(ends):
+                yield NOTHING
+        if not found or found[0].timestamp < 0:
+            yield NOTHING
+
+    # -- what is broken --------------------------------------------------------------------------------------------
+
+    def _clause(self, target: int, view: View, pair: Pair) -> str:
+        if target >= 0 and pair.offset >= max(self._ends(view)):
+            return "LO-12"
+        return clause_of(target)
+
+    def _broken_epoch(self, version: int, answer: OffsetAnswer) -> Broken | None:
+        epochs = {-1}
+        if version >= EPOCHS_SINCE and answer.offset >= 0:
+            epochs |= {self.account.leader_epoch, *(batch.leader_epoch for batch in self.account.batches)}
+        if answer.leader_epoch in epochs:
+            return None
+        return Broken("LO-14", f"leader epoch {' or '.join(map(str, sorted(epochs)))}")
+
+    def _broken_tiered(self, target: int, answer: OffsetAnswer) -> Broken | None:
+        """Where tiered storage stands, only the broker knows."""
+        lowest, highest = self.account.start, self.account.end
+        if target == _LOCAL and lowest <= answer.offset <= highest and answer.timestamp == -1:
+            return None
+        if target != _LOCAL and -1 <= answer.offset <= highest and answer.timestamp == -1:
+            return None
+        return Broken(clause_of(target), f"nothing, or an offset up to {highest} without a timestamp")
+
+    @staticmethod
+    def _said(allowed: frozenset[Pair]) -> str:
+        pairs = sorted(allowed)
+        said = ["nothing" if pair == NOTHING else f"offset {pair.offset}, timestamp {pair.timestamp}" for pair in pairs]
+        return " or ".join(said[:4]) + (f" or {len(said) - 4} more" if len(said) > 4 else "")
+
+
+_CLAUSES: Final = {-1: "LO-2b", -2: "LO-1", -3: "LO-10", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}
+
+
+def clause_of(target: int) -> str:
+    """The clause that promises the answer to a target."""
+    return "LO-6" if target >= 0 else _CLAUSES.get(target, "LO-15c")

@@ -1,0 +1,174 @@
+"""TLS and SASL for the client, from the file that Kafka's own tools take as ``--command-config``.
+
+What is read of it: ``security.protocol``; ``ssl.truststore.location`` and ``ssl.keystore.location`` of type PEM, or the
+certificates themselves; ``ssl.endpoint.identification.algorithm``; ``sasl.mechanism`` PLAIN, SCRAM-SHA-256 or
+SCRAM-SHA-512, with user name and password in ``sasl.jaas.config``. Anything else is refused: half of a security
+configuration is none.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import struct
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.kafka.client.library import error_name, kafka_python
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.kafka.client.connection import Connect
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_KNOWN: Final = frozenset(
+    {
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "ssl.truststore.location",
+        "ssl.truststore.type",
+        "ssl.truststore.certificates",
+        "ssl.keystore.location",
+        "ssl.keystore.type",
+        "ssl.key.password",
+        "ssl.endpoint.identification.algorithm",
+    }
+)
+_CONCERNS: Final = re.compile(r"(security|sasl|ssl)\.")
+_LARGEST: Final = 1 << 20
+_ESCAPE: Final = re.compile(r"\\(.)")
+_HANDSHAKE, _AUTHENTICATE = 17, 36
+
+
+def read_command_config(path: Path) -> Connect:
+    """Return what opens a connection as the file says.
+
+    Raises:
+        ToolError: the file cannot be read, or says something that is not supported.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolError(f"the command config {path} cannot be read: {error}") from None
+    settings = _properties(text)
+    where = f"the command config {path}"
+    if unknown := sorted(name for name in settings if _CONCERNS.match(name) and name not in _KNOWN):
+        raise ToolError(f"{where} has {', '.join(unknown)}, which is not supported here")
+    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise ToolError(f"{where}: security.protocol is {protocol!r}, not one of {', '.join(_PROTOCOLS)}")
+    context = _context(where, settings) if protocol.endswith("SSL") else None
+    login = _Login.of(where, settings) if protocol.startswith("SASL") else None
+
+    def connect(host: str, port: int, limit: float) -> socket.socket:
+        with ExitStack() as stack:
+            opened = stack.enter_context(socket.create_connection((host, port), limit))
+            if context is not None:
+                opened = stack.enter_context(context.wrap_socket(opened, server_hostname=host))
+            if login is not None:
+                try:
+                    login.log_in(opened)
+                except (struct.error, ValueError) as error:
+                    raise ConnectionError(f"its answer to the log-in cannot be read: {error}") from error
+            stack.pop_all()
+            return opened
+
+    return connect
+
+
+def _properties(text: str) -> dict[str, str]:
+    """A Java properties file: ``key=value`` or ``key: value``, comments, lines that go on behind a backslash."""
+    found: dict[str, str] = {}
+    for line in re.sub(r"\\\r?\n[ \t]*", "", text).splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            key, _, value = (
+                stripped.replace(":", "=", 1).partition("=") if "=" not in stripped else stripped.partition("=")
+            )
+            found[key.strip()] = _ESCAPE.sub(r"\1", value.strip())
+    return found
+
+
+def _context(where: str, settings: Mapping[str, str]) -> ssl.SSLContext:
+    for kind in ("truststore", "keystore"):
+        if f"ssl.{kind}.location" in settings and settings.get(f"ssl.{kind}.type", "").upper() != "PEM":
+            raise ToolError(f"{where}: ssl.{kind}.type has to be PEM, the only one that is read here")
+    try:
+        context = ssl.create_default_context(
+            cafile=settings.get("ssl.truststore.location"),
+            cadata=settings.get("ssl.truststore.certificates"),
+        )
+        if store := settings.get("ssl.keystore.location"):
+            context.load_cert_chain(store, password=settings.get("ssl.key.password"))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{where}: its certificates cannot be read: {error}") from None
+    if settings.get("ssl.endpoint.identification.algorithm", "https") == "":
+        context.check_hostname = False
+    return context
+
+
+class _Login:
+    """A log-in by SASL, over the wire protocol's own requests."""
+
+    def __init__(self, mechanism: str, username: str, password: str) -> None:
+        self._mechanism = mechanism
+        self._names = {"sasl_mechanism": mechanism, "sasl_plain_username": username, "sasl_plain_password": password}
+
+    @classmethod
+    def of(cls, where: str, settings: Mapping[str, str]) -> _Login:
+        mechanism = settings.get("sasl.mechanism", "")
+        if mechanism not in _MECHANISMS:
+            raise ToolError(f"{where}: sasl.mechanism is {mechanism!r}, not one of {', '.join(_MECHANISMS)}")
+        said = dict(re.findall(r"(username|password)\s*=\s*[\"']([^\"']*)[\"']", settings.get("sasl.jaas.config", "")))
+        if set(said) != {"username", "password"}:
+            raise ToolError(f'{where}: sasl.jaas.config has no username="..." and password="..."')
+        return cls(mechanism, said["username"], said["password"])
+
+    def log_in(self, opened: socket.socket) -> None:
+        """Introduce the client.
+
+        Raises:
+            OSError: the broker does not let it in; so that it counts as not reachable.
+        ValueError, struct.error: its answer makes no sense.
+        """
+        kafka_python()
+        sasl = import_module("kafka.net.sasl").get_sasl_mechanism(self._mechanism)(**self._names)
+        name = self._mechanism.encode()
+        answer = _ask(opened, _HANDSHAKE, 1, struct.pack(">h", len(name)) + name)
+        if error := error_name(struct.unpack_from(">h", answer)[0]):
+            raise PermissionError(f"it does not know SASL {self._mechanism}: {error}")
+        while not sasl.is_done():
+            token = sasl.auth_bytes()
+            answer = _ask(opened, _AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
+            if error := error_name(struct.unpack_from(">h", answer)[0]):
+                raise PermissionError(f"it refuses the log-in: {error}")
+            at = 4 + max(0, struct.unpack_from(">h", answer, 2)[0])
+            (size,) = struct.unpack_from(">i", answer, at)
+            sasl.receive(bytes(answer[at + 4 : at + 4 + max(size, 0)]))
+
+
+def _ask(opened: socket.socket, key: int, version: int, body: bytes) -> bytes:
+    """One request of the oldest framing, and its answer without the header."""
+    message = struct.pack(">hhih", key, version, 0, 4) + b"kidx" + body
+    opened.sendall(struct.pack(">i", len(message)) + message)
+    (size,) = struct.unpack(">i", _exactly(opened, 4))
+    if not 6 <= size <= _LARGEST:
+        raise ConnectionError(f"it answers the log-in with {size} bytes")
+    return _exactly(opened, size)[4:]
+
+
+def _exactly(opened: Any, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        block = opened.recv(size - len(data))
+        if not block:
+            raise ConnectionError("it has closed the connection during the log-in")
+        data += block
+    return data

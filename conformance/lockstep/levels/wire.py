@@ -1,0 +1,184 @@
+"""A broker by its protocol alone and the reference, step by step: every append, every answer, everything read back.
+
+A difference does not end a topic as long as both sides still hold the same records. It is noted, once for each thing
+that is wrong, with the steps that led to it; where the records differ, the topic is left and the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.wire.account import Account, StoredBatch
+from conformance.lockstep.levels.wire_answers import WireComparison
+from conformance.lockstep.levels.wire_topic import Topic, Transactional
+from conformance.operations.broker import records_of
+from kidx.records import Codec, build_batch, iter_memory_batches
+
+if TYPE_CHECKING:
+    from conformance.kafka.client import Appended
+    from conformance.operations import Operation
+    from kidx.records import SimpleRecord
+
+MACHINE: Final = "wire"
+_TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+
+
+class WireLockstep(WireComparison):
+    """The topics of one broker, each beside its reference and its account.
+
+    Args:
+        broker: connected.
+        release: whose dialect Kafka's own answers are in.
+        scratch: an empty directory for the references.
+        level: ``"observed"`` holds every answer to Kafka's, ``"must"`` to what is promised.
+        excuse: told of a difference by its divergence and shape; True if it is known and does not count.
+        limit: answers after which no topic is asked any more; None for none.
+        is_over: asked before each step whether the time is up.
+    """
+
+    def perform(self, operation: Operation) -> None:
+        """One step of both, and every question after it.
+
+        Raises:
+            ClientError: the broker is gone, hangs, or talks nonsense.
+        """
+        self.tally.steps += 1
+        if operation.name == "create_topic":
+            self._create(operation)
+        else:
+            if self.is_over:
+                return
+            self.topic.operations.append(operation)
+            getattr(self, f"_{operation.name}")(self.topic, *operation.args)
+        if self.topic.active and self.watches:
+            self.compare(self.topic)
+
+    def close_topic(self) -> None:
+        """Decides what is undecided, so that the coordinator can forget it; nothing is compared."""
+        for name, who in self.topic.producers.items():
+            if who.is_open and self.topic.active:
+                self.broker.client.end_transaction(f"{self.topic.name}-{name}", who.producer, commit=False)
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    def _create(self, operation: Operation) -> None:
+        (settings,) = operation.args
+        name, epoch = self.broker.create(settings)
+        kept = {key: value for key, value in settings.items() if key not in self.broker.refused_settings}
+        reference = ReferencePartition(self.release, self._scratch / name / f"{name}-0", kept, epoch)
+        self.topics.append(Topic(name, kept, reference, Account(epoch), [operation]))
+        self.tally.topics += 1
+
+    def _append_batch(self, topic: Topic, rows: list[list[Any]], codec: str, producer: str | None) -> None:
+        records, fields, transactional_id = records_of(rows), {}, None
+        if producer is not None and "transactions" in self.broker.without:
+            return
+        if producer is not None:
+            transactional_id = f"{topic.name}-{producer}"
+            who = self._begun(topic, producer)
+            fields = {**who.producer._asdict(), "base_sequence": who.sequence, "is_transactional": True}
+        data = build_batch(records, codec=Codec[codec.upper()], **fields)
+        appended = self.broker.client.append(topic.name, data, transactional_id=transactional_id)
+        if producer is not None and appended.error is None:
+            topic.producers[producer].sequence += len(records)
+        self._settle(topic, data, records, codec, appended)
+
+    def _append_corrupt(self, topic: Topic, rows: list[list[Any]]) -> None:
+        data = bytearray(build_batch(records_of(rows)))
+        data[-1] ^= 1
+        appended = self.broker.client.append(topic.name, bytes(data))
+        self._settle(topic, bytes(data), records_of(rows), "none", appended)
+
+    def _settle(self, topic: Topic, data: bytes, records: list[SimpleRecord], codec: str, appended: Appended) -> None:
+        """The reference appends what the broker has appended, as it gives it back."""
+        end = topic.account.end
+        if appended.error is None:
+            self.tally.acknowledged += 1
+            stored = self.broker.await_stored(topic.name, end)
+            stamp = max(b.max_timestamp for b in stored.batches) if topic.is_stamped else -1
+            if not self._is_as_sent(topic, records, appended, stored.batches):
+                return
+            if topic.codec in (None, codec) and len(stored.batches) == 1:
+                ours = topic.reference.append(data, stamp=stamp)
+            else:
+                topic.reference.append_rebuilt(stored.data)
+                ours = (end, None)
+            self._enter(topic, stored.batches)
+        else:
+            ours = topic.reference.append(data)
+        error = "too large" if appended.error in _TOO_LARGE else appended.error
+        theirs = (appended.offset if error is None else -1, error)
+        if not self._hold(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
+            self._leave(topic)
+
+    def _is_as_sent(
+        self, topic: Topic, records: list[SimpleRecord], appended: Appended, batches: Sequence[StoredBatch]
+    ) -> bool:
+        """What comes back is what was sent, stamped where the topic wants that."""
+        end, found = topic.account.end, [record for batch in batches for record in batch.records]
+        stamps = {record.timestamp for record in found} if topic.is_stamped else set()
+        sent = [
+            (end + number, None if topic.is_stamped else r.timestamp, r.key, r.value)
+            for number, r in enumerate(records)
+        ]
+        theirs = [(r.offset, None if topic.is_stamped else r.timestamp, r.key, r.value) for r in found]
+        if not self._hold(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
+            self._leave(topic)
+            return False
+        if topic.is_stamped and appended.log_append_time >= 0:
+            self._hold(topic, "fetch", "FE-1", {appended.log_append_time}, stamps, "other timestamps than acknowledged")
+        return True
+
+    def _enter(self, topic: Topic, batches: Iterable[StoredBatch]) -> None:
+        for batch in batches:
+            topic.account.add(batch)
+            topic.timestamps += [record.timestamp for record in batch.records]
+
+    def _begun(self, topic: Topic, name: str) -> Transactional:
+        transactional_id = f"{topic.name}-{name}"
+        if name not in topic.producers:
+            topic.producers[name] = Transactional(self.broker.client.init_producer(transactional_id))
+        who = topic.producers[name]
+        if not who.is_open:
+            self.broker.client.join_transaction(topic.name, transactional_id, who.producer)
+            who.is_open = True
+        return who
+
+    def _end_transaction(self, topic: Topic, name: str, commit: bool) -> None:
+        who = topic.producers.get(name)
+        if who is None or not who.is_open:
+            return
+        transactional_id = f"{topic.name}-{name}"
+        self.broker.client.end_transaction(transactional_id, who.producer, commit=commit)
+        stored = self.broker.await_stored(topic.name, topic.account.end)
+        # The next epoch is given out once the end is noted.
+        topic.producers[name] = Transactional(self.broker.client.init_producer(transactional_id))
+        seen = [(batch.is_control, batch.producer_id, len(batch.records)) for batch in stored.batches]
+        if not self._hold(
+            topic, "end_transaction", "FE-1", [(True, who.producer.producer_id, 1)], seen, "another marker"
+        ):
+            self._leave(topic)
+            return
+        for batch in iter_memory_batches(stored.data):
+            data = batch.to_bytes()
+            topic.reference.append(
+                bytes(8) + data[8:], stamp=batch.max_timestamp if topic.is_stamped else -1, from_client=False
+            )
+        self._enter(topic, stored.batches)
+
+    def _delete_before(self, topic: Topic, offset: int) -> None:
+        if "delete-records" in self.broker.without:
+            return
+        theirs = self.broker.client.delete_records(topic.name, offset)
+        ours = topic.reference.delete_records(offset)
+        shape = f"{ours or 'done'} -> {theirs or 'done'}"
+        if not self._hold(topic, "delete_before", "LG-12", ours, theirs, shape):
+            self._leave(topic)
+        elif theirs is None:
+            topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
+
+
+def _kind(outcome: tuple[int, str | None]) -> str:
+    return outcome[1] or "appended"

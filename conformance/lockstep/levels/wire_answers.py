@@ -1,0 +1,303 @@
+"""What a broker answers and gives back, held to Kafka's answers or to what is promised; differences are noted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.clauses import load_clauses
+from conformance.implementations.wire.account import StoredBatch, StoredRecord, committed
+from conformance.implementations.wire.expected import ExpectedRows, Row
+from conformance.implementations.wire.promises import LARGEST, LATEST, Promises, clause_of
+from conformance.implementations.wire.questions import Asked, Refusal, believing, questions, refusals, targets
+from conformance.kafka.client.answers import ISOLATION_LEVELS
+from conformance.lockstep.divergence import Divergence
+from conformance.lockstep.levels.wire_topic import Difference, Tally, Topic
+from kidx.errors import KidxError
+from kidx.records import iter_memory_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Literal
+
+    from conformance.implementations.wire.broker import WireBroker
+    from conformance.implementations.wire.promises import View
+    from conformance.kafka.client import Isolation, OffsetAnswer
+
+MACHINE: Final = "wire"
+_PART: Final = 1 << 16
+"""Bytes of a fetch that reads back."""
+_FETCHES: Final = 12
+"""One after the other with each isolation level: more than a topic has segments."""
+_LOG_START_SINCE: Final = 5
+"""The version of Fetch whose answer has a log start offset."""
+
+
+class WireComparison:
+    """The half of a lockstep that asks and compares; :class:`conformance.lockstep.levels.wire.WireLockstep` performs.
+
+    Args:
+        as of that class.
+    """
+
+    failure = None  # the machine asks; a difference does not end an example here
+
+    def __init__(
+        self,
+        broker: WireBroker,
+        release: str,
+        scratch: Path,
+        *,
+        level: Literal["must", "observed"] = "observed",
+        excuse: Callable[[Divergence, str], bool] = lambda *_: False,
+        limit: int | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.broker = broker
+        self.release = release
+        self.name = f"the broker at {broker.address}"
+        self.level = level
+        self.tally = Tally()
+        self.topics: list[Topic] = []
+        self.differences: dict[tuple[str, str], Difference] = {}
+        self.watches = True
+        self._scratch = scratch
+        self._excuse = excuse
+        self._limit = limit
+        self._is_over = is_over
+        self._catalogue = load_clauses()
+        self._fetch_version = itertools.cycle(broker.fetch_versions)
+
+    @property
+    def topic(self) -> Topic:
+        """The one that the operations are about: the newest."""
+        return self.topics[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit of answers is reached, or the topic is left."""
+        is_full = self._limit is not None and self.tally.answers >= self._limit
+        return is_full or not self.topic.active or self._is_over()
+
+    def _leave(self, topic: Topic) -> None:
+        topic.active = False
+        self.tally.left += 1
+
+    # -- comparing -------------------------------------------------------------------------------------------------
+
+    def compare(self, topic: Topic, *, every: bool = False) -> None:
+        """Asks every question of one topic, and reads it back.
+
+        Raises:
+            ClientError: the broker is gone, hangs, or talks nonsense.
+        """
+        self._read_back(topic)
+        if not topic.active:
+            return
+        versions = self.broker.versions
+        wanted = targets(topic.timestamps, every=every)
+        epoch = topic.account.leader_epoch
+        asked = [*questions(topic.name, wanted, versions), *believing(topic.name, epoch, versions)]
+        self._compare_answers(topic, asked)
+        self._compare_refusals(topic, list(refusals(topic.name, epoch, versions)))
+
+    def _compare_answers(self, topic: Topic, asked: list[Asked]) -> None:
+        promises, expected = Promises(topic.account), ExpectedRows(topic.reference)
+        for question, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
+            self.tally.answers += 1
+            self.tally.asked[_asked_for(question.target)] += 1
+            if len(answers) != 1 or (answers[0].topic, answers[0].partition) != (topic.name, 0):
+                self._note(topic, question, "LO-14", "one answer for the partition", answers, "another partition")
+                continue
+            answer = _of_every_version(answers[0])
+            clause = self._clause(question.target)
+            broken = promises.broken(question.target, question.request.version, question.view, answer)
+            row = Row(answer.error, answer.offset, answer.timestamp, answer.leader_epoch)
+            if self.level == "must":
+                if broken is not None:
+                    self._note(topic, question, broken.clause, broken.allowed, row, _how(row))
+                else:
+                    self.tally.clauses[clause] += 1
+                continue
+            rows = list(expected.rows(question.target, question.request.version, question.view))
+            if question.request.version == 0:
+                rows = [each._replace(timestamp=-1) for each in rows]
+            own = _kafkas_own(question.target, rows[0], promises, question.view)
+            if row in rows:
+                self.tally.clauses.update({clause, *own})
+                continue
+            named = broken.clause if broken is not None else (*own, clause)[0]
+            if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
+                named = "LO-14"
+            self._note(topic, question, named, rows[0], row, f"{_kind_of(rows[0], row, topic)}")
+
+    def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
+        for refusal, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
+            self.tally.answers += 1
+            self.tally.asked["refusals"] += 1
+            errors = {answer.error for answer in answers}
+            is_right = errors == {refusal.error} or (self.level == "must" and errors and None not in errors)
+            if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
+                self.tally.clauses[refusal.clause] += 1
+            else:
+                said = " and ".join(sorted(str(Row(*_numbers(answer))) for answer in answers)) or "no answer"
+                how = f"{refusal.error} -> {' and '.join(sorted(map(str, errors))) or 'no answer'}"
+                self._note(topic, refusal, refusal.clause, refusal.error, said, how)
+
+    def _read_back(self, topic: Topic) -> None:
+        version = next(self._fetch_version)
+        for isolation in ISOLATION_LEVELS:
+            offset: int | None = topic.account.start
+            for _ in range(_FETCHES):
+                if offset is None or offset >= topic.account.end:
+                    break
+                offset = self._compare_fetch(topic, offset, isolation, version)
+
+    def _compare_fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> int | None:
+        """One fetch; where the next one has to begin, None if nothing came."""
+        account = topic.account
+        self.tally.fetches += 1
+        found = self.broker.client.fetch(topic.name, offset, isolation=isolation, max_bytes=_PART, version=version)
+        question = f"Fetch version {version} from {offset}, {isolation}"
+        if found.error is not None:
+            self._note(topic, question, "FE-1", "batches", found.error, f"error {found.error}", "fetch")
+            return None
+        try:
+            batches = [StoredBatch.of(b) for b in iter_memory_batches(found.records) if b.last_offset >= offset]
+        except KidxError as error:
+            self._note(topic, question, "FE-1", "batches", str(error), "unreadable batches", "fetch")
+            return None
+        self._compare_batches(topic, question, offset, isolation, batches)
+        bounds = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
+        start = account.start if version >= _LOG_START_SINCE else -1
+        allowed = [(account.end, stable, start) for stable in account.stable_ends]
+        names = "high watermark, last stable offset, log start"
+        if bounds not in allowed:
+            how = [n for n, a, b in zip(names.split(", "), allowed[0], bounds, strict=True) if a != b]
+            self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", "fetch")
+        else:
+            self.tally.clauses["FE-3"] += 1
+        if isolation == "read_committed":
+            visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
+            ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
+            self._hold(topic, "fetch", "FE-2", ours, theirs, "other committed records", question)
+        return batches[-1].last_offset + 1 if batches else None
+
+    def _compare_batches(
+        self, topic: Topic, question: str, offset: int, isolation: Isolation, batches: list[StoredBatch]
+    ) -> None:
+        account = topic.account
+        limits = account.stable_ends if isolation == "read_committed" else (account.end,)
+        theirs = self._comparable(batches)
+        sides = []
+        for limit in limits:  # within a batch, either end may count
+            wanted = [b for b in account.batches if b.last_offset >= offset and b.base_offset < limit > offset]
+            sides.append(self._comparable(wanted)[: max(len(theirs), 1)])
+        ours = theirs if theirs in sides else sides[0]
+        self._hold(topic, "fetch", "FE-1", ours, theirs, "other records than before", question)
+
+    def _comparable(self, batches: list[StoredBatch]) -> list[Any]:
+        """What has to be the same: batches as Kafka keeps them, or the records alone."""
+        return list(batches) if self.level == "observed" else [record for batch in batches for record in batch.records]
+
+    # -- noting ----------------------------------------------------------------------------------------------------
+
+    def _clause(self, target: int) -> str:
+        dialect = self.topic.reference.dialect
+        if target == -3:
+            return {"M0": "LO-20", "M1": "LO-9", "M2": "LO-10"}[dialect.max_lookup]
+        clause = clause_of(target)
+        if clause in self._catalogue and not self._catalogue[clause].applies_to(self.release):
+            return "LO-15c" if dialect.refuses_unknown_targets else "LO-15b"
+        return clause
+
+    def _hold(self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = "") -> bool:
+        if ours == theirs:
+            self.tally.clauses[clause] += 1
+            return True
+        self._note(topic, question, clause, _short(ours), _short(theirs), how, what)
+        return False
+
+    def _note(
+        self, topic: Topic, question: object, clause: str, ours: object, theirs: object, how: str, what: str = ""
+    ) -> None:
+        """Enters a difference, unless it is known."""
+        asked = what or (
+            f"list_offsets {_asked_for(question.target)}" if isinstance(question, Asked) else "list_offsets refusals"
+        )
+        shape = f"{asked}: {how}"
+        prefix = f"{question}: " if str(question) else ""
+        steps = tuple(topic.operations)
+        divergence = Divergence(
+            len(steps) - 1,
+            steps[-1],
+            self.name,
+            self.release,
+            "kidx",
+            ("outcome",),
+            f"{prefix}{ours}",
+            f"{prefix}{theirs}",
+            (clause,),
+        )
+        key = clause, shape
+        self.tally.seen[key] += 1
+        if key in self.differences:
+            return
+        if self._excuse(divergence, shape):
+            self.tally.expected += 1
+            return
+        self.differences[key] = Difference(divergence, shape, steps)
+
+
+def _kafkas_own(target: int, row: Row, promises: Promises, view: View) -> tuple[str, ...]:
+    """The OBSERVED clause that speaks of Kafka's answer, if it is one that no promise asks for."""
+    start = promises.account.start
+    if target >= 0:
+        hides = row.offset < 0 and any(pair.offset >= 0 for pair in promises.allowed(target, view))
+        return ("LO-23",) if hides else ()
+    if target == LARGEST and 0 <= row.offset < start:
+        return ("LG-24",)
+    if target == LARGEST and row.offset < 0 and promises.account.undecided and row.error is None:
+        return ("LO-27",)
+    return ("LG-20",) if target == LATEST and 0 <= row.offset < start else ()
+
+
+def _of_every_version(answer: OffsetAnswer) -> OffsetAnswer:
+    """The answer of version 0 is a list of offsets."""
+    return answer._replace(offset=answer.old_offsets[0]) if answer.old_offsets else answer
+
+
+def _numbers(answer: OffsetAnswer) -> tuple[str | None, int, int, int]:
+    return answer.error, answer.offset, answer.timestamp, answer.leader_epoch
+
+
+def _asked_for(target: int) -> str:
+    return "timestamp" if target >= 0 else str(target) if target >= -6 else "unknown"
+
+
+def _how(row: Row) -> str:
+    return f"{row.error}" if row.error else "nothing" if row.offset < 0 else "a wrong record"
+
+
+def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
+    """How two answers differ, and whether that is about deleted records, an open transaction or the broker's clock."""
+    if ours._replace(leader_epoch=-1) == theirs._replace(leader_epoch=-1):
+        return "another leader epoch"
+    words = [row.error or ("nothing" if row.offset < 0 else "a record") for row in (ours, theirs)]
+    if words[0] == words[1] == "a record":
+        words[1] = "the same record's other timestamp" if ours.offset == theirs.offset else "another record"
+    where = " of LogAppendTime" if topic.is_stamped else ""
+    where += ", with deleted records" if topic.account.start else ""
+    where += ", with an open transaction" if topic.account.undecided else ""
+    return f"{words[0]} -> {words[1]}{where}"
+
+
+def _offsets(records: Iterable[StoredRecord]) -> list[int]:
+    return [record.offset for record in records]
+
+
+def _short(value: Any) -> Any:
+    text = str(value)
+    return value if len(text) <= 600 else f"{text[:280]} … {text[-280:]}"

@@ -1,0 +1,81 @@
+"""What is known of a topic on a broker that only its protocol is known of, and what a lockstep of it has seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from conformance.implementations.broker.reference import ReferencePartition
+    from conformance.implementations.wire.account import Account
+    from conformance.kafka.client import Producer
+    from conformance.lockstep.divergence import Divergence
+    from conformance.operations import Operation
+
+
+class Difference(NamedTuple):
+    """One thing that is wrong, as it was seen first.
+
+    Attributes:
+        divergence: as of any lockstep.
+        shape: what it is known by, such as ``"list_offsets -3: a record -> nothing"``.
+        operations: the steps of the topic, up to the one that shows it.
+    """
+
+    divergence: Divergence
+    shape: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a lockstep has done."""
+
+    topics: int = 0
+    left: int = 0
+    """Topics that were left before their end, as their records differ."""
+    steps: int = 0
+    answers: int = 0
+    fetches: int = 0
+    acknowledged: int = 0
+    expected: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    """Answers by what was asked for."""
+    clauses: Counter[str] = field(default_factory=Counter)
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often each (clause, shape) was seen."""
+
+
+@dataclass(slots=True)
+class Transactional:
+    """A transactional producer: who the coordinator says that it is, and how far its sequence numbers are."""
+
+    producer: Producer
+    sequence: int = 0
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic: its reference, its account, and everything that has been done to it."""
+
+    name: str
+    settings: dict[str, Any]
+    reference: ReferencePartition
+    account: Account
+    operations: list[Operation] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    producers: dict[str, Transactional] = field(default_factory=dict)
+    active: bool = True
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether the broker's clock gives the timestamps."""
+        return bool(self.settings.get("message.timestamp.type") == "LogAppendTime")
+
+    @property
+    def codec(self) -> str | None:
+        """What the leader compresses with; None: as the producer did."""
+        name = str(self.settings.get("compression.type", "producer"))
+        return None if name == "producer" else "none" if name == "uncompressed" else name

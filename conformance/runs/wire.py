@@ -1,0 +1,270 @@
+"""``-i wire:HOST:PORT``: the wire machine against a broker that is running, for each release it is held to."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.clauses import clauses_for, load_clauses
+from conformance.events import Diverged, Progressed, Result
+from conformance.implementations.wire.opening import address_of
+from conformance.kafka.client import ClientError
+from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.levels.wire import MACHINE, WireLockstep
+from conformance.machines.wire import WireMachine
+from conformance.operations.trace import Trace
+from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.wire_options import WireOptions
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.events import Sink, Verdict
+    from conformance.expectations import Ledger
+    from conformance.implementations.wire.broker import WireBroker
+    from conformance.lockstep import Divergence
+    from conformance.lockstep.levels.wire_topic import Difference, Tally
+    from conformance.operations import Operation
+
+HAND: Final = 8
+_TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
+_STEPS: Final = {"dev": 8, "ci": 15, "nightly": 30}
+_ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class WireRun:
+    """What a run is.
+
+    Attributes:
+        implementation: as it was asked for, such as ``"wire:localhost:9092"``.
+        seed: decides what is drawn.
+        profile: ``dev``, ``ci`` or ``nightly``.
+        level: what counts.
+        topics: how many, instead of the profile's.
+        seconds: after which nothing more is asked; None for no limit.
+        shrink_time: seconds for shrinking each difference.
+        traces: where traces of differences go.
+        sink: told of every event.
+        ledger: the known differences.
+        options: how the broker is reached.
+    """
+
+    implementation: str
+    seed: int
+    profile: str
+    level: Literal["must", "observed"]
+    traces: Path
+    sink: Sink
+    ledger: Ledger
+    topics: int | None = None
+    seconds: float | None = None
+    shrink_time: float = SECONDS
+    options: WireOptions = field(default_factory=WireOptions)
+
+
+def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], None]) -> list[Result]:
+    """Hold one broker to each release, one after the other.
+
+    Args:
+        releases: whose answers.
+        run: how much.
+        announce: told, before the first topic is made, what is going to be made where.
+
+    Raises:
+        ToolError: it cannot be reached, hangs, closes, or lacks what the run needs; differences found before are told.
+    """
+    results: list[Result] = []
+    for number, release in enumerate(releases, start=1):
+        with ExitStack() as stack:
+            address, lacks = stack.enter_context(address_of(run.implementation))
+            options = replace(run.options, without=tuple({*run.options.without, *lacks}))
+            broker = stack.enter_context(options.open(address))
+            scratch = stack.enter_context(scratch_directory())
+            announce(
+                f"makes topics named {broker.prefix}… on {address}, deletes them in the end, and touches no other topic"
+            )
+            result = _One(run, broker, release, scratch).carry_out()
+        run.sink(Progressed(MACHINE, sum(r.examples for r in results), result.steps, number / len(releases)))
+        run.sink(result)
+        results.append(result)
+    return results
+
+
+class _One:
+    """A broker held to one release."""
+
+    def __init__(self, run: WireRun, broker: WireBroker, release: str, scratch: Path) -> None:
+        self.run = run
+        self.broker = broker
+        self.release = release
+        self.started = time.monotonic()
+        self.expected: set[str] = set()
+        self.lockstep = self._lockstep(scratch / "run", is_over=self._is_late, limit=_ANSWERS[run.profile])
+        self._scratch = scratch
+
+    def _lockstep(self, scratch: Path, **options: Any) -> WireLockstep:
+        return WireLockstep(self.broker, self.release, scratch, level=self.run.level, excuse=self._is_known, **options)
+
+    def _is_late(self) -> bool:
+        return self.run.seconds is not None and time.monotonic() - self.started > self.run.seconds
+
+    def carry_out(self) -> Result:
+        """Examples, and then what they have shown.
+
+        Raises:
+            ClientError: the broker went away; what was found until then is told.
+        """
+        with self._told():
+            self._examples()
+        return self.result()
+
+    def _examples(self) -> None:
+        run = self.run
+        topics = _TOPICS[run.profile] if run.topics is None else run.topics
+        bound = WireMachine.on(self.lockstep)
+        for done in range(0, topics, HAND):
+            if done and (self._is_late() or self.lockstep.is_over):
+                break
+            run_state_machine_as_test(
+                seed(run.seed + done)(bound),
+                settings=settings(
+                    max_examples=min(HAND, topics - done),
+                    stateful_step_count=_STEPS[run.profile],
+                    deadline=None,
+                    database=None,
+                    phases=(Phase.generate,),  # operations are shrunk, and not what was drawn
+                    suppress_health_check=list(HealthCheck),
+                    print_blob=False,
+                ),
+            )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except ClientError:
+            for difference in self.lockstep.differences.values():
+                self._tell(difference, "the broker is gone: not shrunk")
+            raise
+        for difference in self.lockstep.differences.values():
+            self._tell(*self._shrunk(difference))
+
+    def _shrunk(self, difference: Difference) -> tuple[Difference, str]:
+        numbers = iter(range(1 << 30))
+        key = difference.divergence.clauses[0], difference.shape
+
+        def still(operations: Sequence[Operation]) -> Difference | None:
+            fresh = self._lockstep(self._scratch / f"shrink-{key[0]}-{next(numbers)}")
+            perform_quietly(fresh, operations)
+            return fresh.differences.get(key)
+
+        found = shrink(difference.operations, still, seconds=self.run.shrink_time)
+        if found is None:
+            return difference, "does not come again when its operations are replayed: not shrunk"
+        return found.shown, "minimal" if found.minimal else f"not minimal: {self.run.shrink_time:g} s were over"
+
+    def _is_known(self, divergence: Divergence, shape: str) -> bool:
+        number = self.run.ledger.find(divergence.clauses, shape, MACHINE, self.run.implementation, self.release)
+        if number is None:
+            return False
+        self.expected.update(divergence.clauses)
+        return True
+
+    def _tell(self, difference: Difference, shrinking: str) -> None:
+        run, divergence = self.run, difference.divergence
+        made_by = {
+            "kidx": version_of_package("kidx"),
+            "hypothesis": version_of_package("hypothesis"),
+            "seed": run.seed,
+            "level": run.level,
+            "shrinking": shrinking,
+        }
+        failure = failure_json(divergence)
+        path = Trace(MACHINE, self.release, difference.operations, failure, made_by=made_by).save(run.traces)
+        catalogue = load_clauses()
+        again = ["conformance", "replay", str(path), "--kafka", self.release, "-i", run.implementation]
+        key = divergence.clauses[0], difference.shape
+        run.sink(
+            Diverged(
+                MACHINE,
+                failure,
+                tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses),
+                tuple(map(str, difference.operations)),
+                str(path),
+                shlex.join(again),
+                run.implementation,
+                shrinking,
+                releases=(self.release,),
+                machines=(MACHINE,),
+                clause=divergence.clauses[0],
+                shape=difference.shape,
+                times=self.lockstep.tally.seen[key],
+            )
+        )
+
+    def result(self) -> Result:
+        """The row of this release."""
+        tally, found = self.lockstep.tally, self.lockstep.differences.values()
+        clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.release)}
+        broken = {clause for difference in found for clause in difference.divergence.clauses}
+        verdicts: dict[str, Verdict] = {
+            clause: "diverges"
+            if clause in broken
+            else "expected-divergence"
+            if clause in self.expected
+            else "conforms"
+            if count
+            else "not-run"
+            for clause, count in clauses.items()
+        }
+        return Result(
+            MACHINE,
+            self.run.implementation,
+            self.release,
+            tally.topics,
+            tally.steps,
+            time.monotonic() - self.started,
+            len(found),
+            clauses,
+            verdicts,
+            details_of(self.broker, tally),
+        )
+
+
+def details_of(broker: WireBroker, tally: Tally) -> dict[str, Any]:
+    """What was asked, and what was left out."""
+    return {
+        "address": str(broker.address),
+        "answers": tally.answers,
+        "asked": dict(sorted(tally.asked.items())),
+        "fetches": tally.fetches,
+        "acknowledged": tally.acknowledged,
+        "left": tally.left,
+        "expected": tally.expected,
+        "versions": list(broker.versions),
+        "without": sorted(broker.without),
+        "refused_settings": dict(broker.refused_settings),
+    }
+
+
+def perform_quietly(lockstep: WireLockstep, operations: Sequence[Operation]) -> None:
+    """Perform operations, and ask after the last one only.
+
+    Raises:
+        ClientError: the broker is gone.
+    """
+    for number, operation in enumerate(operations, start=1):
+        lockstep.watches = number == len(operations)
+        lockstep.perform(operation)
+    lockstep.close_topic()

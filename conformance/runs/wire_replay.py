@@ -1,0 +1,56 @@
+"""A trace of the wire machine once more, on a broker that is running or of the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+from conformance.implementations.wire.opening import address_of, is_wire
+from conformance.lockstep.levels.wire import WireLockstep
+from conformance.operations import OK, Observation
+from conformance.runs.wire_options import WireOptions
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.lockstep import Divergence
+    from conformance.operations import Operation
+    from conformance.operations.trace import Trace
+
+_DONE = Observation(OK, None)
+
+
+def replay_on_wire(
+    trace: Trace,
+    releases: Sequence[str],
+    implementations: Sequence[str],
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    options: WireOptions | None = None,
+) -> tuple[Divergence | None, int]:
+    """Performs the steps in one topic of each broker, and asks every question after each of them.
+
+    Returns:
+        The first difference, if there is one, and the number of steps until then.
+
+    Raises:
+        ToolError: an implementation is no broker, or is gone.
+    """
+    level = "must" if trace.made_by.get("level") == "must" else "observed"
+    for name in implementations:
+        if not is_wire(name):
+            raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
+        for release in releases:
+            with address_of(name) as (address, without), scratch_directory() as scratch:
+                chosen = options or WireOptions(without=tuple(without))
+                with chosen.open(address) as broker:
+                    lockstep = WireLockstep(broker, release, scratch, level=level)  # type: ignore[arg-type]
+                    for number, operation in enumerate(trace.operations):
+                        lockstep.perform(operation)
+                        found = next(iter(lockstep.differences.values()), None)
+                        if found is not None:
+                            tell(number, operation, None, found.divergence)
+                            return found.divergence, number + 1
+                        tell(number, operation, _DONE, None)
+                    lockstep.close_topic()
+    return None, len(trace.operations)

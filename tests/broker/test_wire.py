@@ -1,0 +1,158 @@
+"""Any broker by its protocol alone: Kafka itself conforms at both levels, and a broker that lies is found out."""
+
+from __future__ import annotations
+
+import pytest
+import wire_proxy
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.implementations.wire.broker import WireBroker
+from conformance.kafka.broker import LocalBroker
+from conformance.kafka.broker.ports import HOST
+from conformance.kafka.client import Address
+from conformance.lockstep.levels.wire import WireLockstep
+from conformance.machines.wire import WireMachine
+from conformance.operations import Operation
+
+pytestmark = pytest.mark.broker
+
+RELEASE = "4.3.1"
+T = 1_700_000_000_000
+COMMON = {"segment.bytes": 1 << 20, "segment.ms": 3_600_000, "retention.ms": -1, "cleanup.policy": "delete"}
+HOUR = 3_600_001
+
+
+def batch(*times, producer=None, codec="none"):
+    return Operation("append_batch", ([[time, None, 20] for time in times], codec, producer))
+
+
+LIFE = (
+    Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},)),
+    batch(T + 50, T + 80, T + 20, codec="gzip"),
+    batch(T + 80, T + 80),
+    batch(T + HOUR, T + HOUR + 300, T + HOUR + 100),
+    batch(T + 10, T + HOUR + 200, producer="a"),
+    Operation("end_transaction", ("a", False)),
+    Operation("delete_before", (2,)),
+    batch(T + 2 * HOUR, T + 2 * HOUR - 500, codec="lz4"),
+    batch(T + 2 * HOUR + 10, producer="b"),
+    batch(T + 2 * HOUR + 20),
+)
+"""Segments, backward and equal timestamps, deleted records, an aborted transaction, an open one."""
+HIDDEN = (
+    LIFE[0],
+    batch(T + 50, T + 80, T + 20),
+    Operation("delete_before", (2,)),
+    batch(T + HOUR, T + HOUR + 300, T + HOUR + 100),
+)
+"""A deleted record that hides later segments, and the largest timestamp in the middle of a batch."""
+UNDECIDED = (LIFE[0], batch(T + 1), batch(T + 10, producer="a"), batch(T + 20))
+"""Records behind an open transaction, and no marker, whose timestamp would be the largest."""
+STAMPED = (
+    Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},)),
+    batch(T + 50, T + 80, T + 20),
+    batch(T + 10),
+)
+LIVES = (LIFE, HIDDEN, UNDECIDED, STAMPED)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("wire")) as broker:
+        yield Address(HOST, broker.port)
+
+
+@pytest.fixture(scope="module")
+def proxy(address):
+    with wire_proxy.proxy_of(address) as proxy:
+        yield proxy
+
+
+def lived(address, scratch, level, *lives, versions=(1, 8)):
+    """A lockstep that has asked everything after the last step of each life, in a few versions."""
+    with WireBroker(address) as broker:
+        broker.versions = versions
+        lockstep = WireLockstep(broker, RELEASE, scratch, level=level)
+        for life in lives:
+            for number, operation in enumerate(life, start=1):
+                lockstep.watches = number == len(life)
+                lockstep.perform(operation)
+            lockstep.close_topic()
+    return lockstep
+
+
+@pytest.mark.parametrize("level", ["observed", "must"])
+def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
+    with WireBroker(address) as broker:
+        lockstep = WireLockstep(broker, RELEASE, tmp_path, level=level)
+        run_state_machine_as_test(
+            seed(5)(WireMachine.on(lockstep)),
+            settings=settings(
+                max_examples=2,
+                stateful_step_count=6,
+                deadline=None,
+                database=None,
+                phases=(Phase.generate,),
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        assert broker.versions == tuple(range(1, 12))
+    assert lockstep.differences == {}
+    assert lockstep.tally.left == 0
+    assert lockstep.tally.answers > 5_000
+    assert {"LO-1", "LO-2b", "LO-6", "LO-10", "LO-24", "LO-25", "LO-26", "FE-1", "FE-2", "FE-3"} <= set(
+        lockstep.tally.clauses
+    )
+
+
+@pytest.mark.parametrize("level", ["observed", "must"])
+def test_the_lives_that_find_defects_show_none_in_kafka(address, tmp_path, level):
+    lockstep = lived(address, tmp_path, level, *LIVES)
+    assert lockstep.differences == {}
+    assert lockstep.tally.answers > 500
+
+
+@pytest.mark.parametrize("defect", wire_proxy.DEFECTS, ids=lambda defect: defect.__name__)
+def test_a_broken_promise_is_found_at_both_levels(proxy, tmp_path, defect):
+    proxy.defect, proxy.spoilt = defect, 0
+    try:
+        for level in ("must", "observed"):
+            lockstep = lived(proxy.address, tmp_path / level, level, *LIVES)
+            assert proxy.spoilt
+            clauses = {clause for clause, _ in lockstep.differences}
+            assert clauses
+            assert clauses & wire_proxy.DEFECTS[defect]
+    finally:
+        proxy.defect = None
+
+
+@pytest.mark.parametrize("defect", wire_proxy.NOT_KAFKAS, ids=lambda defect: defect.__name__)
+def test_what_is_only_kafkas_own_counts_at_the_level_of_what_was_observed(proxy, tmp_path, defect):
+    proxy.defect, proxy.spoilt = defect, 0
+    try:
+        lockstep = lived(proxy.address, tmp_path, "observed", *LIVES)
+        assert proxy.spoilt
+        assert {clause for clause, _ in lockstep.differences} & wire_proxy.NOT_KAFKAS[defect]
+    finally:
+        proxy.defect = None
+
+
+def test_a_record_of_a_later_segment_keeps_the_promise(proxy, tmp_path):
+    proxy.defect, proxy.spoilt = wire_proxy.goes_on_to_later_segments, 0
+    try:
+        assert lived(proxy.address, tmp_path, "must", *LIVES).differences == {}
+        assert proxy.spoilt
+    finally:
+        proxy.defect = None
+
+
+@pytest.mark.parametrize("defect", wire_proxy.FETCHES, ids=lambda defect: defect.__name__)
+def test_what_a_fetch_says_of_transactions_is_held_to_what_was_done(proxy, tmp_path, defect):
+    proxy.spoils_fetch, proxy.spoilt = defect, 0
+    try:
+        lockstep = lived(proxy.address, tmp_path, "must", *LIVES)
+        assert proxy.spoilt
+        assert {clause for clause, _ in lockstep.differences} & wire_proxy.FETCHES[defect]
+    finally:
+        proxy.spoils_fetch = None

@@ -1,0 +1,96 @@
+"""``conformance run -i wire:HOST:PORT`` and ``conformance subjects`` as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import wire_proxy
+
+from conformance.kafka.broker import LocalBroker
+from conformance.kafka.broker.ports import HOST, free_ports
+from conformance.kafka.client import Address, Client
+
+RELEASE = "4.3.1"
+SMALL = ("--kafka", RELEASE, "--max-examples", "1", "--max-time", "20", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("typed")) as broker:
+        yield Address(HOST, broker.port)
+
+
+@pytest.mark.broker
+def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
+    with Client(address) as client:
+        client.create_topic("mine", {})
+        before = set(client.metadata(None).topics)
+    done = typed("run", "-i", f"wire:{address}", *SMALL, "--json")
+    assert done.returncode == 0
+    assert done.stderr.startswith("makes topics named kidx-wire-")
+    assert f"on {address}, deletes them in the end, and touches no other topic" in done.stderr
+    document = json.loads(done.stdout)
+    (result,) = document["results"]
+    assert result["machine"] == "wire"
+    assert result["divergences"] == 0
+    assert result["details"]["answers"] > 1_000
+    assert result["verdicts"]["LO-6"] == "conforms"
+    with Client(address) as client:
+        left = set(client.metadata(None).topics)
+    assert {topic for topic in left if topic.startswith("kidx-wire-")} == set()
+    assert "mine" in left
+    assert left - before <= {"__transaction_state"}
+
+
+@pytest.mark.broker
+def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
+    with wire_proxy.proxy_of(address) as proxy:
+        proxy.defect = wire_proxy.earliest_is_next
+        done = typed("run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "3", "--json")
+        assert done.returncode == 1
+        (told,) = json.loads(done.stdout)["divergences"]
+        assert told["clause"] == "LO-1"
+        assert told["times"] > 10
+        assert len(told["steps"]) <= 2
+        replayed = typed(*told["replay"].split()[1:])
+        assert replayed.returncode == 1
+        assert "FAILED" in replayed.stdout
+        proxy.defect = None
+        replayed = typed(*told["replay"].split()[1:])
+        assert (replayed.returncode, replayed.stdout.splitlines()[-1][:5]) == (0, "FIXED")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-i", "wire:nothing"), "'wire:nothing' is HOST:PORT, not 'nothing'"),
+        (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
+        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
+        (("-i", "jvm", "--without", "transactions"), "--command-config and --without go with -i wire:HOST:PORT"),
+        (("-i", "wire:localhost:9092", "--machine", "broker"), "the broker machine needs -i broker"),
+        (("-i", "jvm", "--machine", "wire"), "the wire machine needs -i wire:HOST:PORT"),
+        (("-i", "subject:nothing"), "there is no subject 'nothing'"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(typed, arguments, said):
+    done = typed("run", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_broker_there_is_one_line(typed):
+    (port,) = free_ports(1)
+    done = typed("run", "-i", f"wire:{HOST}:{port}", "-q")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"conformance: the broker at {HOST}:{port} cannot be reached")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_subjects_are_listed(typed):
+    done = typed("subjects", "list", "--json")
+    assert done.returncode == 0
+    assert {"name": "kfake", "driven": "wire", "language": "Go"}.items() <= json.loads(done.stdout)[0].items()
+    assert "kfake" in typed("subjects", "list").stdout
+    assert typed("subjects", "build", "nothing").returncode == 2

@@ -1,0 +1,445 @@
+# ruff: noqa: ARG001, RET503 -- a defect has one signature, and leaves alone what it is not about
+"""A proxy in front of a real broker, that rewrites what it answers to ListOffsets and Fetch: planted defects."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from conformance.kafka.broker.ports import HOST
+from conformance.kafka.client import Address, Client, kafka_python
+from kidx.records import iter_memory_batches
+
+kafka_python()
+_consumer = import_module("kafka.protocol.consumer")
+LIST_OFFSETS, FETCH = _consumer.ListOffsetsRequest.API_KEY, _consumer.FetchRequest.API_KEY
+_CLASSES = {
+    LIST_OFFSETS: (_consumer.ListOffsetsRequest, _consumer.ListOffsetsResponse),
+    FETCH: (_consumer.FetchRequest, _consumer.FetchResponse),
+}
+NOTHING = (0, -1, -1, -1)
+
+
+@dataclass
+class Asked:
+    """A question that a defect may answer otherwise, and what the broker knows of its topic."""
+
+    version: int
+    isolation: int
+    replica: int
+    topic: str
+    partition: int
+    target: int
+    epoch: int
+    broker: Client
+    seen: dict = field(default_factory=dict)
+    cache: dict = field(default_factory=dict)
+
+    @property
+    def batches(self):
+        """All batches that a fetch gives, and those that one has given before they were deleted."""
+        return self._once("batches", self._fetched)
+
+    def _fetched(self):
+        known = self.seen.setdefault(self.topic, {})
+        offset = self.start
+        while offset < self.end:
+            found = list(iter_memory_batches(self.broker.fetch(self.topic, offset, max_bytes=1 << 22).records))
+            known.update({batch.base_offset: batch for batch in found})
+            offset = found[-1].last_offset + 1
+        return [known[base] for base in sorted(known)]
+
+    def _once(self, what, ask):
+        """Asks the broker once, until something is done to it."""
+        key = self.topic, what
+        if key not in self.cache:
+            self.cache[key] = ask()
+        return self.cache[key]
+
+    def _offset(self, *asked):
+        return self._once(asked, lambda: self.broker.list_offset(self.topic, *asked).offset)
+
+    @property
+    def records(self):
+        """All records that are left."""
+        start = self.start
+        return self._once("records", lambda: [r for batch in self.batches for r in batch if r.offset >= start])
+
+    def batch_of(self, offset):
+        return next(b for b in self.batches if b.base_offset <= offset <= b.last_offset)
+
+    @property
+    def start(self):
+        return self._offset(-2)
+
+    @property
+    def end(self):
+        return self._offset(-1)
+
+    @property
+    def stable(self):
+        return self._offset(-1, "read_committed")
+
+    @property
+    def is_time(self):
+        return self.target >= 0
+
+
+class Proxy:
+    """Takes connections, passes requests on, and lets one defect at a time spoil the answers."""
+
+    def __init__(self, upstream):
+        self.upstream = upstream
+        self.defect = None
+        self.spoils_fetch = None
+        self.spoilt = 0
+        self.seen = {}
+        self.cache = {}
+        self._listening = socket.create_server((HOST, 0))
+        self.address = Address(*self._listening.getsockname()[:2])
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, connection):
+        with (
+            connection,
+            socket.create_connection(self.upstream) as behind,
+            Client(self.upstream) as broker,
+            contextlib.suppress(OSError),
+        ):
+            while request := _frame(connection):
+                behind.sendall(struct.pack(">i", len(request)) + request)
+                reply = _frame(behind)
+                key, version = struct.unpack_from(">hh", request)
+                if key == LIST_OFFSETS and self.defect is not None:
+                    reply = self._spoilt_offsets(request, reply, version, broker)
+                elif key not in _CLASSES:
+                    self.cache.clear()
+                elif key == FETCH and self.spoils_fetch is not None:
+                    reply = self._spoilt_fetch(request, reply, version)
+                connection.sendall(struct.pack(">i", len(reply)) + reply)
+
+    def _spoilt_offsets(self, request, reply, version, broker):
+        asks, answers = _decoded(LIST_OFFSETS, request, reply, version)
+        questions = {(t.name, p.partition_index): p for t in asks.topics for p in t.partitions}
+        for topic in answers.topics:
+            for part in topic.partitions:
+                question = questions[topic.name, part.partition_index]
+                isolation = asks.isolation_level if version >= 2 else 0
+                asked = Asked(
+                    version,
+                    isolation,
+                    asks.replica_id,
+                    topic.name,
+                    part.partition_index,
+                    question.timestamp,
+                    question.current_leader_epoch if version >= 4 else -1,
+                    broker,
+                    self.seen,
+                    self.cache,
+                )
+                was = (part.error_code, part.offset, part.timestamp, part.leader_epoch)
+                now = self.defect(asked, was)
+                if now is not None and now != was:
+                    self.spoilt += 1
+                    part.error_code, part.offset, part.timestamp, part.leader_epoch = now
+        return _encoded(answers, reply, version)
+
+    def _spoilt_fetch(self, request, reply, version):
+        _, answers = _decoded(FETCH, request, reply, version)
+        for topic in answers.responses:
+            for part in topic.partitions:
+                self.spoilt += bool(self.spoils_fetch(part))
+        return _encoded(answers, reply, version)
+
+    def close(self):
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+
+@contextmanager
+def proxy_of(upstream):
+    """A proxy in front of a broker."""
+    proxy = Proxy(upstream)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+def _frame(connection):
+    head = connection.recv(4, socket.MSG_WAITALL)
+    return connection.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL) if len(head) == 4 else b""
+
+
+def _decoded(key, request, reply, version):
+    asks, answers = _CLASSES[key]
+    body = reply[_header(answers, version) :]
+    return asks.decode(request, version=version, header=True), answers.decode(body, version=version)
+
+
+def _header(form, version):
+    """Bytes of an answer's header: its number, and that no tags follow."""
+    return 5 if form.flexible_version_q(version) else 4
+
+
+def _encoded(answers, reply, version):
+    answers._header = None  # what is decoded lacks it, and encoding asks for it
+    return reply[: _header(answers, version)] + bytes(answers.encode(version=version))
+
+
+# -- defects -----------------------------------------------------------------------------------------------------------
+
+
+def record(found, was):
+    """An answer that is a record, in the epoch of the right one."""
+    return NOTHING if found is None else (0, found.offset, found.timestamp, was[3])
+
+
+def visible(asked):
+    limit = asked.stable if asked.isolation and asked.replica == -1 else asked.end
+    return [r for r in asked.records if r.offset < limit]
+
+
+def last_not_after(asked, was):
+    """The last record at or before the target, not the first at or after it."""
+    if asked.is_time:
+        return record(
+            max((r for r in visible(asked) if r.timestamp <= asked.target), key=lambda r: r.offset, default=None), was
+        )
+
+
+def only_after(asked, was):
+    """A record at the target itself is passed over."""
+    if asked.is_time and was[2] == asked.target:
+        return record(next((r for r in visible(asked) if r.timestamp > asked.target), None), was)
+
+
+def last_of_equals(asked, was):
+    """Of records with the same timestamp, the last."""
+    if asked.is_time and was[1] >= 0:
+        return record([r for r in visible(asked) if r.timestamp == was[2]][-1], was)
+
+
+def base_of_batch(asked, was):
+    """The offset of a record's batch."""
+    if asked.is_time and was[1] >= 0:
+        return (0, asked.batch_of(was[1]).base_offset, *was[2:])
+
+
+def next_offset_between(asked, was):
+    """Off by one where the target is between two timestamps."""
+    if asked.is_time and was[1] >= 0 and was[2] != asked.target:
+        return (0, was[1] + 1, *was[2:])
+
+
+def nothing_before_first(asked, was):
+    """A target before the first timestamp overflows."""
+    if asked.is_time and asked.target < min(r.timestamp for r in asked.records):
+        return NOTHING
+
+
+def thirty_two_bits(asked, was):
+    """Targets are cut to 32 bits."""
+    if asked.is_time and asked.target >= 1 << 31:
+        target = (asked.target & 0xFFFFFFFF) - (1 << 32) * bool(asked.target & 0x80000000)
+        return record(next((r for r in visible(asked) if r.timestamp >= target), None), was)
+
+
+def target_for_timestamp(asked, was):
+    """The target is given back as the record's timestamp."""
+    if asked.is_time and was[1] >= 0:
+        return (0, was[1], asked.target, was[3])
+
+
+def deleted_records(asked, was):
+    """A search by timestamp finds records before the log start."""
+    if asked.is_time:
+        return record(next((r for b in asked.batches for r in b if r.timestamp >= asked.target), None), was)
+
+
+def earliest_is_zero(asked, was):
+    """The earliest offset stays where it was."""
+    if asked.target == -2 and was[0] == 0:
+        return (0, 0, *was[2:])
+
+
+def earliest_is_next(asked, was):
+    """The earliest offset is one too large."""
+    if asked.target == -2 and was[0] == 0:
+        return (0, was[1] + 1, *was[2:])
+
+
+def latest_is_last(asked, was):
+    """The latest offset is that of the last record."""
+    if asked.target == -1 and was[0] == 0 and was[1] > 0:
+        return (0, was[1] - 1, *was[2:])
+
+
+def latest_ignores_isolation(asked, was):
+    """Committed reads may go to the high watermark."""
+    if asked.target == -1 and was[0] == 0:
+        return (0, asked.end, *was[2:])
+
+
+def time_ignores_isolation(asked, was):
+    """Committed reads find undecided records."""
+    if asked.is_time and asked.isolation and was[1] < 0:
+        return record(next((r for r in asked.records if r.timestamp >= asked.target), None), was)
+
+
+def debugger_is_consumer(asked, was):
+    """As replica -2, a reader of committed records sees no more than a consumer."""
+    if asked.target == -1 and asked.replica == -2 and asked.isolation and was[0] == 0:
+        return (0, asked.stable, *was[2:])
+
+
+def largest_is_last_of_batch(asked, was):
+    """The largest timestamp has the last offset of its batch."""
+    if asked.target == -3 and was[1] >= 0:
+        return (0, asked.batch_of(was[1]).last_offset, *was[2:])
+
+
+def largest_is_newest(asked, was):
+    """The largest timestamp is taken for the last record's."""
+    if asked.target == -3 and was[1] >= 0:
+        return record(visible(asked)[-1], was)
+
+
+def largest_is_producers(asked, was):
+    """Of a topic with LogAppendTime, the largest timestamp is the producer's."""
+    if asked.target == -3 and was[1] >= 0:
+        batch = asked.batch_of(was[1])
+        if batch.timestamp_type.name == "LOG_APPEND_TIME":
+            return (0, was[1], batch.base_timestamp, was[3])
+
+
+def time_is_producers(asked, was):
+    """Of a topic with LogAppendTime, a search by timestamp gives the producer's."""
+    if asked.is_time and was[1] >= 0:
+        batch = asked.batch_of(was[1])
+        if batch.timestamp_type.name == "LOG_APPEND_TIME":
+            return (0, was[1], batch.base_timestamp, was[3])
+
+
+def nothing_has_target(asked, was):
+    """Nothing is said with the target as timestamp."""
+    if asked.is_time and was == NOTHING:
+        return (0, -1, asked.target, -1)
+
+
+def nothing_is_end(asked, was):
+    """Where there is no record, the end is answered."""
+    if asked.is_time and was == NOTHING:
+        return (0, asked.end, -1, -1)
+
+
+def nothing_is_error(asked, was):
+    """Where there is no record, an error is answered."""
+    if asked.is_time and was == NOTHING:
+        return (1, -1, -1, -1)
+
+
+def nothing_has_epoch(asked, was):
+    """Nothing is said with a leader epoch."""
+    if asked.is_time and was == NOTHING and asked.version >= 4:
+        return (0, -1, -1, 0)
+
+
+def another_epoch(asked, was):
+    """Records have an epoch that there never was."""
+    if asked.is_time and was[1] >= 0 and asked.version >= 4:
+        return (*was[:3], 7)
+
+
+def doubles_are_answered(asked, was):
+    """A partition that is asked for twice is answered."""
+    if was[0] == 42:
+        return (0, 0, -1, -1)
+
+
+def unknown_is_nothing(asked, was):
+    """A partition that is not there has nothing."""
+    if was[0] == 3:
+        return NOTHING
+
+
+def newer_epoch_is_taken(asked, was):
+    """A reader that knows of a newer leader is answered."""
+    if was[0] == 75 or was[0] == 76:
+        return (0, asked.end, -1, 0)
+
+
+def goes_on_to_later_segments(asked, was):
+    """Where Kafka has no answer although a record is there, it is answered: what is promised, but not Kafka's."""
+    if asked.is_time and was == NOTHING and asked.start:
+        return record(next((r for r in visible(asked) if r.timestamp >= asked.target), None), (0, 0, 0, 0))
+
+
+def unknown_is_latest(asked, was):
+    """A special target of later versions is answered as if it had none."""
+    if was[0] == 35:
+        return (0, 0, -1, -1)
+
+
+def no_aborted_transactions(part):
+    """A fetch names no aborted transactions."""
+    found, part.aborted_transactions = part.aborted_transactions, []
+    return found
+
+
+def stable_is_high_watermark(part):
+    """A fetch says that everything is stable."""
+    was, part.last_stable_offset = part.last_stable_offset, part.high_watermark
+    return was != part.high_watermark
+
+
+DEFECTS = {
+    last_not_after: {"LO-6", "LO-12"},
+    only_after: {"LO-6"},
+    last_of_equals: {"LO-6"},
+    base_of_batch: {"LO-6"},
+    next_offset_between: {"LO-6", "LO-12"},
+    nothing_before_first: {"LO-6", "LO-14"},
+    thirty_two_bits: {"LO-6", "LO-12", "LO-14"},
+    target_for_timestamp: {"LO-6"},
+    deleted_records: {"LO-6"},
+    earliest_is_zero: {"LO-1"},
+    earliest_is_next: {"LO-1"},
+    latest_is_last: {"LO-2b"},
+    latest_ignores_isolation: {"LO-2b"},
+    time_ignores_isolation: {"LO-12", "LO-6"},
+    debugger_is_consumer: {"LO-2b"},
+    largest_is_last_of_batch: {"LO-10"},
+    largest_is_newest: {"LO-10"},
+    largest_is_producers: {"LO-10"},
+    time_is_producers: {"LO-6"},
+    nothing_has_target: {"LO-14"},
+    nothing_is_end: {"LO-6", "LO-12"},
+    nothing_is_error: {"LO-6"},
+    nothing_has_epoch: {"LO-14"},
+    another_epoch: {"LO-14"},
+    doubles_are_answered: {"LO-24"},
+    unknown_is_nothing: {"LO-25"},
+    newer_epoch_is_taken: {"LO-26"},
+}
+"""Each that breaks a promise, with the clauses that may say so."""
+NOT_KAFKAS: dict = {
+    goes_on_to_later_segments: {"LO-23"},
+    unknown_is_latest: {"LO-15c", "LO-10", "LO-3a", "LO-4", "LO-5"},
+}
+"""Each that is not Kafka's answer."""
+FETCHES = {no_aborted_transactions: {"FE-2"}, stable_is_high_watermark: {"FE-3"}}

@@ -1,0 +1,106 @@
+"""The catalogue of foreign implementations, and what is said of one that cannot be built or started."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conformance.errors import ToolError
+from conformance.implementations.subject.build import build, place_of
+from conformance.implementations.subject.server import started
+from conformance.implementations.wire.opening import address_of
+from conformance.kafka.releases import RELEASES
+from conformance.subjects import SubjectError, load_subject, load_subjects, read_subject
+
+TABLE = {
+    "title": "one",
+    "about": "for a test",
+    "driven": "wire",
+    "language": "shell",
+    "version": "1",
+    "home": "https://example.org",
+    "sources": "kfake",
+    "needs": ["sh"],
+    "build": ["sh", "-c", "echo '{out}' > '{out}/built'"],
+    "start": ["sh", "-c", "echo 127.0.0.1:9; cat"],
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIDX_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("subject", load_subjects().values(), ids=lambda subject: subject.name)
+def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
+    assert set(subject.releases) <= set(RELEASES)
+    assert subject.home.startswith("https://")
+    assert any(subject.version in path.read_text() for path in subject.folder.iterdir())
+    assert re.search(r"\d", subject.version)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"driven": "hand"}, "driven by 'hand'"),
+        ({"build": []}, "no build"),
+        ({"title": ""}, "no title"),
+        ({"colour": "red"}, "has colour"),
+        ({"start": "sh"}, "no start"),
+    ],
+)
+def test_a_malformed_entry_is_refused(change, said):
+    with pytest.raises(SubjectError, match=said):
+        read_subject("one", TABLE | change)
+
+
+def test_a_subject_that_there_is_not_is_one_line():
+    with pytest.raises(ToolError, match=r"there is no subject 'nothing'; there are .*kfake"):
+        load_subject("nothing")
+
+
+def test_a_build_is_done_once_and_started():
+    subject = read_subject("one", TABLE)
+    place = build(subject)
+    assert place == place_of(subject)
+    assert (place / "built").exists()
+    (place / "seen").touch()
+    with started(subject) as address:
+        assert str(address) == "127.0.0.1:9"
+    assert (place / "seen").exists()
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"needs": ["no-such-tool"]}, "the subject one needs no-such-tool on the PATH"),
+        ({"build": ["sh", "-c", "echo broken >&2; exit 3"]}, "cannot be built: sh ended with status 3: broken"),
+        ({"build": ["/no/such/tool"]}, "cannot be built in .*No such file"),
+    ],
+)
+def test_a_build_that_fails_is_one_line_and_leaves_nothing(tmp_path, change, said):
+    subject = read_subject("one", TABLE | change)
+    with pytest.raises(ToolError, match=said):
+        build(subject)
+    assert not place_of(subject).exists()
+    assert list(tmp_path.rglob("*-sources")) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        (["sh", "-c", "exit 1"], "has ended before it said where it listens"),
+        (["sh", "-c", "echo welcome"], "what the subject one prints first is HOST:PORT, not 'welcome'"),
+        (["/no/such/program"], "cannot be started"),
+    ],
+)
+def test_a_start_that_fails_is_one_line(start, said):
+    with pytest.raises(ToolError, match=said), started(read_subject("one", TABLE | {"start": start})):
+        pass
+
+
+def test_an_address_needs_no_subject():
+    with address_of("wire:localhost:9092") as (address, lacks):
+        assert (str(address), tuple(lacks)) == ("localhost:9092", ())
