@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,41 +13,69 @@ from rich.console import Console
 from conformance.commands.options import (
     JsonOption,
     QuietOption,
+    StepTimeoutOption,
     VerboseOption,
     chosen_machines,
+    echo,
     state_directory,
 )
-from conformance.experiments.release_diff import Comparison, Plan, compare, describe, describe_texts, to_json
+from conformance.experiments.release_diff import (
+    Comparison,
+    Plan,
+    compare,
+    describe,
+    describe_texts,
+    events_of,
+    judge,
+    load_expected,
+    to_json,
+    to_markdown,
+)
+from conformance.experiments.release_diff.expected import Judged, shape_in_words
+from conformance.experiments.release_diff.no_answer import stuck_trace
+from conformance.experiments.release_diff.sides import side_of
 from conformance.kafka.progress import show_progress
-from conformance.kafka.releases import load_release
+from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
+from conformance.operations import Json
 from conformance.report.console import shielded
+from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.script import write_text
+from conformance.runs.stuck import limit_of
 
 
 def diff_command(
-    old: Annotated[str, typer.Argument(metavar="RELEASE", help="The release whose behaviour is the measure.")],
-    new: Annotated[str, typer.Argument(metavar="RELEASE", help="The release that is held to it.")],
+    old: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Whose behaviour is the measure.")],
+    new: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="What is held to it.")],
     machine: Annotated[
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Start here; the same seed finds the same.")] = Plan.seed,
     max_examples: Annotated[int, typer.Option(min=1, help="Examples for each machine.")] = Plan.max_examples,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for everything.")] = None,
+    expect: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The differences that are meant; new or stale ones are exit 1."),
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request's comment.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
+    step_timeout: StepTimeoutOption = LIMIT,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> int:
-    """Show what Kafka's own classes of two releases do differently, each with a trace of a few steps.
+    """Show what Kafka's own classes of two releases or builds do differently, each with a trace of a few steps.
 
-    Exit code 0: nothing differs, 1: differences are printed, 2: could not do the work.
+    Exit code 0: nothing differs, or only what is meant, 1: differences are printed, 2: could not do the work.
 
-    Example: `conformance diff 3.9.1 3.9.2 --machine offset`
+    Example: `conformance diff 4.4.0 jvm:kafka/build --expect meant.toml`
     """
+    entries = None if expect is None else load_expected(expect)
     plan = Plan(
-        load_release(old).name,
-        load_release(new).name,
+        side_of(old).label,
+        side_of(new).label,
         chosen_machines(machine),
-        state_directory() / "traces",
+        (report or state_directory()) / "traces",
         seed,
         max_examples,
         max_time,
@@ -55,28 +84,73 @@ def diff_command(
     with ExitStack() as stack:
         writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
         progress = stack.enter_context(show_progress("Kafka's jars"))
+
+        def give_up(stuck: Stuck) -> None:
+            stack.close()
+            trace = stuck_trace(plan, stuck)
+            typer.echo(json.dumps(trace)) if as_json else echo(_no_answer(trace))
+            end_process(1)
+
+        stack.enter_context(watched_steps(limit_of(step_timeout, max_time), give_up))
         comparison = compare(plan, writer, progress)
+    judged = None if entries is None else judge(comparison, entries)
+    holds = not comparison.differs if judged is None else not (judged.new or judged.stale)
+    if markdown is not None:
+        write_text(markdown, to_markdown(comparison, judged))
+    if report is not None:
+        with NdjsonWriter(report) as events:
+            for event in events_of(comparison, holds=holds):
+                events(event)
     if as_json:
-        typer.echo(json.dumps(to_json(comparison)))
+        document = to_json(comparison)
+        typer.echo(json.dumps(document if judged is None else document | {"expected": _judged_json(judged)}))
     else:
-        _print(console, comparison, verbose=verbose)
-    return 1 if comparison.differs else 0
+        _print(console, comparison, judged, verbose=verbose)
+    return 0 if holds else 1
 
 
-def _print(console: Console, comparison: Comparison, *, verbose: bool) -> None:
-    entries = [describe(difference) for difference in comparison.differences]
-    if comparison.texts:
+def _judged_json(judged: Judged) -> Json:
+    return {
+        "meant": [shape_in_words(one) for one in judged.meant],
+        "new": [shape_in_words(one) for one in judged.new],
+        "stale": [str(entry) for entry in judged.stale],
+    }
+
+
+def _no_answer(told: Json) -> str:
+    failure = told["failure"]
+    lines = [
+        f"{failure['party']} gave no answer ({told['machine']} machine), step {failure['step'] + 1}",
+        f"  expected     {failure['expected']}",
+        *(f"  {line}" for line in failure["actual"].splitlines()),
+        f"  trace        {told['trace']}",
+        *(f"  replay       {command}" for command in told["replay"]),
+        "differs: a step gave no answer, and nothing after it could be compared",
+    ]
+    return "\n".join(lines)
+
+
+def _print(console: Console, comparison: Comparison, judged: Judged | None, *, verbose: bool) -> None:
+    meant = () if judged is None else judged.meant
+    shown = [one for one in comparison.differences if verbose or not any(one is other for other in meant)]
+    entries = [describe(difference) for difference in shown]
+    if any(not any(one is other for other in meant) for one in comparison.texts):
         entries.append(describe_texts(comparison, verbose=verbose))
     for number, entry in enumerate(entries):
         console.print(f"\n{number + 1}. {entry}", markup=False, highlight=False, soft_wrap=True)
+    for stale in () if judged is None else judged.stale:
+        said = f"stale: nothing meets {stale}"
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
     if entries:
         console.print()
-    console.print(_verdict(comparison), highlight=False, soft_wrap=True)
+    console.print(_verdict(comparison, judged), highlight=False, soft_wrap=True)
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison, judged: Judged | None) -> str:
     plan, differences, texts = comparison.plan, len(comparison.differences), len(comparison.texts)
     said = [f"{differences} difference{'s' * (differences != 1)}"] if differences else []
     said += [f"texts of {texts} refusal{'s' * (texts != 1)} changed"] if texts else []
+    if judged is not None:
+        said.append(f"{len(judged.meant)} meant, {len(judged.new)} new, {len(judged.stale)} stale")
     tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
     return f"{plan.old} → {plan.new}: {', '.join(said) or 'nothing differs'} · seed {plan.seed} · {tried}"

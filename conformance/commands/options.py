@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +12,15 @@ from platformdirs import user_state_path
 from rich.console import Console
 
 from conformance.errors import ToolError
-from conformance.implementations.forms import FORMS
+from conformance.implementations.forms import FORMS, directory_of
 from conformance.implementations.spec import parse_spec
 from conformance.implementations.wire.opening import is_wire
+from conformance.kafka.builds import open_build
 from conformance.kafka.releases import RELEASES, load_release, newest
 from conformance.machines import MACHINES
 from conformance.report.console import shielded
 from conformance.runs.seeds import Wish, read_seed
+from kidx.dialect import DIALECTS, version_of
 from kidx.printable import printable_lines
 
 ReleaseOption = Annotated[
@@ -30,8 +32,8 @@ ImplementationOption = Annotated[
         "-i",
         "--implementation",
         metavar="IMPL",
-        help="jvm, broker, wire:HOST:PORT, subject:NAME, exec:COMMAND, python:MODULE:FACTORY or mutant:NAME"
-        " (see `conformance power`).",
+        help="jvm, broker, jvm:DIR or broker:DIR (a build's jars), wire:HOST:PORT, subject:NAME, exec:COMMAND,"
+        " python:MODULE:FACTORY or mutant:NAME (see `conformance power`).",
     ),
 ]
 
@@ -65,6 +67,15 @@ SeedOption = Annotated[
         help="Start here; the same seed does the same. Fixed for the profiles dev and ci, drawn for nightly.",
     ),
 ]
+StepTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--step-timeout",
+        min=0.1,
+        metavar="S",
+        help="Seconds that a step may take in this process; one that takes longer is a difference, and ends the run.",
+    ),
+]
 FiguresOption = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
 ]
@@ -79,17 +90,27 @@ _WIDE = 120
 """Columns of a log file."""
 
 
-def chosen_releases(names: list[str] | None) -> tuple[str, ...]:
-    """The releases of ``--kafka``, oldest first; the newest locked one by default.
+def chosen_releases(names: list[str] | None, implementations: Sequence[str] = ()) -> tuple[str, ...]:
+    """The releases of ``--kafka``, oldest first; by default the newest locked one, or the one that builds are of.
+
+    Where builds are all that takes part, a release needs no lock.
 
     Raises:
         UnknownReleaseError: one is not locked.
+        ToolError: two builds are of different releases, or one is no build of Kafka.
     """
+    builds = {directory: open_build(directory) for text in implementations if (directory := directory_of(text))}
     if not names:
-        return (newest(),)
+        mine = {build.release: build for build in builds.values()}
+        if len(mine) > 1:
+            said = ", ".join(f"{build.text} is {build.version}" for build in mine.values())
+            raise ToolError(f"{said}: hold them to one release with --kafka, or run them one at a time")
+        return tuple(mine) if mine else (newest(),)
     if "all" in names:
         return RELEASES
-    return tuple(sorted({load_release(name).name for name in names}, key=RELEASES.index))
+    only_builds = bool(builds) and all(map(directory_of, implementations))
+    chosen = {name if only_builds and name in DIALECTS else load_release(name).name for name in names}
+    return tuple(sorted(chosen, key=version_of))
 
 
 def chosen_machines(names: list[str] | None, implementations: Collection[str] = ("jvm",)) -> tuple[str, ...]:

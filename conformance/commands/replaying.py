@@ -14,29 +14,40 @@ from conformance.commands.options import (
     JsonOption,
     QuietOption,
     ReleaseOption,
+    StepTimeoutOption,
     chosen_releases,
     echo,
     state_directory,
 )
+from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
 from conformance.report.divergence import in_words, on_lines_of_their_own, show
-from conformance.runs.replay import find_trace, replay
+from conformance.runs.replay import Replayed, find_trace, replay
 from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.operations import Observation, Operation
+    from conformance.operations.trace import Trace
 
 
 def replay_command(
     trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, or the id of a recorded one.")],
     kafka: ReleaseOption = None,
     implementation: ImplementationOption = None,
+    directories: Annotated[
+        list[str] | None, typer.Argument(metavar="[DIR ...]", help="With --each: builds, one after the other.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Perform it with every build DIR that follows, and tell one line of each.")
+    ] = False,
     script: Annotated[
         list[Path] | None,
         typer.Option("--script", metavar="FILE", help="Write it as a program, too: .py or .java."),
     ] = None,
+    step_timeout: StepTimeoutOption = LIMIT,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -44,12 +55,16 @@ def replay_command(
 
     Without `--kafka` it runs against the release it was recorded for. Exit code 0: FIXED, 1: FAILED, 2: ERROR.
 
+    With `--each` a line tells of every build; exit code 1 if one has FAILED, else 2 if one was an ERROR.
+
     Example: `conformance replay 5f0c2a9be31d --kafka 4.4.0`
     """
-    directories = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
-    recorded = find_trace(trace, directories)
-    releases = chosen_releases(kafka) if kafka else chosen_releases([recorded.release])
+    places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
+    recorded = find_trace(trace, places)
+    if each or directories:
+        return _replay_each(recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout)
     implementations = implementation or ["jvm"]
+    releases = chosen_releases(kafka or [recorded.release], implementations)
     programs: list[tuple[Path, str]] = []
     if script:
         from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
@@ -63,17 +78,62 @@ def replay_command(
         elif not quiet:
             echo(_line(number, step, seen, difference))
 
-    with show_progress("Kafka's jars") as progress:
+    def conclude(result: Replayed) -> None:
+        if as_json:
+            document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
+            typer.echo(json.dumps(document | {"steps": steps}))
+        else:
+            title = f" · {printable(recorded.title)}" if recorded.title else ""
+            echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
+
+    def give_up(stuck: Stuck) -> None:
+        tell(stuck.divergence.step, stuck.divergence.operation, None, stuck.divergence)
+        conclude(Replayed("FAILED", stuck.divergence, stuck.divergence.step + 1))
+        end_process(1)
+
+    with show_progress("Kafka's jars") as progress, watched_steps(step_timeout, give_up):
         result = replay(recorded, releases, implementations, tell, progress)
     for path, text in programs:  # nothing is left behind by a replay that was refused
         write_text(path, text)
-    if as_json:
-        document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
-        typer.echo(json.dumps(document | {"steps": steps}))
-    else:
-        title = f" · {printable(recorded.title)}" if recorded.title else ""
-        echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
+    conclude(result)
     return 0 if result.verdict == "FIXED" else 1
+
+
+def _replay_each(
+    recorded: Trace, directories: list[str], kafka: list[str] | None, *, each: bool, as_json: bool, step_timeout: float
+) -> int:
+    """One trace with many builds, in one process.
+
+    Raises:
+        ToolError: no builds are named, or ``--each`` is not.
+    """
+    if not each or not directories:
+        raise ToolError("builds go with --each: conformance replay TRACE --each DIR ...")
+    verdicts: list[str] = []
+
+    def tell(directory: str, verdict: str, said: str) -> None:
+        verdicts.append(verdict)
+        document = {"build": directory, "verdict": verdict, "said": said}
+        typer.echo(json.dumps(document)) if as_json else echo(f"{verdict:6}  {directory}{said and '  ' + said}")
+
+    def give_up(stuck: Stuck) -> None:
+        tell(
+            directory, "FAILED", f"step {stuck.divergence.step + 1} gave no answer; the builds after it were not tried"
+        )
+        end_process(1)
+
+    with watched_steps(step_timeout, give_up):
+        for directory in directories:
+            try:
+                releases = chosen_releases(kafka or [recorded.release], [f"jvm:{directory}"])
+                result = replay(recorded, releases, [f"jvm:{directory}"])
+            except ToolError as error:
+                tell(directory, "ERROR", str(error))
+            else:
+                difference = result.divergence
+                said = "" if difference is None else f"step {result.steps}: {', '.join(difference.aspects)}"
+                tell(directory, result.verdict, said)
+    return 1 if "FAILED" in verdicts else 2 if "ERROR" in verdicts else 0
 
 
 def _step(step: Operation, seen: Observation | None, difference: Divergence | None) -> dict[str, Any]:

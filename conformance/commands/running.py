@@ -19,6 +19,7 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     SeedOption,
+    StepTimeoutOption,
     VerboseOption,
     chosen_machines,
     chosen_releases,
@@ -30,10 +31,12 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
 from conformance.expectations.proposal import propose
-from conformance.implementations.spec import parse_spec
+from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.spec import build_of, parse_spec
 from conformance.implementations.wire.opening import is_wire
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
+from conformance.lockstep.step_watch import LIMIT, end_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.campaign import Plan, run
@@ -69,6 +72,7 @@ def run_command(
     shrink_time: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
     ] = SECONDS,
+    step_timeout: StepTimeoutOption = LIMIT,
     jobs: Annotated[
         int | None,
         typer.Option("-j", "--jobs", min=1, help="Processes that share the examples.", show_default="all CPUs"),
@@ -118,7 +122,7 @@ def run_command(
     _check_required(require, implementations)
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
-    releases = chosen_releases(kafka)
+    releases = chosen_releases(kafka, implementations)
     attachment = _attachment(bootstrap, log_dir, implementations, releases)
     if attachment is None:
         _check_brokers(implementations, releases, broker)  # as does an engine that is missing, or an image
@@ -139,6 +143,7 @@ def run_command(
         shrink_time=shrink_time,
         stop_at_first=stop_at_first,
         jobs=jobs,
+        step_timeout=step_timeout,
         wire=_wire_options(implementations, command_config, tuple(without or ())),
     )
     load_expectations(expectations)
@@ -198,12 +203,18 @@ def _carried_out(
             for sink in sinks:
                 sink(event)
 
+        def leave() -> None:
+            stack.close()
+            if shown is None:
+                typer.echo(json.dumps(_document(events)))
+            end_process(1)
+
         def announce(text: str) -> None:
             if shown is None or not shown.quiet:
                 typer.echo(printable(text), err=True)
 
         try:
-            run(plan, tell, progress, announce)
+            run(plan, tell, progress, announce, leave)
         except StaleExpectationError as error:
             return events, error
     return events, None
@@ -263,9 +274,9 @@ def _wire_options(
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:
-    if "broker" in implementations:
+    for text in filter(is_server, implementations):
         for release in releases:
-            choose(release, broker.value)
+            choose(release, broker.value, build_of(directory_of(text) or ""))
 
 
 def _check_required(require: str, implementations: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
@@ -34,6 +34,28 @@ class Implementation(Protocol):
 
     def end(self) -> None:
         """Ends the example: closes handles, without caring what that does to the files."""
+
+
+@runtime_checkable
+class Requiring(Protocol):
+    """An implementation that can tell before its first example whether it has what a kind of index needs."""
+
+    def require(self, kind: str) -> None:
+        """Finds what a kind of index needs.
+
+        Raises:
+            NotDrivenError: it does not have it.
+        """
+
+
+class Watchable(Protocol):
+    """An implementation that performs steps in threads that are not Python's; a watchdog asks it from another one."""
+
+    def step_in_progress(self) -> int:
+        """A number of the step that is being performed, another one for each; 0 if there is none."""
+
+    def stack(self) -> str:
+        """Where the thread that performs it is, a frame a line."""
 
 
 class Follower(Implementation, Protocol):

@@ -9,6 +9,7 @@
 ``wire:HOST:PORT``        any broker, by its protocol alone (:mod:`conformance.implementations.wire`)
 ``subject:NAME``          a foreign implementation of the catalogue (:mod:`conformance.subjects`)
 ``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
+``jvm:DIR, broker:DIR``   the same from a build's jars (:mod:`conformance.kafka.builds`)
 ========================= ===========================================================================================
 """
 
@@ -22,6 +23,7 @@ from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
+from conformance.kafka.builds import Build, open_build
 from conformance.kafka.client.connection import Address
 from conformance.operations import KINDS
 from conformance.subjects import load_subject
@@ -40,7 +42,7 @@ class Spec(NamedTuple):
     Attributes:
         form: ``jvm``, ``broker``, ``wire``, ``exec``, ``python`` or ``mutant``.
         words: the command of ``exec``, module and factory of ``python``, the address of ``wire``, the name of a
-            ``mutant``.
+            ``mutant``, the directory of ``jvm`` and ``broker`` if there is one.
     """
 
     form: str
@@ -72,7 +74,7 @@ def parse_spec(text: str) -> Spec:
         load_subject(rest)
     if form.name == "wire":
         Address.parse(rest, repr(text))
-    return Spec(form.name, (rest,) if form.argument else ())
+    return Spec(form.name, (rest,) if rest else ())
 
 
 def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:
@@ -95,7 +97,7 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
     if form == "mutant":
         return lambda release, _: mutant_subject(words[0], release, KINDS)
     if form == "jvm":
-        return _jvm
+        return lambda release, progress: _jvm(release, progress, *words)
     raise ToolError(f"a broker has no index that could be driven: it takes part in the {form} machine only")
 
 
@@ -115,10 +117,19 @@ def mutant_subject(name: str, release: str, machines: Container[str]) -> Impleme
     return implementation_of(planted, release)
 
 
-def _jvm(release: str, progress: Progress | None) -> Implementation:
+def _jvm(release: str, progress: Progress | None, directory: str = "") -> Implementation:
     from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
 
-    return JvmIndex(release, progress)
+    return JvmIndex(release, progress, build_of(directory))
+
+
+def build_of(directory: str) -> Build | None:
+    """The build in a directory; None for no directory, which stands for the locked release.
+
+    Raises:
+        ToolError: there is none, or not exactly one.
+    """
+    return open_build(directory) if directory else None
 
 
 def _command(text: str, command: str) -> tuple[str, ...]:

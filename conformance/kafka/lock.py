@@ -28,6 +28,9 @@ LOCKS = Path(__file__).parent / "locks"
 TOOLS = {
     # The last ecj that runs on Java 17; it compiles our own adapter source where there is only a JRE.
     "ecj": "org.eclipse.jdt:ecj:3.33.0",
+    # Reads and writes class files: tests make broken builds of Kafka with it.
+    "asm": "org.ow2.asm:asm:9.8",
+    "asm-tree": "org.ow2.asm:asm-tree:9.8",
     # Runs the JUnit tests that replay --script writes, as a ticket's reader would.
     "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",
 }

@@ -105,6 +105,15 @@ class BatchedExecution:
     def __bool__(self) -> bool:
         return bool(self._kinds)
 
+    def step_of(self, participant: Participant) -> Step | None:
+        """The step that a batched participant performs right now; another thread may ask."""
+        begun = self._begun
+        for kind in self._kinds:
+            for number, (member, _) in enumerate(kind.members):
+                if member is participant and (at := kind.followers.performing(number)) < len(begun):
+                    return begun[at]
+        return None
+
     def begin(self) -> None:
         """An example begins."""
         self.drop()
@@ -142,12 +151,12 @@ class BatchedExecution:
         for step in steps:
             self._conclude(step)
         if steps:
+            self._begun = steps
             for kind in self._kinds:
                 script = kind.followers.script()
                 for step in steps:
                     step.write(script, self._level)
                 kind.followers.start(script, alone=alone)
-            self._begun = steps
 
     def _finish(self) -> int:
         """Returns when every participant has performed what was begun with, or has stopped: how many have stopped."""

@@ -9,8 +9,9 @@ compared is the matter of a :class:`~conformance.lockstep.level.Level`.
 
 from __future__ import annotations
 
+import weakref
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import BatchedExecution, Step
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
 
 
+LOCKSTEPS: Final[weakref.WeakSet[Lockstep[Any, Any]]] = weakref.WeakSet()
+"""All there are in this process, for a watchdog to look at."""
+
+
 class Lockstep(Generic[Seen, Files]):
     """A set of participants that perform operations together.
 
@@ -40,6 +45,7 @@ class Lockstep(Generic[Seen, Files]):
         model: hold the reference to the abstract model, if there is one.
 
     Attributes:
+        at: the participant that performs a step in Python right now.
         stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
@@ -61,6 +67,7 @@ class Lockstep(Generic[Seen, Files]):
         self.stays: Callable[[Divergence], bool] = lambda _: False
         self.statistics = Statistics(level.key)
         self.operations: list[Operation] = []
+        self.at: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed = False
         self._name = level.unnamed
@@ -70,6 +77,7 @@ class Lockstep(Generic[Seen, Files]):
         self._batch()
         for group in self.groups:
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
+        LOCKSTEPS.add(self)
 
     def _batch(self) -> None:
         """Finds out which participants perform steps in batches."""
@@ -82,6 +90,16 @@ class Lockstep(Generic[Seen, Files]):
     def primary(self) -> Group[Seen, Files]:
         """The group that strategies look at: the newest dialect."""
         return self.groups[-1]
+
+    def step_of(self, participant: Participant) -> int:
+        """The number of the step that a participant performs right now; another thread may ask."""
+        step = self._batched.step_of(participant) if participant.batched else None
+        return len(self.operations) - 1 if step is None else step.number
+
+    @property
+    def participants(self) -> Sequence[Participant]:
+        """The subjects, and the references behind them."""
+        return tuple(self._participants)
 
     @property
     def subjects(self) -> list[Implementation]:
@@ -113,6 +131,14 @@ class Lockstep(Generic[Seen, Files]):
     def supports(self, operation: str) -> bool:
         """Whether the harness performs an operation of that name, or every participant has it."""
         return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self._participants)
+
+    def refer_to(self, implementation: Implementation, directory: Path) -> None:
+        """Lets an implementation stand in for kidx, and for the model, in the only group."""
+        (group,) = self.groups
+        self._participants.remove(group.reference)
+        group.reference, group.model = self.level.participant(implementation, directory), None
+        self._participants.append(group.reference)
+        self._batch()
 
     # -- an example --------------------------------------------------------------------------------------------
 
@@ -193,7 +219,11 @@ class Lockstep(Generic[Seen, Files]):
     def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
         """The references perform an operation, and the subjects after them."""
         for group in self.groups:
-            group.observation = group.reference.perform(operation)
+            self.at = group.reference
+            try:
+                group.observation = group.reference.perform(operation)
+            finally:
+                self.at = None
             group.files = self.level.files_after(group.reference, operation, group.files)
         step = self._note(operation, before, damages=False)
         for number, group in enumerate(self.groups):
@@ -278,7 +308,11 @@ class Lockstep(Generic[Seen, Files]):
     def _hold(self, participant: Participant, group: int, step: Step) -> None:
         """Compares a subject with the reference of its group."""
         expected, files = step.expected[group]
-        actual = participant.perform(step.operation)
+        self.at = participant
+        try:
+            actual = participant.perform(step.operation)
+        finally:
+            self.at = None
         contents = participant.read()
         if actual == expected and contents == files:
             return

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.errors import NotDrivenError
-from conformance.implementations.spec import mutant_subject, parse_spec
+from conformance.implementations.spec import build_of, mutant_subject, parse_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.lockstep.lockstep import Lockstep
@@ -36,8 +37,8 @@ class FilesMachine(RuleBasedStateMachine):
 
     @staticmethod
     @abstractmethod
-    def jvm(release: str, progress: Progress | None = None) -> Any:
-        """Kafka's own class of a release.
+    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
+        """Kafka's own class of a release, or a build's, held to that release.
 
         Raises:
             ToolError: no Java, no jars, or a class whose parts are not known.
@@ -53,7 +54,7 @@ class FilesMachine(RuleBasedStateMachine):
         """
         form, words = parse_spec(specification)
         if form == "jvm":
-            return cls.jvm(release, progress)
+            return cls.jvm(release, progress, build_of(*words) if words else None)
         if form == "mutant":
             return mutant_subject(words[0], release, (cls.kind,))
         raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives jvm and mutants")

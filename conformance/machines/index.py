@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from conformance.implementations.protocol import Requiring
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
@@ -51,9 +52,13 @@ class IndexMachine(RuleBasedStateMachine):
         """The implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
+            NotDrivenError: a build that does not have what the machine needs.
             ToolError: it cannot be had here.
         """
-        return implementation_factory(specification)(release, progress)
+        implementation = implementation_factory(specification)(release, progress)
+        if isinstance(implementation, Requiring):
+            implementation.require(cls.kind)
+        return implementation
 
     @classmethod
     def new_lockstep(

@@ -10,6 +10,7 @@ from conformance.operations import Operation
 from conformance.operations.log import LogState
 
 if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.strategies.log import Shape
 
@@ -24,11 +25,11 @@ class LogBase(FilesMachine):
     lockstep: ClassVar[LogLockstep]
 
     @staticmethod
-    def jvm(release: str, progress: Progress | None = None) -> Any:
+    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
         """See the base class."""
         from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
 
-        return JvmLog(release, progress)
+        return JvmLog(release, progress, build)
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,6 +20,7 @@ from kidx.records import iter_batches
 from kidx.segment import AppendInfo, follower_append_info, leader_append_info
 
 if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
@@ -68,11 +69,11 @@ class SegmentMachine(FilesMachine):
     lockstep: ClassVar[SegmentLockstep]
 
     @staticmethod
-    def jvm(release: str, progress: Progress | None = None) -> Any:
+    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
         """See the base class."""
         from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
 
-        return JvmSegment(release, progress)
+        return JvmSegment(release, progress, build)
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str
 
     Where one side has no state at all the name is empty, or that of the field that has none.
     """
-    if old is None or new is None or not hasattr(old, "_asdict"):
+    if old is None or not hasattr(old, "_asdict") or not hasattr(new, "_asdict"):
         yield prefix, old, new
         return
     for name, mine in old._asdict().items():

@@ -108,6 +108,7 @@ class TerminalWriter:
         if not self.quiet:
             self.console.print(self._table())
             self._print_brokers()
+            self._print_not_driven()
             self._print_cut()
             if self.verbose:
                 self._print_not_run()
@@ -165,6 +166,12 @@ class TerminalWriter:
                 table.add_row(*row)
             self.console.print()
             self.console.print(table)
+
+    def _print_not_driven(self) -> None:
+        """What a build lacks, so that a machine cannot drive it."""
+        whys = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
+        for why in filter(None, dict.fromkeys(whys)):
+            self.console.print(why, markup=False, highlight=False, soft_wrap=True)
 
     def _print_cut(self) -> None:
         """The machines that did not do all their examples."""

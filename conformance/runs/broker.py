@@ -18,6 +18,8 @@ from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
+from conformance.implementations.forms import directory_of
+from conformance.implementations.spec import build_of
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.divergence import failure_json
@@ -96,6 +98,7 @@ class Run:
         sink: told of every event.
         ledger: the known differences.
         choice: in containers or as local processes.
+        implementation: how the brokers were asked for.
         reference: the class of the reference; a defective one in a test.
     """
 
@@ -105,6 +108,7 @@ class Run:
     sink: Sink
     ledger: Ledger
     choice: Choice = "auto"
+    implementation: str = IMPLEMENTATION
     reference: type[ReferencePartition] = ReferencePartition
 
 
@@ -119,10 +123,11 @@ def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = N
         ToolError: no Java, no jars, no kafka-python.
     """
     results: list[Result] = []
+    build = build_of(directory_of(run.implementation) or "")
     for number, release in enumerate(releases):
         started = time.monotonic()
-        chosen = choose(release, run.choice)
-        broker = new_broker(release, chosen.backend, progress=progress)
+        chosen = choose(release, run.choice, build)
+        broker = new_broker(release, chosen.backend, progress=progress, build=build)
         life = _Life(run, broker, chosen.why)
         try:
             with broker:
@@ -212,7 +217,7 @@ class _Life:
 
     def _excused(self, divergence: Divergence) -> bool:
         """Whether a difference is known."""
-        found = self.run.ledger.match(divergence.clauses, MACHINE, IMPLEMENTATION, divergence.release)
+        found = self.run.ledger.match(divergence.clauses, MACHINE, self.run.implementation, divergence.release)
         if found is None:
             return False
         self.expected.update(filter(found.names, divergence.clauses))
@@ -232,7 +237,7 @@ class _Life:
         path = trace.save(self.run.traces)
         catalogue = load_clauses()
         requirements = tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses)
-        command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", IMPLEMENTATION]
+        command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", self.run.implementation]
         steps = tuple(str(operation) for operation in failure.operations)
         self.run.sink(
             Diverged(
@@ -242,7 +247,7 @@ class _Life:
                 steps,
                 str(path),
                 shlex.join(command),
-                IMPLEMENTATION,
+                self.run.implementation,
                 failure.shrinking,
             )
         )
@@ -253,7 +258,7 @@ class _Life:
         operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
         failure = {
             "step": len(operations) - 1,
-            "party": f"broker {self.broker.release}",
+            "party": f"{self.run.implementation} {self.broker.release}",
             "release": self.broker.release,
             "against": "kidx",
             "aspects": ["outcome"],
@@ -261,10 +266,10 @@ class _Life:
             "actual": f"{error}\n{error.tail}",
             "clauses": [],
         }
-        command = ["conformance", "run", "-i", IMPLEMENTATION, "--kafka", self.broker.release]
+        command = ["conformance", "run", "-i", self.run.implementation, "--kafka", self.broker.release]
         again = shlex.join([*command, "--seed", str(self.run.seed)])
         steps = tuple(map(str, operations))
-        self.run.sink(Diverged(MACHINE, failure, (), steps, str(error.log), again, IMPLEMENTATION))
+        self.run.sink(Diverged(MACHINE, failure, (), steps, str(error.log), again, self.run.implementation))
 
     def result(self, seconds: float) -> Result:
         """The row of this release."""
@@ -298,7 +303,7 @@ class _Life:
         }
         return Result(
             MACHINE,
-            IMPLEMENTATION,
+            self.run.implementation,
             self.broker.release,
             statistics.topics,
             statistics.steps,

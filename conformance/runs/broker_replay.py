@@ -15,6 +15,7 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
 
@@ -26,6 +27,7 @@ def replay_on_broker(
     release: str,
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None = None,
+    build: Build | None = None,
 ) -> tuple[Divergence | None, int]:
     """Performs the steps in one topic, stops the broker cleanly, and compares what it leaves.
 
@@ -36,7 +38,7 @@ def replay_on_broker(
         BrokerError: the broker did not start, died, or did not do what it was asked.
         ToolError: no Java, no jars, no kafka-python; or the broker's life is over before the last step, as kidx says.
     """
-    with LocalBroker(release, progress=progress) as broker, scratch_directory() as scratch:
+    with LocalBroker(release, progress=progress, build=build) as broker, scratch_directory() as scratch:
         participant = RunningBroker(broker)
         lockstep = BrokerLockstep(participant, scratch)
         done = 0

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
-from conformance.events import RunFinished, RunStarted
+from conformance.events import Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.implementations.wire.opening import is_wire
+from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.crew import crew_of
@@ -26,15 +27,18 @@ from conformance.runs.rounds import play
 from conformance.runs.seeds import chosen_seed
 from conformance.runs.servers import Circumstances, run_servers
 from conformance.runs.shares import helpers_for
+from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
 from conformance.runs.verdicts import coverage_of, results_of
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.errors import NotDrivenError
-    from conformance.events import Result, Sink
+    from conformance.events import Sink
     from conformance.kafka.fetch import Progress
+    from conformance.lockstep.step_watch import Stuck
     from conformance.runs.crew import Crew
+    from conformance.runs.machine_run import MachineRun
 
 __all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
 
@@ -44,6 +48,7 @@ def run(
     sink: Sink,
     progress: Progress | None = None,
     announce: Callable[[str], None] = lambda _: None,
+    leave: Callable[[], None] = lambda: end_process(1),
 ) -> bool:
     """Carries out a plan.
 
@@ -52,6 +57,7 @@ def run(
         sink: told of every event.
         progress: told while jars are being fetched.
         announce: told what is about to be done to brokers that are not the harness's own.
+        leave: ends the process, with exit code 1, when a step has not come back and everything has been told.
 
     Returns:
         Whether everything conforms.
@@ -61,7 +67,14 @@ def run(
         ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
             of the implementations.
     """
-    return _Run(plan, sink, progress, announce).carry_out()
+    its = _Run(plan, sink, progress, announce)
+
+    def give_up(stuck: Stuck) -> None:
+        its.give_up(stuck)
+        leave()
+
+    with watched_steps(limit_of(plan.step_timeout, plan.max_time), give_up):
+        return its.carry_out()
 
 
 class _Run:
@@ -79,6 +92,7 @@ class _Run:
         self.performed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
         self.told = Told(plan, self.seed, sink)
+        self.machine: MachineRun | None = None
 
     def carry_out(self) -> bool:
         """See :func:`run`."""
@@ -102,6 +116,9 @@ class _Run:
             with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines), self.seed) as crew:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, crew)
+        except StuckError as error:
+            self.give_up(error.stuck, error.machine)
+            return False
         finally:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
@@ -117,6 +134,7 @@ class _Run:
             scratch_directory() as scratch,
             machine_run(self.plan, machine, scratch, self.ledger, self.progress) as its,
         ):
+            self.machine = its
             limit = None if left is None else left / machines_left
             evidence = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
             self.ledger.meet(evidence.met)
@@ -129,6 +147,17 @@ class _Run:
             for result in results_of(its, evidence, found, seconds):
                 self.results.append(result)
                 self.sink(result)
+
+    def give_up(self, stuck: Stuck, machine: str = "") -> None:
+        """A step has not come back: tells of it, of all that was found before, and of what each participant did."""
+        self.told.finish()
+        if self.machine is not None:
+            for event in events_of(self.machine, stuck, self.machine.total, self.seed, machine):
+                if isinstance(event, Result):
+                    self.results.append(event)
+                self.sink(event)
+        steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
+        self.sink(RunFinished("diverges", sum(steps.values()), time.monotonic() - self.started, {"stuck": True}))
 
     def _drive_servers(self) -> bool:
         """Servers, if the plan has any; whether they conform."""

@@ -21,12 +21,14 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
+from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
 from conformance.runs.chunks import chunks_of
 from conformance.runs.evidence import Evidence
 from conformance.runs.machine_run import MachineRun, machine_run
+from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
 from conformance.runs.tables import Table, Tables
 from conformance.scratch import scratch_directory
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from conformance.expectations import Ledger
     from conformance.runs.chunks import Chunk
     from conformance.runs.plan import Plan
+
+
+_STUCK: Final = "stuck"
+"""Where a helping process leaves word of a step that has not come back."""
 
 
 class Crew:
@@ -52,6 +58,7 @@ class Crew:
         self._pool = ProcessPoolExecutor(
             helpers, spawn, _Helper.start, (replace(plan, attachment=None), ledger, scratch)
         )
+        self._scratch = scratch
         self._lock = threading.Lock()
         self._idle = 0
         self._tables = Tables(_coming(plan, seed))
@@ -81,6 +88,7 @@ class Crew:
             deadline: on the monotonic clock, which all processes share.
 
         Raises:
+            StuckError: a step of a helping process has not come back.
             ToolError: a helping process has ended.
         """
         with self._lock:
@@ -95,6 +103,9 @@ class Crew:
                 try:
                     yield chunk, table.wait(chunk)
                 except BrokenProcessPool as error:
+                    stuck = read_stuck(self._scratch / _STUCK)
+                    if stuck is not None:
+                        raise StuckError(*stuck) from None
                     raise ToolError("a process that shared the examples has ended; --jobs 1 does without") from error
         finally:
             table.close()
@@ -138,22 +149,34 @@ class _Helper:
     scratch: ClassVar[Path]
     run: ClassVar[MachineRun | None] = None
     stack: ClassVar = ExitStack()
+    machine_stack: ClassVar = ExitStack()
 
     @classmethod
     def start(cls, plan: Plan, ledger: Ledger, scratch: Path) -> None:
         """In the new process: an interrupt is for the process that started it."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
+        limit = limit_of(plan.step_timeout, plan.max_time)
+        cls.stack.enter_context(watched_steps(limit, cls.give_up))
         threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    @classmethod
+    def give_up(cls, stuck: Stuck) -> None:
+        """A step has not come back: says so to the process that has started this one, and ends."""
+        if cls.run is not None:
+            write_stuck(stuck, cls.run.name, cls.scratch / _STUCK)
+        end_process(1)
 
     @classmethod
     def drive(cls, machine: str) -> str:
         """Enrols all participants of a machine in this process; its name."""
         if cls.run is None or cls.run.name != machine:
             cls.run = None
-            cls.stack.close()
-            own = cls.stack.enter_context(tempfile.TemporaryDirectory(dir=cls.scratch, ignore_cleanup_errors=True))
-            cls.run = cls.stack.enter_context(machine_run(cls.plan, machine, Path(own), cls.ledger))
+            cls.machine_stack.close()
+            own = cls.machine_stack.enter_context(
+                tempfile.TemporaryDirectory(dir=cls.scratch, ignore_cleanup_errors=True)
+            )
+            cls.run = cls.machine_stack.enter_context(machine_run(cls.plan, machine, Path(own), cls.ledger))
         return machine
 
 

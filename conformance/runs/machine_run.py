@@ -7,6 +7,7 @@ difference does not hide the others.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class MachineRun:
     Attributes:
         subjects: specification and participant, in the order of the plan.
         unsupported: specifications that this machine cannot drive, with the reason.
+        total: what came of all chunks so far.
+        started: when it was made, on the monotonic clock.
         patience: a participant that has left so many chunks early has left the run.
     """
 
@@ -90,6 +93,8 @@ class MachineRun:
         self._left_early: Counter[str] = Counter()
         self._muted: set[str] = set()
         self._evidence = Evidence()
+        self.total = Evidence()
+        self.started = time.monotonic()
 
     def _enrol(self, specification: str, progress: Progress | None) -> None:
         """Every release of an implementation takes part; one that has nothing that this machine drives is not asked."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from conformance.lockstep.step_watch import LIMIT
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Plan:
         attachment: a broker that is running already, instead.
         stop_at_first: an implementation leaves the run with its first difference, instead of going on.
         jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
+        step_timeout: seconds that a step of an implementation in this process may take.
         shrink_time: seconds that shrinking one difference may take.
         wire: how brokers behind ``wire:`` are reached.
     """
@@ -58,6 +60,7 @@ class Plan:
     stop_at_first: bool = False
     jobs: int | None = 1
     shrink_time: float = SECONDS
+    step_timeout: float = LIMIT
     wire: WireOptions | None = None
 
     def examples_of(self, machine: str) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import ToolError
+from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Effect
@@ -73,7 +76,7 @@ def replay(
             operation, or ran out of memory.
     """
     if trace.machine in SERVER_REPLAYS:
-        return _replay_on_servers(trace, releases, tell, progress)
+        return _replay_on_servers(trace, releases, implementations, tell, progress)
     if trace.machine == "wire":
         from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
 
@@ -112,12 +115,14 @@ def replay(
 def _replay_on_servers(
     trace: Trace,
     releases: Sequence[str],
+    implementations: Sequence[str],
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None,
 ) -> Replayed:
     steps = 0
-    for release in releases:
-        difference, steps = SERVER_REPLAYS[trace.machine](trace.operations, release, tell, progress)
+    for release, text in product(releases, implementations):
+        build = build_of(directory_of(text) or "") if is_server(text) else None
+        difference, steps = SERVER_REPLAYS[trace.machine](trace.operations, release, tell, progress, build)
         if difference is not None:
             return Replayed("FAILED", difference, steps)
     return Replayed("FIXED", None, steps)

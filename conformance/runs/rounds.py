@@ -39,7 +39,7 @@ def play(
     deadline = None if limit is None else started + limit
     wanted = run.plan.examples_of(run.name)
     names = [subject.name for _, subject in run.subjects]
-    total = Evidence()
+    total = run.total = Evidence()
     if not names and run.unsupported:
         return total
     if run.plan.kept:

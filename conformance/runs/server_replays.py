@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Observation, Operation
@@ -14,12 +15,12 @@ Tell = Callable[[int, "Operation", "Observation | None", "Divergence | None"], N
 
 
 def _replay_on_broker(
-    operations: Sequence[Operation], release: str, tell: Tell, progress: Progress | None
+    operations: Sequence[Operation], release: str, tell: Tell, progress: Progress | None, build: Build | None
 ) -> tuple[Divergence | None, int]:
     from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
 
-    return replay_on_broker(operations, release, tell, progress)
+    return replay_on_broker(operations, release, tell, progress, build)
 
 
 SERVER_REPLAYS: Final = {"broker": _replay_on_broker}
-"""By machine: performs operations in the dialect of a release; the difference, and the steps until then."""
+"""By machine: performs operations as a release or a build does; the difference, and the steps until then."""

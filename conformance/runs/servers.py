@@ -49,7 +49,11 @@ def _run_brokers(plan: Plan, circumstances: Circumstances) -> list[Result]:
         seconds=seconds_left,
         patience=plan.shrink_time,
     )
-    return run_brokers(plan.releases, Run(seed, budget, plan.traces, sink, ledger, plan.broker), progress)
+    results: list[Result] = []
+    for server in filter(is_server, plan.implementations):
+        run = Run(seed, budget, plan.traces, sink, ledger, plan.broker, server)
+        results += run_brokers(plan.releases, run, progress)
+    return results
 
 
 _RUNS: Final[dict[str, Callable[[Plan, Circumstances], list[Result]]]] = {"broker": _run_brokers}

@@ -198,8 +198,19 @@ def _shrunk(
     return shrunk(lockstep, failure, same=same, seconds=run.plan.shrink_time)
 
 
-def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification: str = "") -> Diverged:
-    """A difference as it is, saved as a trace; of the reference itself if no specification is given."""
+def as_event(
+    run: MachineRun, failed: DivergenceError, seed: int, specification: str = "", machine: str = ""
+) -> Diverged:
+    """A difference as it is, saved as a trace; of the reference itself if no specification is given.
+
+    Args:
+        run: the machine's.
+        failed: the difference.
+        seed: of the run.
+        specification: how who differs was asked for.
+        machine: whose operations these are, if not the run's.
+    """
+    machine = machine or run.name
     divergence, operations = failed.divergence, failed.operations
     failure = failure_json(divergence)
     made_by = {
@@ -209,12 +220,12 @@ def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification:
         "profile": run.plan.profile.name,
         **({"shrinking": failed.shrinking} if failed.shrinking else {}),
     }
-    path = Trace(run.name, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
+    path = Trace(machine, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
     catalogue = load_clauses()
     requirements = [(i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses]
     requirements.sort(key=lambda requirement: requirement[1] != "MUST")
     return Diverged(
-        run.name,
+        machine,
         failure,
         tuple(requirements),
         tuple(map(str, operations)),
@@ -223,7 +234,7 @@ def as_event(run: MachineRun, failed: DivergenceError, seed: int, specification:
         specification,
         failed.shrinking,
         releases=(divergence.release,),
-        machines=(run.name,),
+        machines=(machine,),
         shape=shape_of(divergence),
     )
 

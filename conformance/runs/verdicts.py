@@ -10,6 +10,7 @@ from conformance import attribution
 from conformance.clauses import clauses_for
 from conformance.errors import ToolError
 from conformance.events import Measured, Result
+from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
 from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.operations import every_signature
@@ -47,11 +48,12 @@ def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], s
             _verdicts(run.name, subject, clauses, evidence, mine),
             {"cut_by_time": True} if evidence.cut else {},
         )
-    for specification in run.unsupported:
+    for specification, error in run.unsupported.items():
+        why = {"why": str(error)} if directory_of(specification) else {}
         for release in run.plan.releases:
             ids = [clause.id for clause in clauses_for(run.name, release)]
             verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
-            yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts)
+            yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, why)
 
 
 def _verdicts(

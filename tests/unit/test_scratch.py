@@ -76,3 +76,11 @@ def test_no_place_at_all_is_one_line(monkeypatch):
         scratch.scratch_directory(),
     ):
         pass
+
+
+def test_all_can_be_removed_before_their_blocks_end():
+    with scratch.scratch_directory() as first, scratch.scratch_directory() as second:
+        (second / "file").write_bytes(b"content")
+        scratch.remove_all()
+        assert not first.exists()
+        assert not second.exists()

@@ -14,8 +14,11 @@ same clauses separate the releases there (:mod:`.stakes`). Texts of refusals nev
 collected beside the search (:mod:`.texts`).
 """
 
+from conformance.experiments.release_diff.as_events import events_of
 from conformance.experiments.release_diff.comparison import Comparison, Difference, Plan, compare
 from conformance.experiments.release_diff.document import to_json
+from conformance.experiments.release_diff.expected import judge, load_expected
+from conformance.experiments.release_diff.markdown import to_markdown
 from conformance.experiments.release_diff.stakes import Stakes
 from conformance.experiments.release_diff.texts import TextChange
 from conformance.experiments.release_diff.words import describe, describe_texts
@@ -29,5 +32,9 @@ __all__ = [
     "compare",
     "describe",
     "describe_texts",
+    "events_of",
+    "judge",
+    "load_expected",
     "to_json",
+    "to_markdown",
 ]

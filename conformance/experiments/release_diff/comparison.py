@@ -8,6 +8,7 @@ from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
 from conformance.experiments.release_diff.search import PROFILE, Search
+from conformance.experiments.release_diff.sides import Side, side_of
 from conformance.experiments.release_diff.stakes import nearest_stakes
 from conformance.experiments.release_diff.texts import TextChange, shortened
 from conformance.lockstep.divergence import failure_json
@@ -32,8 +33,8 @@ class Plan:
     """What is to be compared.
 
     Attributes:
-        old: the release whose behaviour is the measure.
-        new: the other one.
+        old: the release whose behaviour is the measure, or ``jvm:DIR``.
+        new: the other one, or ``jvm:DIR``.
         machines: names of :data:`conformance.machines.MACHINES`.
         traces: where shrunk traces are written.
         seed: the same seed finds the same.
@@ -48,6 +49,11 @@ class Plan:
     seed: int = PROFILE.seed or 0
     max_examples: int = PROFILE.examples
     max_time: float | None = None
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The old one and the new one."""
+        return side_of(self.old), side_of(self.new)
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,11 @@ class Comparison:
     seconds: float
 
     @property
+    def all(self) -> tuple[Difference | TextChange, ...]:
+        """Differences, and then texts."""
+        return (*self.differences, *self.texts)
+
+    @property
     def differs(self) -> bool:
         """Whether anything does."""
         return bool(self.differences or self.texts)
@@ -134,7 +145,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
             left = plan.max_time - (time.monotonic() - started)
             limit = max(left, 0.0) / (len(plan.machines) - number)
         with scratch_directory() as scratch:
-            search = Search(machine, plan.old, plan.new, known, scratch, sink, progress)
+            search = Search(machine, *plan.sides, known, scratch, sink, progress)
             new = search.run(plan.max_examples, plan.seed, limit)
             differences += [(_difference(plan, search, found), found.key) for found in new]
             for pattern, example in search.texts.found.items():
@@ -168,11 +179,11 @@ def _folded(differences: list[tuple[Difference, Key]], known: dict[Key, Sighting
 def _difference(plan: Plan, search: Search, found: Found) -> Difference:
     """Both releases perform the shrunk trace, each in its own dialect, for the words."""
     old, new = (performer.perform(found.operations) for performer in search.performers)
-    stakes = nearest_stakes(plan.old, plan.new, old.clauses, new.clauses)
+    stakes = nearest_stakes(old.side.release, new.side.release, old.clauses, new.clauses)
     where = f"{found.divergence.operation.name} ({', '.join(found.divergence.aspects)})"
     trace = Trace(
         search.name,
-        plan.old,
+        old.side.release,
         found.operations,
         failure_json(found.divergence),
         f"{plan.old} and {plan.new} differ in {where}",
@@ -190,7 +201,7 @@ def _text_change(
         return None
     operations, (wording, stakes) = short
     title = f"{plan.old} and {plan.new} word a refusal of {operations[-1].name} differently"
-    trace = Trace(search.name, plan.old, operations, None, title, _made_by(plan.seed))
+    trace = Trace(search.name, search.old, operations, None, title, _made_by(plan.seed))
     return TextChange(search.name, wording, operations, stakes, trace.save(plan.traces))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.sides import Side
     from conformance.experiments.release_diff.stakes import Stakes
     from conformance.experiments.release_diff.texts import TextChange
     from conformance.operations import Json
@@ -28,7 +29,7 @@ def to_json(comparison: Comparison) -> Json:
         "machines": list(plan.machines),
         "seed": plan.seed,
         "differences": [_difference(difference) for difference in comparison.differences],
-        "texts": [_text(change, plan.old, plan.new) for change in comparison.texts],
+        "texts": [_text(change, plan.sides) for change in comparison.texts],
         "examples": comparison.examples,
         "steps": comparison.steps,
         "seconds": comparison.seconds,
@@ -51,12 +52,12 @@ def _difference(difference: Difference) -> Json:
         "unobserved": list(difference.unobserved),
         "also": [{"machine": machine, "operation": name, "aspects": list(of)} for machine, name, of in difference.also],
         "more": [str(trace) for trace in difference.more],
-        "conforms": {performance.release: performance.conforms for performance in (difference.old, difference.new)},
-        **_trace(difference.trace, (difference.old.release, difference.new.release)),
+        "conforms": {performance.side.label: performance.conforms for performance in (difference.old, difference.new)},
+        **_trace(difference.trace, (difference.old.side, difference.new.side)),
     }
 
 
-def _text(change: TextChange, old: str, new: str) -> Json:
+def _text(change: TextChange, sides: Sequence[Side]) -> Json:
     return {
         "machine": change.machine,
         "operation": change.operations[-1].name,
@@ -64,7 +65,7 @@ def _text(change: TextChange, old: str, new: str) -> Json:
         "texts": [change.wording.old, change.wording.new],
         "clauses": _clauses(change.stakes),
         "steps": [operation.to_json() for operation in change.operations],
-        **_trace(change.trace, (old, new)),
+        **_trace(change.trace, sides),
     }
 
 
@@ -76,9 +77,9 @@ def _clauses(stakes: Stakes) -> Json:
     }
 
 
-def _trace(path: Path, releases: Sequence[str]) -> Json:
+def _trace(path: Path, sides: Sequence[Side]) -> Json:
     return {
         "id": Trace.load(path).id,
         "trace": str(path),
-        "replay": [f"conformance replay {path} --kafka {release}" for release in releases],
+        "replay": [side.replay(path) for side in sides],
     }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from conformance.experiments.release_diff.sides import Side
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
@@ -25,18 +26,23 @@ class Performance:
     """The result of a trace in one release.
 
     Attributes:
-        release: whose classes performed it, or whose dialect.
+        side: whose classes performed it.
         observations: for each step outcome and state; None for what the harness does to files.
         clauses: for each step the clauses that it exercises.
         files: name and content of the files after the last step.
         conforms: whether the classes did what the reference does in their own dialect.
     """
 
-    release: str
+    side: Side
     observations: tuple[Any, ...]
     clauses: tuple[tuple[str, ...], ...]
     files: dict[str, bytes]
     conforms: bool
+
+    @property
+    def release(self) -> str:
+        """Whose dialect."""
+        return self.side.release
 
 
 class Performer:
@@ -44,15 +50,16 @@ class Performer:
 
     Args:
         machine: whose operations.
-        release: whose classes and dialect.
+        side: whose classes and dialect.
         scratch: an empty directory.
         progress: called while jars are fetched.
     """
 
-    def __init__(self, machine: str, release: str, scratch: Path, progress: Progress | None = None) -> None:
+    def __init__(self, machine: str, side: Side, scratch: Path, progress: Progress | None = None) -> None:
         kind = MACHINES[machine]
-        self.release = release
-        self._kafka = Watched(kind.subject("jvm", release, progress))
+        self.side = side
+        self.release = release = side.release
+        self._kafka = Watched(kind.subject(side.specification, release, progress))
         self._lockstep = kind.new_lockstep([self._kafka], scratch, releases=[release], excuse=self._noted)
         self._conforms = True
 
@@ -89,7 +96,7 @@ class Performer:
         finally:
             files = _files(self._kafka.directory)
             self._lockstep.end()
-        return Performance(self.release, tuple(observations), tuple(clauses), files, self._conforms)
+        return Performance(self.side, tuple(observations), tuple(clauses), files, self._conforms)
 
 
 def can_perform(lockstep: Any, operation: Operation) -> bool:

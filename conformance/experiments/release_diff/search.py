@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink
+    from conformance.experiments.release_diff.sides import Side
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
@@ -87,12 +88,12 @@ class Found:
 
 
 class Search:
-    """One machine, two releases.
+    """One machine, two sides.
 
     Args:
         machine: name of the machine.
-        old: the release whose dialect counts.
-        new: the release whose classes are compared with it.
+        old: the side whose dialect counts. A build's classes are the reference: they may differ from kidx.
+        new: the side whose classes are compared with it.
         known: what other machines have found already; added to.
         scratch: an empty directory.
         sink: called with progress.
@@ -102,28 +103,35 @@ class Search:
     def __init__(
         self,
         machine: str,
-        old: str,
-        new: str,
+        old: Side,
+        new: Side,
         known: dict[Key, Sightings],
         scratch: Path,
         sink: Sink,
         progress: Progress | None = None,
     ) -> None:
-        self.name, self.old, self.new = machine, old, new
+        self.name, self.old, self.new = machine, old.release, new.release
         self.known = known
         self.sink = sink
         kind = MACHINES[machine]
-        self.control = Watched(kind.subject("jvm", old, progress))
+        self.control = Watched(kind.subject(old.specification, old.release, progress))
         self.texts = TextCollector(self.control, lambda: self.lockstep.operations)
-        self.subject = self.texts.newer = Watched(kind.subject("jvm", new, progress), old, self.texts)
+        self.subject = self.texts.newer = Watched(
+            kind.subject(new.specification, new.release, progress), old.release, self.texts
+        )
         self.subject.beside = self.control
         self.performers = (
             Performer(machine, old, scratch / "old", progress),
             Performer(machine, new, scratch / "new", progress),
         )
         self.lockstep = kind.new_lockstep(
-            [self.control, self.subject], scratch / "both", releases=[old], excuse=self._excused
+            [self.subject] if old.is_build else [self.control, self.subject],
+            scratch / "both",
+            releases=[old.release],
+            excuse=self._excused,
         )
+        if old.is_build:
+            self.lockstep.refer_to(self.control, scratch / "old-build")
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = Ledger(load_expectations())
         self._stops_at_all = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.operations.states import with_fields_of
@@ -47,6 +47,11 @@ class Watched:
         self.unobserved: set[str] = set()
         self.beside: Watched | None = None
         self._directory: Path | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("step_in_progress", "stack"):
+            return getattr(self.implementation, name)
+        raise AttributeError(name)
 
     @property
     def directory(self) -> Path:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
 from conformance.operations.states import differing_fields
 from conformance.report.divergence import show
+from conformance.runs.differences.shapes import shape_of
 from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_batches
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.sides import Side
     from conformance.experiments.release_diff.stakes import Stakes
     from conformance.experiments.release_diff.texts import TextChange
     from conformance.operations import Operation, Outcome
@@ -27,12 +30,13 @@ _WIDTH: Final = 160
 
 def describe(difference: Difference) -> str:
     """The text that is printed for a difference; ends with both replay commands."""
-    old, new = difference.old.release, difference.new.release
+    old, new = (performance.side.label for performance in (difference.old, difference.new))
     last = difference.operations[-1]
     lines = [f"{difference.machine} machine: {headline(difference)}", ""]
     lines += _clauses(difference.stakes.old, old) + _clauses(difference.stakes.new, new)
     if not difference.stakes.families:
         lines.append("  clause       none separates the two releases here: a finding")
+        lines.append(f"  {_label('shape')}{shape_of(difference.divergence)}")
     lines += [f"  {_label(aspect)}{said}" for aspect, said in changes(difference)]
     lines += ["", "  steps"]
     for number, (operation, seen) in enumerate(zip(difference.operations, difference.old.observations, strict=False)):
@@ -42,20 +46,20 @@ def describe(difference: Difference) -> str:
     lines.append(f"  > {len(difference.operations):3}  {step(last)}")
     for performance in (difference.old, difference.new):
         seen = performance.observations[-1]
-        lines.append(f"         {performance.release:7} {'' if seen is None else in_words(seen.outcome)}")
+        lines.append(f"         {performance.side.label:7} {'' if seen is None else in_words(seen.outcome)}")
     if elsewhere := places(difference):
         lines += ["", f"  {_label('also in')}{elsewhere}"]
     lines += [f"  {_label('see also')}{trace}" for trace in difference.more]
     if difference.unobserved:
         said = f"{', '.join(difference.unobserved)}; what follows from it counts all the same"
         lines.append(f"  {_label('from then on')}not compared: {said}")
-    lines += [f"  {performance.release} does not do what kidx does in its dialect" for performance in _odd(difference)]
-    return "\n".join([*lines, "", *_see_again(difference.trace, old, new)])
+    lines += [f"  {odd.side.label} does not do what kidx does in its dialect" for odd in _odd(difference)]
+    return "\n".join([*lines, "", *_see_again(difference.trace, difference.old.side, difference.new.side)])
 
 
 def headline(difference: Difference) -> str:
     """The difference in one sentence."""
-    old, new = difference.old.release, difference.new.release
+    old, new = (performance.side.label for performance in (difference.old, difference.new))
     name = difference.operations[-1].name
     mine, theirs = (performance.observations[-1] for performance in (difference.old, difference.new))
     if "outcome" in difference.divergence.aspects and mine is not None and theirs is not None:
@@ -90,7 +94,7 @@ def places(difference: Difference) -> str:
 
 def describe_texts(comparison: Comparison, *, verbose: bool) -> str:
     """The refusals that are worded differently, in one entry; with an example of each if ``verbose``."""
-    texts, old, new = comparison.texts, comparison.plan.old, comparison.plan.new
+    texts, (old, new) = comparison.texts, comparison.plan.sides
     machines = ", ".join(dict.fromkeys(change.machine for change in texts))
     lines = [f"texts of {len(texts)} refusal{'s' * (len(texts) != 1)} changed ({machines})"]
     claimed = [stakes for stakes in dict.fromkeys(change.stakes for change in texts) if stakes.families]
@@ -116,21 +120,21 @@ def in_words(outcome: Outcome) -> str:
     return str(outcome) if outcome.error is not None else show(outcome.value)
 
 
-def _example(number: int, change: TextChange, old: str, new: str) -> list[str]:
+def _example(number: int, change: TextChange, old: Side, new: Side) -> list[str]:
     return [
         f"  text {number + 1}: {change.operations[-1].name} refused ({change.wording.error}), {_sides(change.stakes)}",
         *(f"    {n + 1:3}  {step(operation)}" for n, operation in enumerate(change.operations)),
-        f"         {old:7} {change.wording.old}",
-        f"         {new:7} {change.wording.new}",
+        f"         {old.label:7} {change.wording.old}",
+        f"         {new.label:7} {change.wording.new}",
         *_see_again(change.trace, old, new),
     ]
 
 
-def _see_again(trace: object, old: str, new: str) -> list[str]:
+def _see_again(trace: Path, old: Side, new: Side) -> list[str]:
     return [
         f"  {_label('trace')}{trace}",
-        f"  {_label('replay')}conformance replay {trace} --kafka {old}",
-        f"  {_label('')}conformance replay {trace} --kafka {new}",
+        f"  {_label('replay')}{old.replay(trace)}",
+        f"  {_label('')}{new.replay(trace)}",
     ]
 
 

@@ -36,7 +36,8 @@ class RunningBroker:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.release = broker.release
-        self.name = f"broker {broker.release}"
+        form = "broker" if broker.build is None else f"broker:{broker.build.text}"
+        self.name = f"{form} {broker.release}"
         self.version = dialect_of(broker.release).list_offsets_versions[1]
         self._stack = ExitStack()
         self._client: Client | None = None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.virtual_machine import class_loader, release_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import build_loader, class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.fetch import tool_jar
 from conformance.kafka.releases import load_tool
@@ -25,6 +25,7 @@ from conformance.kafka.releases import load_tool
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.kafka.releases import Group
 
@@ -40,7 +41,13 @@ def driver_class(name: str) -> Any:
 
 
 def connected_driver(
-    name: str, release: str, group: Group, kinds: Mapping[str, int], reply: bytearray, progress: Progress | None
+    name: str,
+    release: str,
+    group: Group,
+    kinds: Mapping[str, int],
+    reply: bytearray,
+    progress: Progress | None,
+    build: Build | None = None,
 ) -> Any:
     """A driver of a release's classes that writes the observation of each operation into ``reply``.
 
@@ -51,6 +58,7 @@ def connected_driver(
         kinds: the number that stands in a reply for an exception, by the name of its class.
         reply: shared with Java; it must live as long as the driver.
         progress: called while jars are fetched.
+        build: whose classes are driven instead of the release's own.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
@@ -61,7 +69,8 @@ def connected_driver(
     numbers = jpype.JClass("java.util.HashMap")()
     for exception, number in kinds.items():
         numbers.put(exception, jpype.JInt(number))
-    return driver_class(name)(release_loader(release, group, progress), numbers, nio.convertToDirectBuffer(reply))
+    loader = release_loader(release, group, progress) if build is None else build_loader(build)
+    return driver_class(name)(loader, numbers, nio.convertToDirectBuffer(reply))
 
 
 @cache

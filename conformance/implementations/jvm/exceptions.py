@@ -27,6 +27,8 @@ KIND_OF: Final = {
     "java.io.IOException": "io",
 }
 
+_NO_CLASS: Final = "java.lang.NoClassDefFoundError:"
+
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
 
@@ -43,4 +45,7 @@ def unknown_outcome(name: str, text: object) -> Outcome:
     """
     if str(text).startswith("java.lang.OutOfMemoryError"):
         return Outcome(OUT_OF_MEMORY)
+    if str(text).startswith(_NO_CLASS):
+        missing = str(text).splitlines()[0].removeprefix(_NO_CLASS).replace("/", ".")
+        raise ToolError(f"{name} is not complete, a class of a dependency is missing:{missing}")
     raise ToolError(f"{name} threw what no error kind stands for: {text}")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import unknown_outcome
 from conformance.implementations.jvm.followers import JvmFollowers
+from conformance.implementations.jvm.of_build import name_of, prepared
 from conformance.implementations.jvm.script import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.kafka.releases import Group
 
@@ -33,10 +35,12 @@ class JvmFiles(ABC, Generic[ObservationType]):
     """One release's classes behind the adapter interface (:mod:`conformance.implementations.protocol`).
 
     Args:
-        release: a locked release.
+        release: a locked release, or any whose dialect is known if there is a build.
         progress: called while jars are fetched.
+        build: whose classes are driven instead of the release's own.
 
     Raises:
+        NotDrivenError: the build does not have what the driver needs.
         ToolError: no Java, no jars, or a class whose parts are not known.
     """
 
@@ -59,12 +63,14 @@ class JvmFiles(ABC, Generic[ObservationType]):
     silent: ClassVar[Collection[str]] = frozenset()
     """The kinds of refusals whose text is not compared."""
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        self.name = name_of(release, build)
         self.release = release
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
-        self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress)
+        self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress, build)
+        if build is not None:
+            prepared(build, self.driver.prepare)
 
     def _number(self, kind: str) -> int:
         return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
@@ -72,6 +78,14 @@ class JvmFiles(ABC, Generic[ObservationType]):
     def end(self) -> None:
         """See the protocol."""
         self.driver.abandon()
+
+    def step_in_progress(self) -> int:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return int(self.driver.running().step())
+
+    def stack(self) -> str:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return str(self.driver.running().stack())
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""

@@ -8,6 +8,7 @@ from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.implementations.jvm.followers import JvmFollowers
+from conformance.implementations.jvm.of_build import name_of, prepared
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
 from conformance.implementations.jvm.script import Language, require_ints, step
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
 
 _REPLY_BYTES = 1 << 20
@@ -72,8 +74,9 @@ class JvmIndex:
     """One release's classes behind the adapter interface (see :class:`conformance.implementations.protocol`).
 
     Args:
-        release: a locked release.
+        release: a locked release, or any whose dialect is known if there is a build.
         progress: called while jars are fetched.
+        build: whose classes are driven instead of the release's own.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
@@ -81,12 +84,23 @@ class JvmIndex:
 
     speaks_kafka = True
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        self.name = f"jvm {release}"
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        self.name = name_of(release, build)
         self.release = release
+        self._build = build
         kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        self.driver = connected_driver("IndexDriver", release, "index", kinds, self._reply, progress)
+        self.driver = connected_driver("IndexDriver", release, "index", kinds, self._reply, progress, build)
+
+    def require(self, kind: str) -> None:
+        """Finds what a kind of index needs.
+
+        Raises:
+            NotDrivenError: a build does not have it.
+            ToolError: a class of a build cannot be loaded.
+        """
+        if self._build is not None:
+            prepared(self._build, lambda: self.driver.prepare(KINDS.index(kind)))
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
@@ -95,6 +109,14 @@ class JvmIndex:
     def end(self) -> None:
         """See the protocol."""
         self.driver.abandon()
+
+    def step_in_progress(self) -> int:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return int(self.driver.running().step())
+
+    def stack(self) -> str:
+        """See :class:`conformance.implementations.protocol.Watchable`."""
+        return str(self.driver.running().stack())
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""

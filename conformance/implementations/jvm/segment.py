@@ -23,6 +23,7 @@ from conformance.operations.segment import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
@@ -137,8 +138,8 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     silent = SEGMENT_SILENT
     step_of = staticmethod(_step)
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
-        super().__init__(release, progress)
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        super().__init__(release, progress, build)
         self._directory = ""
 
     def begin(self, directory: Path) -> None:

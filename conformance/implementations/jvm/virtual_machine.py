@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.kafka.releases import Group
 
@@ -70,7 +71,10 @@ def class_loader(paths: Iterable[Path]) -> Any:
     return jpype.JClass("java.net.URLClassLoader")(urls, platform)
 
 
+_JAVA_0: Final = 44
+"""The class file version of Java N is N more than this."""
 _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
+_BUILDS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
@@ -82,3 +86,21 @@ def release_loader(release: str, group: Group = "index", progress: Progress | No
     if (release, group) not in _LOADERS:
         _LOADERS[release, group] = class_loader(class_path(release, group, progress=progress))
     return _LOADERS[release, group]
+
+
+def build_loader(build: Build) -> Any:
+    """The one class loader of a build's jars, as they are now.
+
+    Raises:
+        ToolError: as :func:`start_jvm`; or its classes are newer than the Java in use.
+    """
+    jpype = start_jvm()
+    newest = int(float(str(jpype.JClass("java.lang.System").getProperty("java.class.version"))))
+    if build.class_version > newest:
+        raise ToolError(
+            f"the build {build.text} is compiled for Java {build.class_version - _JAVA_0}, and this is Java "
+            f"{newest - _JAVA_0}: set KIDX_JAVA_HOME to a newer one"
+        )
+    if build.stamp not in _BUILDS:
+        _BUILDS[build.stamp] = class_loader(build.silent_jars)
+    return _BUILDS[build.stamp]

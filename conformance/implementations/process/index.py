@@ -81,6 +81,8 @@ class ProcessIndex:
     """
 
     speaks_kafka = False
+    in_process = False
+    """Its deadline for a reply is its own."""
 
     def __init__(
         self,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from conformance.errors import ToolError
 from conformance.kafka.broker.local import LocalBroker
 
 if TYPE_CHECKING:
     from conformance.kafka.broker.broker import Backend, Broker
+    from conformance.kafka.builds import Build
 
 Choice = Literal["auto", "container", "local"]
 
@@ -19,16 +21,23 @@ class Chosen(NamedTuple):
     why: str = ""
 
 
-def choose(release: str, choice: Choice = "auto") -> Chosen:
+def choose(release: str, choice: Choice = "auto", build: Build | None = None) -> Chosen:
     """Return where a release runs: with ``auto``, in a container if an engine answers that has its image.
+
+    A build runs as a local process.
 
     Raises:
         NoEngineError: a container is asked for, and no Docker engine answers.
         NoImageError: a container is asked for, and the engine has no image of the release.
+        ToolError: a container is asked for a build.
     """
     from conformance.kafka.broker.image import require_image  # noqa: PLC0415
     from conformance.kafka.engine import NoEngineError, NoImageError  # noqa: PLC0415  (an optional dependency)
 
+    if build is not None:
+        if choice == "container":
+            raise ToolError(f"the build {build.text} is started as a local process: leave --broker container out")
+        return Chosen("local", "a build has no image")
     if choice == "local":
         return Chosen("local")
     try:
@@ -47,7 +56,7 @@ def new_broker(release: str, choice: Choice = "auto", **options: Any) -> Broker:
         NoEngineError: a container is asked for, and no Docker engine answers.
         NoImageError: a container is asked for, and the engine has no image of the release.
     """
-    if choose(release, choice).backend == "local":
+    if choose(release, choice, options.get("build")).backend == "local":
         return LocalBroker(release, **options)
     from conformance.kafka.broker.container import ContainerBroker  # noqa: PLC0415  (an optional dependency)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Step
 
 # Ready within 10 s even when both cores are busy; past a minute nothing more is coming.
@@ -77,13 +78,14 @@ class Broker(ABC):
     """One broker, with a controller or a ZooKeeper of its own; a context manager.
 
     Args:
-        release: a locked release.
+        release: a locked release; with a build, any whose dialect is known.
         directory: where it lives; it is kept in the end, and a broker that lived there before comes up again with
             its data. By default a new directory, removed if all went well.
         config: broker properties, which win over everything that is set here.
         mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
         base: where to make the new directory; by default the system's place for temporary files.
         progress: called with the progress of fetching jars.
+        build: whose jars it is started from instead of the release's own; only as a local process.
 
     Raises:
         UnknownReleaseError: the release is not locked.
@@ -103,8 +105,10 @@ class Broker(ABC):
         mode: Mode | None = None,
         base: str | os.PathLike[str] | None = None,
         progress: Callable[[Step], None] | None = None,
+        build: Build | None = None,
     ) -> None:
-        self.release = load_release(release).name
+        self.release = load_release(release).name if build is None else release
+        self.build = build
         self.mode: Mode = mode or default_mode(release)
         if self.mode not in modes_of(release):
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")

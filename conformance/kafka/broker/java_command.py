@@ -14,19 +14,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Step
 
 
 class JavaCommand:
-    """How to run a main class of a release; writes the logging configuration into ``directory``.
+    """How to run a main class of a release, or of a build; writes the logging configuration into ``directory``.
 
     Raises:
         ToolError: no such release, no Java, or a jar that cannot be had.
     """
 
-    def __init__(self, release: str, directory: Path, progress: Callable[[Step], None] | None = None) -> None:
-        jars = class_path(release, "broker", progress=progress)
-        configuration, text, option = logging_configuration(load_release(release).logging, directory)
+    def __init__(
+        self,
+        release: str,
+        directory: Path,
+        progress: Callable[[Step], None] | None = None,
+        build: Build | None = None,
+    ) -> None:
+        jars: Iterable[Path] = class_path(release, "broker", progress=progress) if build is None else build.jars
+        logging = load_release(release).logging if build is None else build.logging
+        configuration, text, option = logging_configuration(logging, directory)
         configuration.write_text(text, "utf-8")
         # In an @-file: a class path of fifty jars makes an unreadable command line.
         arguments = directory / "java.args"

@@ -18,6 +18,7 @@ public final class IndexDriver implements Driver {
     private final ClassLoader loader;
     private final Reply reply;
     private final IndexAdapter[] adapters = new IndexAdapter[3];
+    private final Running running = new Running();
     private IndexAdapter current;
     private String directory = "";
 
@@ -38,6 +39,11 @@ public final class IndexDriver implements Driver {
         if (current != null)
             current.abandon();
         current = null;
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
     }
 
     /** kind: 0 offset, 1 time, 2 transaction. */
@@ -91,6 +97,11 @@ public final class IndexDriver implements Driver {
         return adapters[kind];
     }
 
+    /** Finds what the operations of a kind of index need; throws what is missing. */
+    public void prepare(int kind) throws Throwable {
+        adapter(kind);
+    }
+
     public void rename(String path) {
         run(() -> current.rename(file(path)));
     }
@@ -109,6 +120,15 @@ public final class IndexDriver implements Driver {
     }
 
     private void run(Step step) {
+        running.begin();
+        try {
+            perform(step);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void perform(Step step) {
         reply.begin();
         try {
             step.run();

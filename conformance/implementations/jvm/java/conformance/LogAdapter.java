@@ -58,12 +58,9 @@ final class LogAdapter {
     }
 
     private Method longest(String name) {
-        Method found = null;
-        for (Method method : type.getDeclaredMethods())
-            if (method.getName().equals(name) && !method.isBridge()
-                && (found == null || method.getParameterCount() > found.getParameterCount()))
-                found = method;
-        found.setAccessible(true);
+        Method found = Members.longestOrNull(type, name);
+        if (found == null)
+            throw new Missing(type, name, Missing.ANY);
         return found;
     }
 

@@ -33,6 +33,7 @@ public final class LogDriver implements Driver {
     private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
+    private final Running running = new Running();
     private String directory;
     private boolean open;
 
@@ -45,6 +46,16 @@ public final class LogDriver implements Driver {
     /** Which class it is that is driven. */
     public String className() throws Throwable {
         return adapter().parts.type.getName();
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
+    }
+
+    /** Finds what the operations need; throws what is missing. */
+    public void prepare() throws Throwable {
+        adapter();
     }
 
     /** The text of the last refusal, or null. */
@@ -155,6 +166,15 @@ public final class LogDriver implements Driver {
     }
 
     private void run(Step step) {
+        running.begin();
+        try {
+            perform(step);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void perform(Step step) {
         reply.begin();
         try {
             step.run();

@@ -34,14 +34,14 @@ final class LogParts {
             try {
                 log = Members.type(loader, name);
                 factory = factory(log);
-            } catch (ClassNotFoundException notThisOne) {
+            } catch (Missing notThisOne) {
                 // another era's; storage of 4.0 has a class of the last name that is not the log
             }
             if (factory != null)
                 break;
         }
         if (factory == null)
-            throw new ClassNotFoundException("no log class that can be made");
+            throw new Missing(STORAGE + "UnifiedLog", "kafka.log.UnifiedLog");
         type = log;
         create = factory;
         configType = Members.type(loader, STORAGE + "LogConfig", "kafka.log.LogConfig");
@@ -153,7 +153,7 @@ final class LogParts {
             properties.remove("segment.bytes");
             config = newConfig(properties);
         }
-        Field field = Members.fieldOrNull(configType, "segmentSize");
+        Field field = Members.field(configType, "segmentSize");
         if (field.getType() == int.class)
             field.setInt(config, segmentBytes);
         else

@@ -4,9 +4,7 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.util.Arrays;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -18,7 +16,7 @@ final class Members {
     private Members() {}
 
     /** The first class of these names that the loader has. */
-    static Class<?> type(ClassLoader loader, String... names) throws ClassNotFoundException {
+    static Class<?> type(ClassLoader loader, String... names) {
         for (String name : names) {
             try {
                 return Class.forName(name, true, loader);
@@ -26,7 +24,7 @@ final class Members {
                 // the next name is another era's
             }
         }
-        throw new ClassNotFoundException("none of " + Arrays.toString(names));
+        throw new Missing(names);
     }
 
     private record Key(Class<?> type, String name, int parameters) {}
@@ -57,7 +55,27 @@ final class Members {
     static Method method(Class<?> type, String name, int parameters) {
         Method found = methodOrNull(type, name, parameters);
         if (found == null)
-            throw new NoSuchElementException(type.getName() + " has no " + name + "/" + parameters);
+            throw new Missing(type, name, parameters);
+        return found;
+    }
+
+    /** The method of that name with the most parameters; or null. */
+    static Method longestOrNull(Class<?> type, String name) {
+        Method found = null;
+        for (Method method : type.getDeclaredMethods())
+            if (method.getName().equals(name) && !method.isBridge()
+                && (found == null || method.getParameterCount() > found.getParameterCount()))
+                found = method;
+        if (found != null)
+            found.setAccessible(true);
+        return found;
+    }
+
+    /** A field that has to be there. */
+    static Field field(Class<?> type, String name) {
+        Field found = fieldOrNull(type, name);
+        if (found == null)
+            throw new Missing(type, name, Missing.READ);
         return found;
     }
 
@@ -68,7 +86,7 @@ final class Members {
                 return constructor;
             }
         }
-        throw new NoSuchElementException(type.getName() + " has no constructor of " + parameters);
+        throw new Missing(type, Missing.CONSTRUCTOR, parameters);
     }
 
     /** A field whose name is, or in Scala's mangling ends with, the given one; or null. */
@@ -108,7 +126,7 @@ final class Members {
             method = methodOrNull(type, name, 0);
             field = method == null ? fieldOrNull(type, name) : null;
             if (method == null && field == null)
-                throw new NoSuchElementException(type.getName() + " has neither " + name + "() nor a field " + name);
+                throw new Missing(type, name, Missing.READ);
         }
 
         Object read(Object target) throws Throwable {

@@ -41,7 +41,7 @@ final class SegmentAdapter {
         Method bounded = Members.methodOrNull(type, "findOffsetByTimestamp", 3);
         findOffsetByTimestamp = bounded != null ? bounded : Members.method(type, "findOffsetByTimestamp", 2);
         shouldRoll = Members.method(type, "shouldRoll", 1);
-        rollJitterMs = Members.fieldOrNull(type, "rollJitterMs");
+        rollJitterMs = Members.field(type, "rollJitterMs");
     }
 
     boolean isOpen() {

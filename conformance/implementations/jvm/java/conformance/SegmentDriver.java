@@ -45,12 +45,23 @@ public final class SegmentDriver implements Driver {
     private final LogReply reply;
     private final Stage stage;
     private SegmentAdapter adapter;
+    private final Running running = new Running();
     private String directory;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
         this.loader = loader;
         reply = new LogReply(buffer, kinds);
         stage = new Stage(loader);
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
+    }
+
+    /** Finds what the operations need; throws what is missing. */
+    public void prepare() throws Throwable {
+        adapter();
     }
 
     /** The text of the last refusal, or null. */
@@ -157,6 +168,15 @@ public final class SegmentDriver implements Driver {
     }
 
     private void run(Step step) {
+        running.begin();
+        try {
+            perform(step);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void perform(Step step) {
         reply.begin();
         try {
             step.run();

@@ -38,23 +38,16 @@ final class SegmentState {
 
     SegmentState(Class<?> type) {
         scala = type.getName().startsWith("kafka.");
-        log = field(type, "log");
-        bytesSince = field(type, "bytesSinceLastIndexEntry");
-        created = field(type, "created");
-        rolling = field(type, "rollingBasedTimestamp");
+        log = Members.field(type, "log");
+        bytesSince = Members.field(type, "bytesSinceLastIndexEntry");
+        created = Members.field(type, "created");
+        rolling = Members.field(type, "rollingBasedTimestamp");
         largest = Members.fieldOrNull(type, "maxTimestampAndOffsetSoFar");
-        largestTimestamp = largest == null ? field(type, "maxTimestampSoFar") : null;
-        largestOffset = largest == null ? field(type, "offsetOfMaxTimestampSoFar") : null;
-        offsetIndex = field(type, "lazyOffsetIndex");
-        timeIndex = field(type, "lazyTimeIndex");
-        txnIndex = field(type, "txnIndex");
-    }
-
-    private static Field field(Class<?> type, String name) {
-        Field found = Members.fieldOrNull(type, name);
-        if (found == null)
-            throw new java.util.NoSuchElementException(type.getName() + " has no field " + name);
-        return found;
+        largestTimestamp = largest == null ? Members.field(type, "maxTimestampSoFar") : null;
+        largestOffset = largest == null ? Members.field(type, "offsetOfMaxTimestampSoFar") : null;
+        offsetIndex = Members.field(type, "lazyOffsetIndex");
+        timeIndex = Members.field(type, "lazyTimeIndex");
+        txnIndex = Members.field(type, "txnIndex");
     }
 
     void read(Object segment, LogReply reply) throws Throwable {
@@ -82,7 +75,7 @@ final class SegmentState {
             times.add(openTimes, reply);
         Object transactions = txnIndex.get(segment);
         if (txnLast == null)
-            txnLast = field(transactions.getClass(), "lastOffset");
+            txnLast = Members.field(transactions.getClass(), "lastOffset");
         addOption(Options.get(txnLast.get(transactions)), reply);
     }
 
@@ -121,9 +114,9 @@ final class SegmentState {
     /** The index behind a lazy one, or null as long as it is only a file name. */
     private Object opened(Object lazy) throws Throwable {
         if (wrapper == null)
-            wrapper = field(lazy.getClass(), "indexWrapper");
+            wrapper = Members.field(lazy.getClass(), "indexWrapper");
         Object inside = wrapper.get(lazy);
-        return inside.getClass().getName().endsWith("IndexValue") ? field(inside.getClass(), "index").get(inside) : null;
+        return inside.getClass().getName().endsWith("IndexValue") ? Members.field(inside.getClass(), "index").get(inside) : null;
     }
 
     /** Closes what is open without changing a file. */

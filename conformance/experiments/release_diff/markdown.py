@@ -1,0 +1,63 @@
+"""A comparison as the comment of a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.experiments.release_diff.expected import shape_in_words
+from conformance.experiments.release_diff.texts import TextChange
+from conformance.experiments.release_diff.words import describe, headline
+from kidx.printable import printable, printable_lines
+
+if TYPE_CHECKING:
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.expected import Judged
+
+_WORDS = 200
+
+
+def to_markdown(comparison: Comparison, judged: Judged | None) -> str:
+    """A heading with the verdict, a table with a row for each difference, and the steps of each behind a fold.
+
+    Args:
+        comparison: what was found.
+        judged: which of it is meant; None if nothing was said about that.
+    """
+    old, new = (side.label for side in comparison.plan.sides)
+    lines = [f"### conformance diff: {_cell(old)} → {_cell(new)}", "", _verdict(comparison, judged), ""]
+    if comparison.all:
+        meant = () if judged is None else judged.meant
+        lines += ["| | machine | what | clauses or shape |", "| --- | --- | --- | --- |"]
+        lines += [_row(one, "meant" if any(one is other for other in meant) else "new") for one in comparison.all]
+        lines.append("")
+    if judged is not None and judged.stale:
+        lines += ["Entries that no difference meets any more:", "", *(f"* {_cell(str(e))}" for e in judged.stale), ""]
+    for difference in comparison.differences:
+        text = printable_lines(describe(difference)).replace("```", "'''")
+        folded = f"<details><summary>{_cell(headline(difference))}</summary>"
+        lines += [folded, "", "```text", text, "```", "</details>", ""]
+    lines.append(f"seed {comparison.plan.seed} · {comparison.examples} examples, {comparison.steps} steps")
+    return "\n".join([*lines, ""])
+
+
+def _verdict(comparison: Comparison, judged: Judged | None) -> str:
+    if judged is None:
+        return f"**{len(comparison.all)} differences**" if comparison.all else "**Nothing differs**"
+    if not judged.new and not judged.stale:
+        return f"**As meant**: {len(judged.meant)} differences, each with its entry"
+    return f"**{len(judged.new)} new, {len(judged.stale)} stale**, {len(judged.meant)} meant"
+
+
+def _row(one: Difference | TextChange, state: str) -> str:
+    what = f"{one.wording.old} → {one.wording.new}" if isinstance(one, TextChange) else headline(one)
+    known = ", ".join(sorted({*one.stakes.old, *one.stakes.new})) or shape_in_words(one)
+    return f"| {state} | {one.machine} | {_cell(what)} | {_cell(known)} |"
+
+
+def _cell(text: str) -> str:
+    """Text that neither ends a cell nor begins markup."""
+    text = printable(text)
+    short = text if len(text) <= _WORDS else f"{text[:_WORDS]}…"
+    for special in "\\|<>[]*_`#@":
+        short = short.replace(special, f"&#{ord(special)};")
+    return short

@@ -1,0 +1,87 @@
+"""A step that does not come back, in a run: what is told of it, and how one process of a crew tells another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.lockstep.divergence import Divergence, failure_json
+from conformance.lockstep.step_watch import Stuck
+from conformance.operations.trace import Trace, TraceError
+from conformance.runs.differences.distinct import distinct_differences
+from conformance.runs.telling import as_event
+from conformance.runs.verdicts import results_of
+
+if TYPE_CHECKING:
+    from conformance.events import Event
+    from conformance.runs.evidence import Evidence
+    from conformance.runs.machine_run import MachineRun
+
+GRACE: Final = 5.0
+"""Seconds that a step may take however little time a run has."""
+
+
+class StuckError(Exception):
+    """A step of a helping process has not come back, and the process has ended."""
+
+    def __init__(self, machine: str, stuck: Stuck) -> None:
+        super().__init__(str(stuck.failure))
+        self.machine = machine
+        self.stuck = stuck
+
+
+def limit_of(step_timeout: float, max_time: float | None) -> float:
+    """Seconds that a step may take in a run that may take ``max_time``."""
+    return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
+
+
+def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
+    """What is told of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
+
+    Args:
+        run: the machine's.
+        stuck: the step.
+        evidence: the chunks before it.
+        seed: of the run.
+        machine: whose step it is, if a helping process has gone on with another machine.
+    """
+    party = stuck.divergence.participant
+    specification = run.specification(party)
+    reference = party not in {subject.name for _, subject in run.subjects}
+    machine = machine or run.name
+    told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
+    events: list[Event] = [replace(told, shape="no answer")]
+    found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
+    for one in found:
+        sighting = one.sighting
+        failure = Stuck(sighting.divergence, sighting.operations).failure
+        event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
+        events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
+    for result in results_of(run, evidence, found, time.monotonic() - run.started):
+        mine = result.implementation == specification and result.release == stuck.divergence.release
+        mine = mine and machine == run.name
+        events.append(replace(result, divergences=result.divergences + 1) if mine else result)
+    return events
+
+
+def write_stuck(stuck: Stuck, machine: str, directory: Path) -> None:
+    """Leaves a message for the process that has started this one."""
+    trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
+    trace.save(directory)
+
+
+def read_stuck(directory: Path) -> tuple[str, Stuck] | None:
+    """The message that a helping process has left: a machine and its step; None if there is none."""
+    for path in sorted(directory.glob("*.json")):
+        try:
+            trace = Trace.load(path)
+        except TraceError:
+            continue
+        told = dict(trace.failure or {})
+        told["participant"] = told.pop("party")
+        for name in ("aspects", "clauses"):
+            told[name] = tuple(told[name])
+        return trace.machine, Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)
+    return None

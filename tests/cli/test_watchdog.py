@@ -1,0 +1,101 @@
+"""A step that does not come back: the command tells of it, keeps what it has, and ends."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from broken_kafka import broken
+from kafka_builds import build_at
+from kafka_changes import ENDLESS, RELEASE
+
+from conformance.operations.trace import Trace
+
+ENDLESS_PYTHON = """
+from kidx import OffsetIndex
+
+class Endless(OffsetIndex):
+    def lookup(self, target):
+        while target > 5000:
+            pass
+        return super().lookup(target)
+
+def open_index(kind, path, base_offset, max_index_size, writable):
+    with open("seen", "a") as seen:
+        seen.write(f"{path}\\n")
+    return Endless(path, base_offset, max_index_size, writable)
+"""
+
+
+@pytest.fixture
+def endless_python(typed):
+    (typed.work / "endless.py").write_text(ENDLESS_PYTHON)
+    return "python:endless:open_index"
+
+
+def told(done, report):
+    """What a run that was ended by the watchdog has said and left behind."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert done.stdout.count("no answer; it is at") == 1
+    assert "DIVERGES: 1 difference" in done.stdout.splitlines()[-1]
+    events = [json.loads(line) for line in (report / "events.ndjson").read_text().splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["RunStarted", "RunFinished"]
+    assert events[-1]["verdict"] == "diverges"
+    (diverged,) = (event for event in events if event["event"] == "Diverged")
+    trace = Trace.load(report.parent / diverged["trace"])
+    assert len(trace.operations) == trace.failure["step"] + 1
+    assert diverged["replay"] in done.stdout
+    return diverged, [event for event in events if event["event"] == "Result"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_python_that_never_returns(typed, endless_python, jobs):
+    command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", jobs)
+    done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
+    diverged, results = told(done, typed.work / "out")
+    assert "lookup" in diverged["failure"]["actual"]
+    assert "endless.py:6" in diverged["failure"]["actual"]
+    assert [row["divergences"] for row in results] == [1]
+    files = [Path(line) for line in (typed.work / "seen").read_text().splitlines()]
+    assert files
+    assert not any(file.parent.exists() for file in files)
+    again = typed.apart(
+        "replay",
+        diverged["trace"],
+        "-i",
+        endless_python,
+        "--step-timeout",
+        1,
+        PYTHONPATH=os.fspath(typed.work) + f":{os.environ.get('PYTHONPATH', '')}",
+    )
+    assert again.returncode == 1
+    assert again.stdout.splitlines()[-1].startswith("FAILED")
+
+
+def test_a_run_with_little_time_ends_soon(typed, endless_python):
+    command = ("run", "-i", endless_python, "--machine", "offset", "--max-time", 1, "-j", 1, "--json")
+    done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["verdict"], len(document["divergences"])) == (1, "diverges", 1)
+    assert document["divergences"][0]["failure"]["expected"] == "an answer within 5 s"
+
+
+@pytest.mark.jvm
+def test_a_build_that_never_returns(typed, tmp_path):
+    sound = build_at(tmp_path / "sound", RELEASE, "index")
+    build = broken(sound, ENDLESS["search-does-not-end"].change, tmp_path / "endless")
+    command = ("run", "-i", f"jvm:{sound}", "-i", f"jvm:{build}", "--machine", "time", "--machine", "offset")
+    done = typed.apart(*command, "--max-examples", 20, "--step-timeout", 5, "--report", "out", "-j", 1)
+    diverged, results = told(done, typed.work / "out")
+    assert diverged["failure"]["party"] == f"jvm:{build} {RELEASE}"
+    assert "AbstractIndex.binarySearch" in diverged["failure"]["actual"]
+    found = {row["implementation"]: row["divergences"] for row in results if row["machine"] == diverged["machine"]}
+    assert found == {f"jvm:{sound}": 0, f"jvm:{build}": 1}
+    replayed = typed.apart("replay", diverged["trace"], "-i", f"jvm:{build}", "--step-timeout", 2)
+    assert replayed.returncode == 1
+    assert "binarySearch" in replayed.stdout
+    compared = typed.apart("diff", RELEASE, f"jvm:{build}", "--machine", "offset", "--step-timeout", 2)
+    assert compared.returncode == 1, compared.stdout + compared.stderr
+    assert "gave no answer" in compared.stdout
+    assert f"replay {typed.state}" in compared.stdout

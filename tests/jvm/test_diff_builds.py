@@ -1,0 +1,130 @@
+"""``conformance diff`` with builds: the same as with releases, and a gate with the differences that are meant."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from broken_kafka import broken
+from kafka_builds import build_at
+from kafka_changes import BROKEN, RELEASE
+
+from conformance.errors import ToolError
+from conformance.experiments.release_diff import Plan, compare, load_expected, to_json, to_markdown
+from conformance.experiments.release_diff.sides import side_of
+
+pytestmark = pytest.mark.jvm
+
+ENTRY = """
+[[difference]]
+{what}
+reason = "meant"
+link = "https://issues.apache.org/jira/browse/KAFKA-20979"
+"""
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory):
+    root = tmp_path_factory.mktemp("builds")
+    return {release: build_at(root / release, release, "segment") for release in ("4.3.1", "4.4.0")}
+
+
+@pytest.fixture
+def conformance(tmp_path, in_process):
+    def run(*arguments):
+        return in_process("conformance", *arguments, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)})
+
+    return run
+
+
+def differences(old, new, traces, machine="offset"):
+    """What is found, without what names the sides."""
+    document = to_json(compare(Plan(old, new, (machine,), traces, max_examples=60)))
+    told = [
+        {name: one[name] for name in ("machine", "operation", "aspects", "steps", "clauses")}
+        for one in document["differences"]
+    ]
+    return told, [one["texts"] for one in document["texts"]]
+
+
+def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
+    old, new = (f"jvm:{builds[release]}" for release in ("4.3.1", "4.4.0"))
+    releases = differences("4.3.1", "4.4.0", tmp_path)
+    assert releases[0]
+    assert differences("4.3.1", new, tmp_path) == releases
+    assert differences(old, new, tmp_path) == releases
+    assert differences(old, "4.4.0", tmp_path) == releases
+    assert not any(differences("4.3.1", old, tmp_path))
+
+
+def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, conformance):
+    """A patch of a fork: what both do otherwise than every release is no difference."""
+    name = "equal-timestamps-appended"
+    before = broken(builds[RELEASE], BROKEN[name].change, tmp_path / "before")
+    after = broken(before, BROKEN["reserved-slot-given-away"].change, tmp_path / "after")
+    few = ("--machine", "time", "--max-examples", 60)
+    same = conformance("diff", f"jvm:{before}", f"jvm:{before}", *few)
+    assert same.returncode == 0, same.stdout + same.stderr
+    found = conformance("diff", f"jvm:{before}", f"jvm:{after}", *few, "--json")
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert json.loads(found.stdout)["differences"]
+
+
+class TestGate:
+    few = ("--machine", "offset", "--max-examples", 60)
+
+    def test_what_is_meant_is_exit_code_0_and_the_rest_1(self, builds, tmp_path, conformance):
+        meant = tmp_path / "meant.toml"
+        command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--expect", meant, "--json")
+        families = [ENTRY.format(what=f'clause = "{clause}"') for clause in ("AI-42", "AI-19")]
+        for entries, code in (
+            (families, 0),
+            (families[:1], 1),
+            ([*families, ENTRY.format(what='shape = "none: text"')], 1),
+        ):
+            meant.write_text("".join(entries), "utf-8")
+            done = conformance(*command)
+            assert done.returncode == code, done.stdout + done.stderr
+        assert json.loads(done.stdout)["expected"]["stale"] == ["none: text: meant"]
+
+    def test_markdown_and_report(self, builds, tmp_path, conformance):
+        command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--markdown", "c.md", "--report", "out")
+        assert conformance(*command).returncode == 1
+        comment = (tmp_path / "c.md").read_text("utf-8")
+        assert comment.count("<details>") == comment.count("</details>") == comment.count("| new |")
+        assert "AI-42b" in comment
+        page = conformance("report", "out", "--markdown", "summary.md", "--html", "page.html")
+        assert page.returncode == 1, page.stderr
+        assert "AI-42" in (tmp_path / "page.html").read_text("utf-8")
+
+    def test_markup_in_a_name_is_text(self, builds, tmp_path):
+        odd = tmp_path / "<b>|`@everyone"
+        odd.symlink_to(builds["4.4.0"])
+        found = compare(Plan("4.3.1", f"jvm:{odd}", ("offset",), tmp_path / "traces", max_examples=60))
+        heading = to_markdown(found, None).splitlines()[0]
+        assert "<b>" not in heading
+        assert "@" not in heading
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[[difference]]", "either clause or shape"),
+            (ENTRY.format(what='clause = "AI-1"\nshape = "x"'), "either clause or shape"),
+            (ENTRY.format(what='clause = "AI-1"').replace("meant", " "), "needs a reason"),
+            (ENTRY.format(what='clause = "AI-1"\nowner = "x"'), "unknown keys: owner"),
+            ("[difference]\n", "something else"),
+            ("x =", "is not TOML"),
+        ],
+    )
+    def test_bad_entries(self, text, said, tmp_path):
+        path = tmp_path / "meant.toml"
+        path.write_text(text, "utf-8")
+        with pytest.raises(ToolError, match=said):
+            load_expected(path)
+
+    def test_what_cannot_be_compared(self):
+        for text in ("broker", "broker:x", "exec:x", "jvm"):
+            with pytest.raises(ToolError, match="cannot be compared"):
+                side_of(text)
+        with pytest.raises(ToolError, match="there is no build"):
+            side_of("jvm:/nowhere")

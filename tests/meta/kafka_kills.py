@@ -1,0 +1,80 @@
+"""Records the traces that kill the broken builds of Kafka: ``python -m tests.meta.kafka_kills [NAME ...]``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from broken_kafka import broken
+from kafka_builds import build_at
+from kafka_changes import BROKEN, RELEASE, Broken
+
+from conformance.events import Diverged, Event, Result
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from kidx.commands.line import say
+
+KILLS = Path(__file__).parent / "kafka_kills"
+EXAMPLES = 2_000
+
+
+def hunt(build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0) -> list[Event]:
+    """The events of a run of one machine against a build that ends with the first difference."""
+    events: list[Event] = []
+    plan = Plan(
+        (RELEASE,),
+        (f"jvm:{build}",),
+        (machine,),
+        PROFILES["ci"],
+        traces,
+        seed=0,
+        max_examples=EXAMPLES,
+        max_time=seconds,
+        shrink_time=shrink,
+        stop_at_first=True,
+    )
+    run(plan, events.append)
+    return events
+
+
+def found_in(events: list[Event]) -> tuple[Diverged | None, int, int]:
+    """The first difference, and the examples and steps until it was found."""
+    first = next((event for event in events if isinstance(event, Diverged)), None)
+    rows = [event for event in events if isinstance(event, Result)]
+    return first, sum(row.examples for row in rows), sum(row.steps for row in rows)
+
+
+def main(names: list[str]) -> int:
+    missing = 0
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        sound = build_at(scratch / "sound", RELEASE)
+        for name, (machine, change) in _wanted(names).items():
+            build = broken(sound, change, scratch / name)
+            first, examples, steps = found_in(hunt(build, machine, scratch / "traces"))
+            shutil.rmtree(build)
+            if first is None:
+                missing += 1
+                say(f"{name}: NOT FOUND by the {machine} machine in {examples} examples, {steps} steps")
+                continue
+            KILLS.mkdir(exist_ok=True)
+            text = Path(first.trace).read_text("utf-8").replace(f"jvm:{build}", f"jvm:{name}")
+            (KILLS / f"{name}.json").write_text(text, "utf-8")
+            what = first.clause or first.shape
+            say(f"{name} | {machine} | {examples} examples, {steps} steps | {len(first.steps)} steps | {what}")
+            sys.stdout.flush()
+    return 1 if missing else 0
+
+
+def _wanted(names: list[str]) -> dict[str, Broken]:
+    if names:
+        return {name: BROKEN[name] for name in names}
+    return {name: one for name, one in BROKEN.items() if not (KILLS / f"{name}.json").exists()}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""``docs/builds.md`` and the gates cannot drift: their commands are performed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka_builds import build_at
+from typer.main import get_command
+
+from conformance.cli import app
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "builds.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
+COMMANDS = [line for language, body in BLOCKS if language == "console" for line in body.splitlines()]
+(MEANT,) = (body for language, body in BLOCKS if language == "toml")
+(BISECT,) = (body for language, body in BLOCKS if language == "sh")
+README = (ROOT / "README.md").read_text("utf-8")
+GATE = (ROOT / "docs" / "kafka-gate.yml").read_text("utf-8")
+FEW = {"run": ["--max-examples", "5", "-j", "1"], "diff": ["--max-examples", "60", "--machine", "offset"], "replay": []}
+ENDS = dict.fromkeys(COMMANDS, 1) | {COMMANDS[0]: 0, COMMANDS[3]: 0}
+"""The build is 4.4.0 in place of 4.3.1, so that everything differs that is not meant."""
+
+STEPS = (
+    Operation("open", ("offset", "0.index", 0, 64, True)),
+    Operation("append", (1, 0)),
+    Operation("close"),
+)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """What the page speaks of: builds, a trace, the differences that are meant."""
+    work = tmp_path_factory.mktemp("builds")
+    for name, release in (("build", "4.4.0"), ("before", "4.3.1"), ("after", "4.4.0")):
+        build_at(work / name, release)
+    trace = Trace("offset", "4.3.1", STEPS, None, "close no longer trims")
+    shutil.copy(trace.save(work / "traces"), work / "trace.json")
+    (work / "meant.toml").write_text(MEANT + MEANT.replace("AI-42", "AI-19"), "utf-8")
+    return work
+
+
+def environment(work):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "XDG_STATE_HOME": str(work / "state"), "COLUMNS": "200"}
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command.split()[1:4]))
+def test_every_command_of_the_page(command, work, in_process):
+    words = shlex.split(command)
+    done = in_process(*words, *FEW[words[1]], work=work, environment={"XDG_STATE_HOME": str(work / "state")})
+    assert done.returncode == ENDS[command], done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.jvm
+def test_git_bisect_finds_the_commit(work, tmp_path):
+    """Every commit of a repository is a build; the fifth of eight is the first that is 4.4.0."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    shutil.copy(work / "trace.json", tmp_path)
+    git = ("git", "-C", str(checkout), "-c", "user.name=n", "-c", "user.email=e@example.org")
+
+    def run(*words, **options):
+        return subprocess.run(words, check=True, capture_output=True, text=True, **options).stdout
+
+    run("git", "init", "-q", str(checkout))
+    gradlew = checkout / "gradlew"
+    for number in range(8):
+        origin = work / ("after" if number >= 5 else "before")
+        gradlew.write_text(f"#!/bin/sh\n# {number}\nrm -rf libs && cp -R {shlex.quote(str(origin))} libs\n", "utf-8")
+        gradlew.chmod(0o755)
+        run(*git, "add", "gradlew")
+        run(*git, "commit", "-q", "-m", f"number {number}")
+    conformance = tmp_path / "bin" / "conformance"
+    conformance.parent.mkdir()
+    code = "from conformance.cli import main; main()"
+    conformance.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{code}" "$@"\n', "utf-8")
+    conformance.chmod(0o755)
+    variables = environment(work) | {"PATH": f"{conformance.parent}{os.pathsep}{os.environ['PATH']}"}
+    script = BISECT.replace("BAD", "HEAD").replace("GOOD", "HEAD~7")
+    said = run("sh", "-c", script, cwd=checkout, env=variables)
+    assert re.search(r"is the first bad commit.*number 5", said, re.DOTALL), said
+
+
+@pytest.mark.parametrize("gate", [GATE, README], ids=["kafka", "readme"])
+def test_the_gates_use_options_that_there_are(gate):
+    commands = get_command(app).commands
+    lines = re.findall(r"^ +(?:- run: )?conformance (.*?)(?: \|\| .*)?$", gate, re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *words = shlex.split(line)
+        known = {option for parameter in commands[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known
+
+
+GATE_STEPS = re.findall(
+    r"^      - (?:if: (?P<when>.*)\n        )?run: (?P<script>\|\n(?: {10}.*\n)+|.*\n)",
+    next(body for language, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL) if language == "yaml"),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(
+    ("index", "red"),
+    [
+        ("one that is right", []),
+        ("one that talks nonsense", ["conformance smoke"]),
+        ("one that is of another release", ["conformance run"]),
+    ],
+)
+def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
+    """Performs its steps as a runner does: each in bash -e, those after a red one only if they say so."""
+    adapter = tmp_path / "my-index"
+    sources = {
+        "one that is right": 'exec "$PYTHON" -m tests.adapters.line_index --release "$1"',
+        "one that talks nonsense": "echo nonsense",
+        "one that is of another release": 'exec "$PYTHON" -m tests.adapters.line_index --release 2.4.1',
+    }
+    adapter.write_text(f"#!/bin/sh\n{sources[index]}\n", "utf-8")
+    adapter.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    conformance = tmp_path / "bin" / "conformance"
+    code = "from conformance.cli import main; main()"
+    conformance.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{code}" "$@"\n', "utf-8")
+    conformance.chmod(0o755)
+    variables = environment(tmp_path) | {
+        "PATH": f"{conformance.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHON": sys.executable,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "INDEX": re.search(r"INDEX: (\S+ \S+)", README)[1],
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    failed = []
+    for when, script in GATE_STEPS:
+        text = "".join(line.removeprefix(" " * 10) for line in script.removeprefix("|\n").splitlines(keepends=True))
+        if "pip install" in text:
+            continue
+        if failed and not when.startswith("always()"):
+            continue
+        if "hashFiles" in when and not (tmp_path / "out" / "events.ndjson").exists():
+            continue
+        text = text.replace("--kafka all --profile ci", "--kafka 2.4.1 --kafka 4.4.0 --max-examples 10 --shrink-time 0")
+        done = subprocess.run(
+            ["bash", "-e", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            failed.append(" ".join(text.split()[:2]))
+            assert "Traceback" not in done.stderr, done.stderr
+    assert failed == red

@@ -1,0 +1,88 @@
+"""Changes of the bytecode of Kafka 4.3.1, each with the machine that has to find it.
+
+A comparison is named by what jumps: ``if (a < b)`` jumps over its block at ``>=``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broken_kafka import Change
+
+RELEASE = "4.3.1"
+_LOG = "storage/internals/log/"
+_RECORDS = "common/record/internal/FileRecords"
+
+
+class Broken(NamedTuple):
+    """A build that is broken in one thing.
+
+    Attributes:
+        machine: which has to find it.
+        change: what is changed.
+    """
+
+    machine: str
+    change: Change
+
+
+def _broken(machine: str, class_name: str, method: str, old: str, number: int, new: str) -> Broken:
+    return Broken(machine, Change(class_name if "/" in class_name else _LOG + class_name, method, old, number, new))
+
+
+BROKEN = {
+    "search-goes-the-other-way": _broken("offset", "AbstractIndex", "binarySearch", "<=0", 0, ">0"),
+    "warm-section-is-half": _broken("offset", "AbstractIndex", "warmEntries", "8192", 0, "4096"),
+    "one-entry-too-many": _broken("offset", "AbstractIndex", "isFull", "<", 0, "<="),
+    "largest-relative-offset-refused": _broken("offset", "AbstractIndex", "toRelative", "<=0", 0, "<0"),
+    "same-offset-twice": _broken("offset", "OffsetIndex", "lambda$append$0", "<=0", 0, "<0"),
+    "truncation-forgets-the-first-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", ">=0", 0, ">0"),
+    "truncation-keeps-the-equal-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", "!=0", 0, "==0"),
+    "upper-bound-behind-the-start": _broken("offset", "OffsetIndex", "lambda$fetchUpperBoundOffset$0", "+", 0, "-"),
+    "nothing-is-found": _broken("offset", "OffsetIndex", "lambda$lookup$0", "!=", 0, "=="),
+    "reserved-slot-given-away": _broken("time", "TimeIndex", "isFull", "1", 0, "0"),
+    "equal-timestamps-appended": _broken("time", "TimeIndex", "lambda$maybeAppend$0", "<=0", 0, "<0"),
+    "equal-timestamps-refused": _broken("time", "TimeIndex", "lambda$maybeAppend$0", ">=0", 1, ">0"),
+    "time-truncation-forgets-the-first": _broken("time", "TimeIndex", "lambda$truncateTo$0", ">=0", 0, ">0"),
+    "transaction-at-the-last-offset-appended": _broken(
+        "transaction", "TransactionIndex", "lambda$append$0", "<0", 0, "<=0"
+    ),
+    "aborted-at-the-bound-is-left-out": _broken(
+        "transaction", "TransactionIndex", "collectAbortedTxns", "<0", 0, "<=0"
+    ),
+    "collects-beyond-the-bound": _broken("transaction", "TransactionIndex", "collectAbortedTxns", ">=0", 0, ">0"),
+    "stops-before-the-stable-offset": _broken("transaction", "TransactionIndex", "collectAbortedTxns", "<0", 1, "<=0"),
+    "truncation-keeps-the-equal-transaction": _broken("transaction", "TransactionIndex", "truncateTo", "<0", 0, "<=0"),
+    "entry-at-the-interval": _broken("segment", "LogSegment", "append", "<=", 0, "<"),
+    "offset-of-the-latest-equal-timestamp": _broken("segment", "LogSegment", "append", "<=0", 1, "<0"),
+    "rolls-when-just-full": _broken("segment", "LogSegment", "shouldRoll", ">", 0, ">="),
+    "rolls-at-the-age": _broken("segment", "LogSegment", "shouldRoll", "<=0", 0, "<0"),
+    "waits-from-the-epoch-not-the-start": _broken("segment", "LogSegment", "timeWaitedForRoll", "<0", 0, "<=0"),
+    "recovery-keeps-a-bad-batch": _broken("segment", "LogSegment", "recover", "ensureValid()", 0, ""),
+    "recovery-indexes-at-the-interval": _broken("segment", "LogSegment", "recover", "<=", 0, "<"),
+    "recovery-takes-the-latest-equal-timestamp": _broken("segment", "LogSegment", "recover", "<=0", 0, "<0"),
+    "finds-only-later-timestamps": _broken("segment", _RECORDS, "searchForTimestamp", "<0", 1, "<=0"),
+    "finds-only-later-batches": _broken("segment", _RECORDS, "searchForTimestamp", "<0", 0, "<=0"),
+    "finds-only-later-offsets": _broken("segment", _RECORDS, "searchForOffsetFromPosition", "<0", 0, "<=0"),
+    "largest-timestamp-is-the-latest": _broken("segment", _RECORDS, "largestTimestampAfter", "<=0", 0, "<0"),
+    "stable-offset-behind-the-transaction": _broken(
+        "log", "UnifiedLog", "fetchLastStableOffsetMetadata", ">=0", 0, "<0"
+    ),
+    "end-offset-is-one-off": _broken("log", "LocalLog", "append", "1L", 0, "0L"),
+    "retention-at-the-age": _broken("log", "UnifiedLog", "lambda$deleteRetentionMsBreachedSegments$0", "<=0", 0, "<0"),
+    "retention-one-segment-early": _broken(
+        "log", "UnifiedLog", "lambda$deleteRetentionSizeBreachedSegments$0", "<0", 0, "<=0"
+    ),
+    "start-within-the-segment-deletes-it": _broken(
+        "log", "UnifiedLog", "lambda$deleteLogStartOffsetBreachedSegments$1", ">0", 0, ">=0"
+    ),
+    "truncation-at-the-first-offset-is-partial": _broken("log", "UnifiedLog", "lambda$truncateTo$1", "<=0", 0, "<0"),
+    "sequence-may-skip-one": _broken("log", "ProducerAppendInfo", "inSequence", "1L", 0, "0L"),
+    "producers-expire-early": _broken("log", "ProducerStateManager", "isProducerExpired", "<0", 0, "<=0"),
+}
+"""The broken builds by name."""
+
+ENDLESS = {
+    "search-does-not-end": _broken("offset", "AbstractIndex", "binarySearch", ">=", 0, ">"),
+}
+"""Builds whose calls do not come back."""
