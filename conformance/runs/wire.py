@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from conformance.expectations import Ledger
     from conformance.implementations.wire.broker import WireBroker
     from conformance.lockstep import Divergence
-    from conformance.lockstep.levels.wire_topic import Difference, Tally
+    from conformance.lockstep.levels.wire_topic import Difference, Statistics
     from conformance.operations import Operation
 
-HAND: Final = 8
+CHUNK: Final = 8
 _TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
 _STEPS: Final = {"dev": 8, "ci": 15, "nightly": 30}
 _ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
@@ -133,13 +133,13 @@ class _One:
         run = self.run
         topics = _TOPICS[run.profile] if run.topics is None else run.topics
         bound = WireMachine.on(self.lockstep)
-        for done in range(0, topics, HAND):
+        for done in range(0, topics, CHUNK):
             if done and (self._is_late() or self.lockstep.is_over):
                 break
             run_state_machine_as_test(
                 seed(run.seed + done)(bound),
                 settings=settings(
-                    max_examples=min(HAND, topics - done),
+                    max_examples=min(CHUNK, topics - done),
                     stateful_step_count=_STEPS[run.profile],
                     deadline=None,
                     database=None,
@@ -209,13 +209,13 @@ class _One:
                 machines=(MACHINE,),
                 clause=divergence.clauses[0],
                 shape=difference.shape,
-                times=self.lockstep.tally.seen[key],
+                times=self.lockstep.statistics.seen[key],
             )
         )
 
     def result(self) -> Result:
         """The row of this release."""
-        tally, found = self.lockstep.tally, self.lockstep.differences.values()
+        tally, found = self.lockstep.statistics, self.lockstep.differences.values()
         clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.release)}
         broken = {clause for difference in found for clause in difference.divergence.clauses}
         verdicts: dict[str, Verdict] = {
@@ -242,7 +242,7 @@ class _One:
         )
 
 
-def details_of(broker: WireBroker, tally: Tally) -> dict[str, Any]:
+def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
     """What was asked, and what was left out."""
     return {
         "address": str(broker.address),

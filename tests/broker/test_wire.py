@@ -99,10 +99,10 @@ def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
         )
         assert broker.versions == tuple(range(1, 12))
     assert lockstep.differences == {}
-    assert lockstep.tally.left == 0
-    assert lockstep.tally.answers > 5_000
+    assert lockstep.statistics.left == 0
+    assert lockstep.statistics.answers > 5_000
     assert {"LO-1", "LO-2b", "LO-6", "LO-10", "LO-24", "LO-25", "LO-26", "FE-1", "FE-2", "FE-3"} <= set(
-        lockstep.tally.clauses
+        lockstep.statistics.clauses
     )
 
 
@@ -110,7 +110,7 @@ def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
 def test_the_lives_that_find_defects_show_none_in_kafka(address, tmp_path, level):
     lockstep = lived(address, tmp_path, level, *LIVES)
     assert lockstep.differences == {}
-    assert lockstep.tally.answers > 500
+    assert lockstep.statistics.answers > 500
 
 
 @pytest.mark.parametrize("defect", wire_proxy.DEFECTS, ids=lambda defect: defect.__name__)

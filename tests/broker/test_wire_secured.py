@@ -85,7 +85,7 @@ def test_what_kafkas_tools_take_opens_it(address, certificate, tmp_path):
         lockstep.perform(Operation("append_batch", ([[1_700_000_000_000, None, 20]], "gzip", "a")))
         lockstep.close_topic()
     assert lockstep.differences == {}
-    assert lockstep.tally.answers > 100
+    assert lockstep.statistics.answers > 100
 
 
 def test_without_it_one_line_says_what_to_give(address):

@@ -44,7 +44,7 @@ class WireLockstep(WireComparison):
         Raises:
             ClientError: the broker is gone, hangs, or talks nonsense.
         """
-        self.tally.steps += 1
+        self.statistics.steps += 1
         if operation.name == "create_topic":
             self._create(operation)
         else:
@@ -69,7 +69,7 @@ class WireLockstep(WireComparison):
         kept = {key: value for key, value in settings.items() if key not in self.broker.refused_settings}
         reference = ReferencePartition(self.release, self._scratch / name / f"{name}-0", kept, epoch)
         self.topics.append(Topic(name, kept, reference, Account(epoch), [operation]))
-        self.tally.topics += 1
+        self.statistics.topics += 1
 
     def _append_batch(self, topic: Topic, rows: list[list[Any]], codec: str, producer: str | None) -> None:
         records, fields, transactional_id = records_of(rows), {}, None
@@ -95,7 +95,7 @@ class WireLockstep(WireComparison):
         """The reference appends what the broker has appended, as it gives it back."""
         end = topic.account.end
         if appended.error is None:
-            self.tally.acknowledged += 1
+            self.statistics.acknowledged += 1
             stored = self.broker.await_stored(topic.name, end)
             stamp = max(b.max_timestamp for b in stored.batches) if topic.is_stamped else -1
             if not self._is_as_sent(topic, records, appended, stored.batches):

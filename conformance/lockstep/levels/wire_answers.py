@@ -13,7 +13,7 @@ from conformance.implementations.wire.promises import LARGEST, LATEST, Promises,
 from conformance.implementations.wire.questions import Asked, Refusal, believing, questions, refusals, targets
 from conformance.kafka.client.answers import ISOLATION_LEVELS
 from conformance.lockstep.divergence import Divergence
-from conformance.lockstep.levels.wire_topic import Difference, Tally, Topic
+from conformance.lockstep.levels.wire_topic import Difference, Statistics, Topic
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
@@ -59,7 +59,7 @@ class WireComparison:
         self.release = release
         self.name = f"the broker at {broker.address}"
         self.level = level
-        self.tally = Tally()
+        self.statistics = Statistics()
         self.topics: list[Topic] = []
         self.differences: dict[tuple[str, str], Difference] = {}
         self.watches = True
@@ -78,12 +78,12 @@ class WireComparison:
     @property
     def is_over(self) -> bool:
         """Whether the limit of answers is reached, or the topic is left."""
-        is_full = self._limit is not None and self.tally.answers >= self._limit
+        is_full = self._limit is not None and self.statistics.answers >= self._limit
         return is_full or not self.topic.active or self._is_over()
 
     def _leave(self, topic: Topic) -> None:
         topic.active = False
-        self.tally.left += 1
+        self.statistics.left += 1
 
     # -- comparing -------------------------------------------------------------------------------------------------
 
@@ -106,8 +106,8 @@ class WireComparison:
     def _compare_answers(self, topic: Topic, asked: list[Asked]) -> None:
         promises, expected = Promises(topic.account), ExpectedRows(topic.reference)
         for question, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
-            self.tally.answers += 1
-            self.tally.asked[_asked_for(question.target)] += 1
+            self.statistics.answers += 1
+            self.statistics.asked[_asked_for(question.target)] += 1
             if len(answers) != 1 or (answers[0].topic, answers[0].partition) != (topic.name, 0):
                 self._note(topic, question, "LO-14", "one answer for the partition", answers, "another partition")
                 continue
@@ -119,14 +119,14 @@ class WireComparison:
                 if broken is not None:
                     self._note(topic, question, broken.clause, broken.allowed, row, _how(row))
                 else:
-                    self.tally.clauses[clause] += 1
+                    self.statistics.clauses[clause] += 1
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
             if question.request.version == 0:
                 rows = [each._replace(timestamp=-1) for each in rows]
             own = _kafkas_own(question.target, rows[0], promises, question.view)
             if row in rows:
-                self.tally.clauses.update({clause, *own})
+                self.statistics.clauses.update({clause, *own})
                 continue
             named = broken.clause if broken is not None else (*own, clause)[0]
             if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
@@ -135,12 +135,12 @@ class WireComparison:
 
     def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
         for refusal, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
-            self.tally.answers += 1
-            self.tally.asked["refusals"] += 1
+            self.statistics.answers += 1
+            self.statistics.asked["refusals"] += 1
             errors = {answer.error for answer in answers}
             is_right = errors == {refusal.error} or (self.level == "must" and errors and None not in errors)
             if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
-                self.tally.clauses[refusal.clause] += 1
+                self.statistics.clauses[refusal.clause] += 1
             else:
                 said = " and ".join(sorted(str(Row(*_numbers(answer))) for answer in answers)) or "no answer"
                 how = f"{refusal.error} -> {' and '.join(sorted(map(str, errors))) or 'no answer'}"
@@ -158,7 +158,7 @@ class WireComparison:
     def _compare_fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> int | None:
         """One fetch; where the next one has to begin, None if nothing came."""
         account = topic.account
-        self.tally.fetches += 1
+        self.statistics.fetches += 1
         found = self.broker.client.fetch(topic.name, offset, isolation=isolation, max_bytes=_PART, version=version)
         question = f"Fetch version {version} from {offset}, {isolation}"
         if found.error is not None:
@@ -178,7 +178,7 @@ class WireComparison:
             how = [n for n, a, b in zip(names.split(", "), allowed[0], bounds, strict=True) if a != b]
             self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", "fetch")
         else:
-            self.tally.clauses["FE-3"] += 1
+            self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
             ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
@@ -215,7 +215,7 @@ class WireComparison:
 
     def _hold(self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = "") -> bool:
         if ours == theirs:
-            self.tally.clauses[clause] += 1
+            self.statistics.clauses[clause] += 1
             return True
         self._note(topic, question, clause, _short(ours), _short(theirs), how, what)
         return False
@@ -242,11 +242,11 @@ class WireComparison:
             (clause,),
         )
         key = clause, shape
-        self.tally.seen[key] += 1
+        self.statistics.seen[key] += 1
         if key in self.differences:
             return
         if self._excuse(divergence, shape):
-            self.tally.expected += 1
+            self.statistics.expected += 1
             return
         self.differences[key] = Difference(divergence, shape, steps)
 

@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class Statistics:
     """What a lockstep has done."""
 
     topics: int = 0
