@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broken_kafka import broken
 from kafka_builds import build_at
-from kafka_changes import BROKEN, RELEASE, Broken
+from kafka_changes import BROKEN, RELEASE, SURVIVORS, Broken
 
 from conformance.events import Diverged, Event, Result
 from conformance.runs.campaign import Plan, run
@@ -22,8 +22,19 @@ KILLS = Path(__file__).parent / "kafka_kills"
 EXAMPLES = 2_000
 
 
-def hunt(build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0) -> list[Event]:
-    """The events of a run of one machine against a build that ends with the first difference."""
+def hunt(
+    build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0, kept: bool = True
+) -> list[Event]:
+    """The events of a run of one machine against a build that ends with the first difference.
+
+    Args:
+        build: its directory.
+        machine: which drives it.
+        traces: where the trace is written.
+        seconds: after so many, or after ``EXAMPLES``, the hunt is over.
+        shrink: seconds for shrinking.
+        kept: whether the traces that the package keeps come first, as in every run.
+    """
     events: list[Event] = []
     plan = Plan(
         (RELEASE,),
@@ -34,6 +45,7 @@ def hunt(build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shr
         seed=0,
         max_examples=EXAMPLES,
         max_time=seconds,
+        kept=kept,
         shrink_time=shrink,
         stop_at_first=True,
     )
@@ -73,7 +85,9 @@ def main(names: list[str]) -> int:
 def _wanted(names: list[str]) -> dict[str, Broken]:
     if names:
         return {name: BROKEN[name] for name in names}
-    return {name: one for name, one in BROKEN.items() if not (KILLS / f"{name}.json").exists()}
+    return {
+        name: one for name, one in BROKEN.items() if name not in SURVIVORS and not (KILLS / f"{name}.json").exists()
+    }
 
 
 if __name__ == "__main__":

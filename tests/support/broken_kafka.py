@@ -5,6 +5,7 @@ ASM reads and writes the classes, in the Java that runs here; no source of Kafka
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -149,9 +150,10 @@ def broken(build: Path, change: Change, target: Path) -> Path:
     for other in build.glob("*.jar"):
         if other != jar:
             (target / other.name).symlink_to(other.resolve())
-    with zipfile.ZipFile(jar) as source, zipfile.ZipFile(target / jar.name, "w", zipfile.ZIP_STORED) as copy:
-        for name in source.namelist():
-            if not name.endswith("/"):
-                ours = name == f"org/apache/kafka/{change.class_name}.class"
-                copy.writestr(name, changed(data, change) if ours else source.read(name))
+    name = f"org/apache/kafka/{change.class_name}.class"
+    shutil.copyfile(jar, target / jar.name)
+    with zipfile.ZipFile(target / jar.name, "a") as copy:
+        # The table of contents is written anew when it is closed: without the old entry, whose bytes stay unread.
+        copy.filelist.remove(copy.NameToInfo.pop(name))
+        copy.writestr(name, changed(data, change))
     return target
