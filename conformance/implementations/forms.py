@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from conformance.subjects import load_subjects
+
 
 class Form(NamedTuple):
     """One form of IMPL.
@@ -53,6 +55,9 @@ def form_of(text: str) -> Form | None:
 def is_server(text: str) -> bool:
     """Tell whether an IMPL is a server, which has a machine of its own and is run one release at a time."""
     form = form_of(text)
+    if form is not None and form.name == "subject":
+        subject = load_subjects().get(text.partition(":")[2])
+        return subject is None or subject.driven == "wire"
     return form is not None and form.is_server
 
 

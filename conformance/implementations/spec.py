@@ -23,6 +23,7 @@ from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import FORMS, form_of
 from conformance.implementations.process import DEADLINE, ProcessIndex
 from conformance.implementations.python.objects import PythonObjectIndex, load_factory
+from conformance.implementations.subject.classes import classes_of
 from conformance.kafka.builds import Build, open_build
 from conformance.kafka.client.connection import Address
 from conformance.operations import KINDS
@@ -98,6 +99,8 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
         return lambda release, _: mutant_subject(words[0], release, KINDS)
     if form == "jvm":
         return lambda release, progress: _jvm(release, progress, *words)
+    if form == "subject" and load_subject(words[0]).driven == "jvm":
+        return lambda release, progress: _subject(release, progress, words[0])
     raise ToolError(f"a broker has no index that could be driven: it takes part in the {form} machine only")
 
 
@@ -121,6 +124,12 @@ def _jvm(release: str, progress: Progress | None, directory: str = "") -> Implem
     from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
 
     return JvmIndex(release, progress, build_of(directory))
+
+
+def _subject(release: str, progress: Progress | None, name: str) -> Implementation:
+    from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
+
+    return JvmIndex(release, progress, classes_of(load_subject(name), release))
 
 
 def build_of(directory: str) -> Build | None:

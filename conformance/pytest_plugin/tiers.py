@@ -61,6 +61,10 @@ def _chromium() -> str:
     return f"KIDX_CHROMIUM is {named}, no program" if named else "no chromium on the PATH; apt-get install chromium"
 
 
+def _maven() -> str:
+    return "" if shutil.which("mvn") else "no mvn on the PATH"
+
+
 def _go() -> str:
     return "" if shutil.which("go") else "no go on the PATH"
 
@@ -86,6 +90,7 @@ TIERS: Final[dict[str, Tier]] = {
     "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
     "go": Tier("builds a foreign broker with Go", ("kafka",), (_go,)),
+    "maven": Tier("fetches foreign classes with Maven", ("jpype", "jgo"), (_java, _maven)),
     "browser": Tier("looks at a page in a real Chromium", ("playwright",), (_chromium,)),
 }
 """Every tier by name; a conftest adds its own before pytest is configured."""

@@ -4,7 +4,8 @@ One file a subject, ``<name>.toml``, beside a folder with the program that start
 
     title = "kfake"                       # as its makers call it
     about = "franz-go's broker in memory"
-    driven = "wire"                       # by protocol: prints HOST:PORT, runs until its input ends
+    driven = "wire"                       # by protocol: prints HOST:PORT, runs until its input ends;
+                                          # "jvm": index classes in {out}/lib, in this process
     language = "Go"
     version = "..."                       # locked by the files in the folder
     home = "https://..."
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.resources.abc import Traversable
 
-DRIVEN: Final = ("wire",)
+DRIVEN: Final = ("wire", "jvm")
 _TEXTS: Final = ("title", "about", "driven", "language", "version", "home", "sources")
 _LISTS: Final = ("releases", "needs", "build", "start", "without")
 
@@ -92,9 +93,10 @@ def read_subject(name: str, table: Mapping[str, Any]) -> Subject:
     """
     if unknown := sorted(set(table) - {*_TEXTS, *_LISTS, "environment"}):
         raise SubjectError(f"the subject {name} has {', '.join(unknown)}, which no subject has")
+    needed = ("build", "start") if table.get("driven") == "wire" else ("build",)
     wrong = [key for key in _TEXTS if not isinstance(table.get(key), str) or not table[key]]
     lists = {key: table.get(key, []) for key in _LISTS}
-    wrong += [key for key, value in lists.items() if not _is_texts(value) or (not value and key in ("build", "start"))]
+    wrong += [key for key, value in lists.items() if not _is_texts(value) or (not value and key in needed)]
     environment = table.get("environment", {})
     if wrong or not isinstance(environment, dict) or not _is_texts(list(environment.values())):
         raise SubjectError(f"the subject {name} has no {', '.join(wrong) or 'environment'} of the right type")

@@ -111,6 +111,8 @@ def test_no_broker_there_is_one_line(typed):
 def test_the_subjects_are_listed(typed):
     done = typed("subjects", "list", "--json")
     assert done.returncode == 0
-    assert {"name": "kfake", "driven": "wire", "language": "Go"}.items() <= json.loads(done.stdout)[0].items()
+    named = {subject["name"]: subject for subject in json.loads(done.stdout)}
+    assert {"driven": "wire", "language": "Go"}.items() <= named["kfake"].items()
+    assert {"driven": "jvm", "language": "Java"}.items() <= named["fluss"].items()
     assert "kfake" in typed("subjects", "list").stdout
     assert typed("subjects", "build", "nothing").returncode == 2

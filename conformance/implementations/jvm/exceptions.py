@@ -18,6 +18,9 @@ KIND_OF: Final = {
     "kafka.log.CorruptIndexException": "corrupt",  # up to 3.4
     "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
     "org.apache.kafka.common.KafkaException": "unsupported_version",  # the only one that an index throws itself (TX-7)
+    "org.apache.fluss.exception.InvalidOffsetException": "invalid_offset",
+    "org.apache.fluss.exception.IndexOffsetOverflowException": "offset_overflow",
+    "org.apache.fluss.server.exception.CorruptIndexException": "corrupt",
     "java.lang.IllegalArgumentException": "invalid_argument",
     "java.lang.IllegalStateException": "illegal_state",
     "java.nio.ReadOnlyBufferException": "read_only",

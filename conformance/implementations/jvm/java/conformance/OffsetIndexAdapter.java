@@ -3,7 +3,9 @@ package conformance;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 
-/** kafka.log.OffsetIndex (up to 3.4), org.apache.kafka.storage.internals.log.OffsetIndex (from 3.5). */
+/**
+ * kafka.log.OffsetIndex (up to 3.4), org.apache.kafka.storage.internals.log.OffsetIndex (from 3.5), and a fork's.
+ */
 final class OffsetIndexAdapter extends MappedIndexAdapter {
     private final Method append;
     private final Method lastOffset;
@@ -14,9 +16,11 @@ final class OffsetIndexAdapter extends MappedIndexAdapter {
 
     OffsetIndexAdapter(ClassLoader loader) throws Throwable {
         super(Members.type(loader,
-            "org.apache.kafka.storage.internals.log.OffsetIndex", "kafka.log.OffsetIndex"));
+            "org.apache.kafka.storage.internals.log.OffsetIndex", "kafka.log.OffsetIndex",
+            "org.apache.fluss.server.log.OffsetIndex"));
         Class<?> result = Members.type(loader,
-            "org.apache.kafka.storage.internals.log.OffsetPosition", "kafka.log.OffsetPosition");
+            "org.apache.kafka.storage.internals.log.OffsetPosition", "kafka.log.OffsetPosition",
+            "org.apache.fluss.server.log.OffsetPosition");
         append = Members.method(type, "append", 2);
         lastOffset = Members.method(type, "lastOffset", 0);
         fetchUpperBoundOffset = Members.method(type, "fetchUpperBoundOffset", 2);

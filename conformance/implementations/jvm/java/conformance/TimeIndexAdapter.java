@@ -2,7 +2,7 @@ package conformance;
 
 import java.lang.reflect.Method;
 
-/** kafka.log.TimeIndex (up to 3.4), org.apache.kafka.storage.internals.log.TimeIndex (from 3.5). */
+/** kafka.log.TimeIndex (up to 3.4), org.apache.kafka.storage.internals.log.TimeIndex (from 3.5), and a fork's. */
 final class TimeIndexAdapter extends MappedIndexAdapter {
     private final Method maybeAppend;
     private final Method lastEntry;
@@ -11,9 +11,11 @@ final class TimeIndexAdapter extends MappedIndexAdapter {
 
     TimeIndexAdapter(ClassLoader loader) throws Throwable {
         super(Members.type(loader,
-            "org.apache.kafka.storage.internals.log.TimeIndex", "kafka.log.TimeIndex"));
+            "org.apache.kafka.storage.internals.log.TimeIndex", "kafka.log.TimeIndex",
+            "org.apache.fluss.server.log.TimeIndex"));
         Class<?> result = Members.type(loader,
-            "org.apache.kafka.storage.internals.log.TimestampOffset", "kafka.log.TimestampOffset");
+            "org.apache.kafka.storage.internals.log.TimestampOffset", "kafka.log.TimestampOffset",
+            "org.apache.fluss.server.log.TimestampOffset");
         maybeAppend = Members.method(type, "maybeAppend", 3);
         lastEntry = Members.method(type, "lastEntry", 0);
         timestamp = new Members.Reader(result, "timestamp");
