@@ -83,7 +83,8 @@ def open_build(text: str) -> Build:
         ToolError: it is not there, or holds no Kafka, half of one, or two versions.
     """
     try:
-        return _opened(text, Path(text).expanduser())
+        # Java keeps the working directory that it was started in.
+        return _opened(text, Path(text).expanduser().absolute())
     except OSError as error:
         raise ToolError(f"the build {text} cannot be read: {error.strerror or error}") from error
 
