@@ -19,6 +19,7 @@ from conformance.commands.options import (
     echo,
     state_directory,
 )
+from conformance.commands.reaching import CommandConfigOption, WithoutOption, wire_options
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json
@@ -47,6 +48,8 @@ def replay_command(
         list[Path] | None,
         typer.Option("--script", metavar="FILE", help="Write it as a program, too: .py or .java."),
     ] = None,
+    command_config: CommandConfigOption = None,
+    without: WithoutOption = None,
     step_timeout: StepTimeoutOption = LIMIT,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -61,6 +64,7 @@ def replay_command(
     """
     places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, places)
+    wire = wire_options(implementation or (), command_config, without or ())
     if each or directories:
         return _replay_each(recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout)
     implementations = implementation or ["jvm"]
@@ -92,7 +96,7 @@ def replay_command(
         end_process(1)
 
     with show_progress("Kafka's jars") as progress, watched_steps(step_timeout, give_up):
-        result = replay(recorded, releases, implementations, tell, progress)
+        result = replay(recorded, releases, implementations, tell, progress, wire)
     for path, text in programs:  # nothing is left behind by a replay that was refused
         write_text(path, text)
     conclude(result)

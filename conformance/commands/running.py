@@ -27,13 +27,13 @@ from conformance.commands.options import (
     plain_console,
     state_directory,
 )
+from conformance.commands.reaching import CommandConfigOption, WithoutOption, wire_options
 from conformance.errors import ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
 from conformance.expectations.proposal import propose
 from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of, parse_spec
-from conformance.implementations.wire.opening import is_wire
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.step_watch import LIMIT, end_process
@@ -48,7 +48,6 @@ from kidx.printable import printable
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
     from conformance.runs.attached import Attachment
-    from conformance.runs.wire_options import WireOptions
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 Level = StrEnum("Level", ["must", "observed"])
@@ -90,12 +89,8 @@ def run_command(
         str, typer.Option(metavar="HOST:PORT", help="A broker that is running: it is asked and read, nothing else.")
     ] = "",
     log_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="That broker's log directory.")] = None,
-    command_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With -i wire: TLS and SASL, as Kafka's tools take them.")
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="FEATURE", help="With -i wire: leave out what the broker lacks.")
-    ] = None,
+    command_config: CommandConfigOption = None,
+    without: WithoutOption = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     engine: Annotated[
         Engine, typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.")
@@ -144,7 +139,7 @@ def run_command(
         stop_at_first=stop_at_first,
         jobs=jobs,
         step_timeout=step_timeout,
-        wire=_wire_options(implementations, command_config, tuple(without or ())),
+        wire=wire_options(implementations, command_config, tuple(without or ())),
     )
     load_expectations(expectations)
     if engine == "spark":
@@ -248,29 +243,6 @@ def _attachment(
     with show_progress("Kafka's jars") as progress:
         attachment.open(releases[0], progress)
     return attachment
-
-
-def _wire_options(
-    implementations: tuple[str, ...], command_config: Path | None, without: tuple[str, ...]
-) -> WireOptions | None:
-    """How brokers behind ``wire:`` are reached, if there are any.
-
-    Raises:
-        ToolError: an option is about nothing, or cannot be read.
-    """
-    if not any(map(is_wire, implementations)):
-        if command_config is not None or without:
-            raise ToolError("--command-config and --without go with -i wire:HOST:PORT")
-        return None
-    from conformance.implementations.wire.broker import NEEDED  # noqa: PLC0415 -- part of an extra
-    from conformance.kafka.client.security import read_command_config  # noqa: PLC0415
-    from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
-
-    if unknown := sorted(set(without) - set(NEEDED)):
-        raise ToolError(f"--without knows {', '.join(NEEDED)}, not {', '.join(map(repr, unknown))}")
-    if command_config is not None:
-        read_command_config(command_config)
-    return WireOptions(command_config, without)
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:

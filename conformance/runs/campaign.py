@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from conformance.events import Result, RunFinished, RunStarted
 from conformance.expectations import Ledger, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
-from conformance.implementations.wire.opening import is_wire
 from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
@@ -123,8 +122,8 @@ class _Run:
             self.told.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
-        servers = [self._drive_servers(), self._drive_wires()]
-        return self._finish(all(servers) and not self.told.count)
+        servers = self._drive_servers()
+        return self._finish(servers and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
         """One machine, in its share of the time that is left."""
@@ -161,38 +160,13 @@ class _Run:
 
     def _drive_servers(self) -> bool:
         """Servers, if the plan has any; whether they conform."""
-        circumstances = Circumstances(self.seed, self._seconds_left(), self.sink, self.ledger, self.progress)
+        circumstances = Circumstances(
+            self.seed, self._seconds_left, self.sink, self.ledger, self.progress, self.announce
+        )
         results = run_servers(self.plan, circumstances)
         self.results += results
-        return not any(result.divergences for result in results)
-
-    def _drive_wires(self) -> bool:
-        """Brokers by their protocol alone, if the plan has any; whether they conform."""
-        plan = self.plan
-        names = [name for name in plan.implementations if is_wire(name)]
-        if not names or "wire" not in plan.machines:
-            return True
-        from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
-        from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
-
-        results: list[Result] = []
-        for name in names:
-            run = WireRun(
-                name,
-                self.seed,
-                plan.profile.name,
-                plan.level,
-                plan.traces,
-                self.sink,
-                self.ledger,
-                topics=plan.max_examples,
-                seconds=self._seconds_left(),
-                shrink_time=plan.shrink_time,
-                options=plan.wire or WireOptions(),
-            )
-            results += run_wire(plan.releases, run, self.announce)
-        self.results += results
-        self.performed["wire"] = {what for result in results for what in result.details["performed"]}
+        for result in results:
+            self.performed.setdefault(result.machine, set()).update(result.details.get("performed", ()))
         return not any(result.divergences for result in results)
 
     def _seconds_left(self) -> float | None:

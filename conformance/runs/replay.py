@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Divergence, Lockstep
     from conformance.operations import Observation, Operation
+    from conformance.runs.wire_options import WireOptions
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def replay(
     implementations: Sequence[str],
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None] = lambda *_: None,
     progress: Progress | None = None,
+    wire: WireOptions | None = None,
 ) -> Replayed:
     """Performs every step of a trace in lockstep.
 
@@ -69,6 +71,7 @@ def replay(
         implementations: specifications such as ``"jvm"``; none for the reference and the model alone.
         tell: told of every step: its number from 0, the operation, the reference's observation, the divergence if any.
         progress: told while jars are being fetched.
+        wire: how brokers behind ``wire:`` are reached.
 
     Raises:
         TraceError: its machine is unknown, or a step makes no sense there.
@@ -80,7 +83,7 @@ def replay(
     if trace.machine == "wire":
         from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
 
-        difference, steps = replay_on_wire(trace, releases, implementations, tell)
+        difference, steps = replay_on_wire(trace, releases, implementations, tell, wire)
         return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")

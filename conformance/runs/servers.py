@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.implementations.forms import form_of, is_server
+from conformance.implementations.forms import is_server
+from conformance.implementations.spec import parse_spec
 
 if TYPE_CHECKING:
     from conformance.events import Result, Sink
@@ -19,21 +20,23 @@ class Circumstances(NamedTuple):
 
     Attributes:
         seed: decides what is drawn.
-        seconds_left: None without a limit.
+        seconds_left: tells how many; None without a limit.
         sink: told of every event.
         ledger: the known differences.
         progress: told while jars are being fetched.
+        announce: told what is about to be done to servers that are not the harness's own.
     """
 
     seed: int
-    seconds_left: float | None
+    seconds_left: Callable[[], float | None]
     sink: Sink
     ledger: Ledger
     progress: Progress | None
+    announce: Callable[[str], None]
 
 
-def _run_brokers(plan: Plan, circumstances: Circumstances) -> list[Result]:
-    seed, seconds_left, sink, ledger, progress = circumstances
+def _run_brokers(plan: Plan, names: Sequence[str], circumstances: Circumstances) -> list[Result]:
+    seed, seconds_left, sink, ledger, progress, _ = circumstances
     if plan.attachment is not None:
         from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
 
@@ -46,22 +49,53 @@ def _run_brokers(plan: Plan, circumstances: Circumstances) -> list[Result]:
         plan.profile.name,
         examples=plan.max_examples,
         cycles=plan.kill_cycles,
-        seconds=seconds_left,
+        seconds=seconds_left(),
         patience=plan.shrink_time,
     )
     results: list[Result] = []
-    for server in filter(is_server, plan.implementations):
+    for server in names:
         run = Run(seed, budget, plan.traces, sink, ledger, plan.broker, server)
         results += run_brokers(plan.releases, run, progress)
     return results
 
 
-_RUNS: Final[dict[str, Callable[[Plan, Circumstances], list[Result]]]] = {"broker": _run_brokers}
-"""By the name of a form: carries out the part of a plan that is about such servers."""
+def _run_wires(plan: Plan, names: Sequence[str], circumstances: Circumstances) -> list[Result]:
+    if "wire" not in plan.machines:
+        return []
+    from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
+    from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
+
+    seed, seconds_left, sink, ledger, _, announce = circumstances
+    results: list[Result] = []
+    for name in names:
+        run = WireRun(
+            name,
+            seed,
+            plan.profile.name,
+            plan.level,
+            plan.traces,
+            sink,
+            ledger,
+            topics=plan.max_examples,
+            seconds=seconds_left(),
+            shrink_time=plan.shrink_time,
+            options=plan.wire or WireOptions(),
+        )
+        results += run_wire(plan.releases, run, announce)
+    return results
+
+
+_RUNS: Final[dict[str, Callable[[Plan, Sequence[str], Circumstances], list[Result]]]] = {
+    "broker": _run_brokers,
+    "wire": _run_wires,
+    "subject": _run_wires,
+}
+"""By the name of a form: carries out the part of a plan that is about the servers of these names."""
 
 
 def run_servers(plan: Plan, circumstances: Circumstances) -> list[Result]:
-    """Runs the servers that the harness starts itself among the implementations of a plan, each kind once."""
-    forms = [form_of(name) for name in plan.implementations if is_server(name)]
-    kinds = dict.fromkeys(form.name for form in forms if form is not None)
-    return [result for kind in kinds if kind in _RUNS for result in _RUNS[kind](plan, circumstances)]
+    """Runs the servers among the implementations of a plan, each kind once."""
+    kinds: dict[str, list[str]] = {}
+    for name in filter(is_server, plan.implementations):
+        kinds.setdefault(parse_spec(name).form, []).append(name)
+    return [result for kind, names in kinds.items() for result in _RUNS[kind](plan, names, circumstances)]

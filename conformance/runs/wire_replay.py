@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
@@ -42,8 +43,8 @@ def replay_on_wire(
             raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
         for release in releases:
             with address_of(name) as (address, without), scratch_directory() as scratch:
-                chosen = options or WireOptions(without=tuple(without))
-                with chosen.open(address) as broker:
+                chosen = options or WireOptions()
+                with replace(chosen, without=(*chosen.without, *without)).open(address) as broker:
                     lockstep = WireLockstep(broker, release, scratch, level=level)  # type: ignore[arg-type]
                     for number, operation in enumerate(trace.operations):
                         lockstep.perform(operation)

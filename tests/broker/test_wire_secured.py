@@ -15,6 +15,9 @@ from conformance.kafka.client import Address
 from conformance.kafka.client.security import read_command_config
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import Operation
+from conformance.operations.trace import Trace
+from conformance.runs.replay import replay
+from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
     pytest.mark.broker,
@@ -86,6 +89,17 @@ def test_what_kafkas_tools_take_opens_it(address, certificate, tmp_path):
         lockstep.close_topic()
     assert lockstep.differences == {}
     assert lockstep.statistics.answers > 100
+
+
+def test_a_trace_is_replayed_with_it(address, certificate, tmp_path):
+    command_config(tmp_path, certificate, "se cret")
+    steps = (
+        Operation("create_topic", ({"retention.ms": -1, "segment.bytes": 1 << 20},)),
+        Operation("append_batch", ([[1_700_000_000_000, None, 20]], "none", None)),
+    )
+    options = WireOptions(tmp_path / "client.properties", without=("transactions",))
+    replayed = replay(Trace("wire", RELEASE, steps, None), [RELEASE], [f"wire:{address}"], wire=options)
+    assert (replayed.verdict, replayed.steps) == ("FIXED", 2)
 
 
 def test_without_it_one_line_says_what_to_give(address):

@@ -10,6 +10,8 @@ import wire_proxy
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address, Client
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
 
 RELEASE = "4.3.1"
 SMALL = ("--kafka", RELEASE, "--max-examples", "1", "--max-time", "20", "--seed", "3")
@@ -56,6 +58,8 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
         replayed = typed(*told["replay"].split()[1:])
         assert replayed.returncode == 1
         assert "FAILED" in replayed.stdout
+        replayed = typed(*told["replay"].split()[1:], "--without", "transactions", "--without", "delete-records")
+        assert (replayed.returncode, replayed.stdout.splitlines()[-1][:6]) == (1, "FAILED")
         proxy.defect = None
         replayed = typed(*told["replay"].split()[1:])
         assert (replayed.returncode, replayed.stdout.splitlines()[-1][:5]) == (0, "FIXED")
@@ -75,6 +79,22 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
 )
 def test_what_makes_no_sense_is_one_line(typed, arguments, said):
     done = typed("run", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
+        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
+        (("--without", "transactions"), "--command-config and --without go with -i wire:HOST:PORT"),
+    ],
+)
+def test_a_replay_says_in_one_line_what_makes_no_sense(typed, tmp_path, arguments, said):
+    path = Trace("wire", RELEASE, (Operation("create_topic", ({},)),), None).save(tmp_path)
+    done = typed("replay", str(path), *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

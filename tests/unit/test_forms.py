@@ -35,7 +35,8 @@ def test_what_has_none_of_the_forms_is_told_all_of_them(text):
     assert form_of(text) is None
     assert not is_server(text)
     with pytest.raises(
-        ToolError, match=r"write jvm, broker, wire:HOST:PORT, subject:NAME, exec:COMMAND, .* or mutant:NAME$"
+        ToolError,
+        match=r"write jvm\[:DIR\], broker\[:DIR\], wire:HOST:PORT, subject:NAME, exec:COMMAND, .* or mutant:NAME$",
     ):
         parse_spec(text)
 
