@@ -11,7 +11,7 @@ One file a topic, ``<topic>.toml``, in this package or in a directory of one's o
     link = "https://example.org/my-index/issues/7"
 
 A difference in a step that no clause speaks of is known by its shape, which reports tell; then ``shape`` stands in the
-place of ``clause``, as in ``shape = "append: outcome ok -> full"``.
+place of ``clause``, as in ``shape = "append: outcome ok -> full"``; it may have * and ?, too.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
@@ -68,7 +68,7 @@ class Expectation:
 
     def is_about(self, clauses: Iterable[str], shape: str) -> bool:
         """Whether a difference is the one that it names."""
-        return shape == self.shape if self.shape else any(map(self.names, clauses))
+        return fnmatchcase(shape, self.shape) if self.shape else any(map(self.names, clauses))
 
     def __str__(self) -> str:
         what = self.clause or self.shape
@@ -133,7 +133,8 @@ class Ledger:
 
         Args:
             exercised: for machine, implementation and release, the clauses that its steps exercised.
-            performed: for each machine the operations that it performed, for expectations that name a shape.
+            performed: for each machine what stands before the colon of a shape, or before its arrow: the operations
+                that it performed, and what was answered rightly; for expectations that name a shape.
         """
         operations = performed or {}
         return tuple(
@@ -143,13 +144,18 @@ class Ledger:
             and any(
                 expectation.concerns(*where)
                 and (
-                    expectation.shape.partition(":")[0] in operations.get(expectation.machine, ())
+                    _is_performed(expectation.shape, operations.get(expectation.machine, ()))
                     if expectation.shape
                     else any(map(expectation.names, clauses))
                 )
                 for where, clauses in exercised.items()
             )
         )
+
+
+def _is_performed(shape: str, performed: Collection[str]) -> bool:
+    operation, answered = shape.partition(":")[0], shape.partition(" -> ")[0]
+    return any(fnmatchcase(each, answered if ":" in each else operation) for each in performed)
 
 
 def expectation_files(directory: Path | None = None) -> list[Traversable]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.machines.broker import BrokerMachine
 from conformance.strategies import broker as strategies
@@ -49,6 +49,14 @@ class WireMachine(BrokerMachine):
         for number, shape in enumerate(shapes, start=1):
             self.lockstep.watches = number == len(shapes)
             self.do("append_batch", self.records(shape), shape.codec, None)
+
+    @precondition(lambda self: self.lockstep.topic.account.undecided)
+    @rule(delta=st.sampled_from((1, 0, 2)), everything=st.booleans())
+    def delete_into_transaction(self, delta: int, everything: bool) -> None:
+        """Deletes records of a transaction that is open: some of them, or everything."""
+        account = self.lockstep.topic.account
+        first = min(account.undecided.values()) + delta
+        self.do("delete_before", -1 if everything else min(first, account.end))
 
     def teardown(self) -> None:
         """Leaves no transaction open."""

@@ -61,6 +61,10 @@ def _chromium() -> str:
     return f"KIDX_CHROMIUM is {named}, no program" if named else "no chromium on the PATH; apt-get install chromium"
 
 
+def _go() -> str:
+    return "" if shutil.which("go") else "no go on the PATH"
+
+
 @dataclass(frozen=True)
 class Tier:
     """One thing that tests may need.
@@ -81,6 +85,7 @@ TIERS: Final[dict[str, Tier]] = {
     "broker": Tier("starts a real broker", ("jpype", "jgo", "kafka"), (_java,)),
     "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
+    "go": Tier("builds a foreign broker with Go", ("kafka",), (_go,)),
     "browser": Tier("looks at a page in a real Chromium", ("playwright",), (_chromium,)),
 }
 """Every tier by name; a conftest adds its own before pytest is configured."""

@@ -192,8 +192,7 @@ class _Run:
             )
             results += run_wire(plan.releases, run, self.announce)
         self.results += results
-        asked = {what for result in results for what, number in result.details["asked"].items() if number}
-        self.performed["wire"] = {f"list_offsets {what}" for what in asked} | {"fetch", "append", "delete_before"}
+        self.performed["wire"] = {what for result in results for what in result.details["performed"]}
         return not any(result.divergences for result in results)
 
     def _seconds_left(self) -> float | None:

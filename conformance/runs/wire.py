@@ -22,6 +22,7 @@ from conformance.lockstep.levels.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.operations.trace import Trace
 from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.wire_kinship import of_their_own
 from conformance.runs.wire_options import WireOptions
 from conformance.scratch import scratch_directory
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.lockstep.levels.wire_topic import Difference, Statistics
     from conformance.operations import Operation
+    from conformance.runs.wire_kinship import Sight
 
 CHUNK: Final = 8
 _TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
@@ -154,11 +156,14 @@ class _One:
         try:
             yield
         except ClientError:
-            for difference in self.lockstep.differences.values():
-                self._tell(difference, "the broker is gone: not shrunk")
+            for difference, sights in self._own():
+                self._tell(difference, "the broker is gone: not shrunk", sights)
             raise
-        for difference in self.lockstep.differences.values():
-            self._tell(*self._shrunk(difference))
+        for difference, sights in self._own():
+            self._tell(*self._shrunk(difference), sights)
+
+    def _own(self) -> list[tuple[Difference, list[Sight]]]:
+        return list(of_their_own(self.lockstep.differences.values()))
 
     def _shrunk(self, difference: Difference) -> tuple[Difference, str]:
         numbers = iter(range(1 << 30))
@@ -181,7 +186,7 @@ class _One:
         self.expected.update(divergence.clauses)
         return True
 
-    def _tell(self, difference: Difference, shrinking: str) -> None:
+    def _tell(self, difference: Difference, shrinking: str, sights: Sequence[Sight]) -> None:
         run, divergence = self.run, difference.divergence
         made_by = {
             "kidx": version_of_package("kidx"),
@@ -210,8 +215,21 @@ class _One:
                 clause=divergence.clauses[0],
                 shape=difference.shape,
                 times=self.lockstep.statistics.seen[key],
+                also=tuple(map(self._sight, sights)),
             )
         )
+
+    def _sight(self, sight: Sight) -> dict[str, Any]:
+        difference, because = sight
+        clause = difference.divergence.clauses[0]
+        return {
+            "shape": difference.shape,
+            "clause": clause,
+            "clauses": [clause],
+            "times": self.lockstep.statistics.seen[clause, difference.shape],
+            "trace": "",
+            "because": because,
+        }
 
     def result(self) -> Result:
         """The row of this release."""
@@ -235,7 +253,7 @@ class _One:
             tally.topics,
             tally.steps,
             time.monotonic() - self.started,
-            len(found),
+            len(self._own()),
             clauses,
             verdicts,
             details_of(self.broker, tally),
@@ -251,6 +269,8 @@ def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
         "fetches": tally.fetches,
         "acknowledged": tally.acknowledged,
         "left": tally.left,
+        "unstamped": tally.unstamped,
+        "performed": sorted(tally.performed),
         "expected": tally.expected,
         "versions": list(broker.versions),
         "without": sorted(broker.without),

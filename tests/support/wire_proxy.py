@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 
+import google_crc32c
+
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address, Client, kafka_python
 from kidx.records import iter_memory_batches
@@ -442,4 +444,25 @@ NOT_KAFKAS: dict = {
     unknown_is_latest: {"LO-15c", "LO-10", "LO-3a", "LO-4", "LO-5"},
 }
 """Each that is not Kafka's answer."""
-FETCHES = {no_aborted_transactions: {"FE-2"}, stable_is_high_watermark: {"FE-3"}}
+
+
+def stamped_is_as_created(part):
+    """Batches of a topic with LogAppendTime come back with the producer's timestamps, as CreateTime."""
+    found = bytearray()
+    stamped = [batch for batch in iter_memory_batches(part.records or b"") if not batch.is_control]
+    if not any(batch.timestamp_type.name == "LOG_APPEND_TIME" for batch in stamped):
+        return False
+    for batch in stamped:
+        data = bytearray(batch.to_bytes())
+        data[22] &= ~8
+        struct.pack_into(">I", data, 17, google_crc32c.value(bytes(data[21:])))
+        found += data
+    part.records = bytes(found)
+    return True
+
+
+FETCHES = {
+    no_aborted_transactions: {"FE-2"},
+    stable_is_high_watermark: {"FE-3"},
+    stamped_is_as_created: {"FE-1"},
+}

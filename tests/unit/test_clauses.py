@@ -167,6 +167,27 @@ def test_an_expectation_whose_clause_was_exercised_without_divergence_is_stale()
 
 
 @pytest.mark.parametrize(
+    ("performed", "is_stale"),
+    [
+        ({"list_offsets -3, with all deleted: a record"}, True),
+        ({"list_offsets -3, with all deleted, with an open transaction"}, True),
+        ({"list_offsets -3, with all deleted: nothing"}, False),
+        ({"list_offsets -3: a record"}, False),
+        (set(), False),
+    ],
+)
+def test_a_shape_is_stale_once_what_it_begins_with_was_performed_and_nothing_has_met_it(performed, is_stale):
+    shape = "list_offsets -3, with all deleted*: a record -> nothing"
+    text = EXPECTATION.replace('clause = "OI-3"', f'shape = "{shape}"').replace('"offset"', '"wire"')
+    book, exercised = Ledger(read_expectations("mine.toml", text)), {("wire", "my-index", "3.9.2"): {"LO-1"}}
+    assert bool(book.stale(exercised, {"wire": performed})) is is_stale
+    met = shape.replace("*", ", with an open transaction")
+    assert book.find((), met, "wire", "my-index", "3.9.2") == 0
+    assert book.find((), "list_offsets -3: a record -> nothing", "wire", "my-index", "3.9.2") is None
+    assert book.stale(exercised, {"wire": performed}) == ()
+
+
+@pytest.mark.parametrize(
     "exercised",
     [
         {},

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kidx.records import TimestampType
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -34,6 +36,8 @@ class StoredBatch(NamedTuple):
     is_transactional: bool
     is_control: bool
     records: tuple[StoredRecord, ...]
+    is_stamped: bool = False
+    """Whether it says that its timestamp is the broker's (LogAppendTime)."""
 
     @classmethod
     def of(cls, batch: RecordBatch) -> StoredBatch:
@@ -53,6 +57,7 @@ class StoredBatch(NamedTuple):
             batch.is_transactional,
             batch.is_control,
             records,
+            batch.timestamp_type is TimestampType.LOG_APPEND_TIME,
         )
 
 

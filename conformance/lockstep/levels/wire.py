@@ -97,6 +97,8 @@ class WireLockstep(WireComparison):
         if appended.error is None:
             self.statistics.acknowledged += 1
             stored = self.broker.await_stored(topic.name, end)
+            if not self._is_of_the_right_clock(topic, stored.batches):
+                return
             stamp = max(b.max_timestamp for b in stored.batches) if topic.is_stamped else -1
             if not self._is_as_sent(topic, records, appended, stored.batches):
                 return
@@ -112,6 +114,24 @@ class WireLockstep(WireComparison):
         theirs = (appended.offset if error is None else -1, error)
         if not self._hold(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
             self._leave(topic)
+
+    def _is_of_the_right_clock(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
+        """Batches say whose timestamps they have, as the topic wants it; whether the topic can go on.
+
+        A broker that leaves the producer's timestamps is told of once: the topic goes on as one of CreateTime.
+        """
+        wanted = "LogAppendTime" if topic.is_stamped else "CreateTime"
+        found = " and ".join(sorted({"LogAppendTime" if batch.is_stamped else "CreateTime" for batch in batches}))
+        if self._hold(topic, f"append to {wanted}", "FE-1", wanted, found, f"batches of {found}", "timestamp type"):
+            return True
+        if wanted == "CreateTime" or found != "CreateTime" or topic.account.batches:
+            self._leave(topic)
+            return False
+        topic.settings = topic.settings | {"message.timestamp.type": found}
+        directory = self._scratch / f"{topic.name}-unstamped" / f"{topic.name}-0"
+        topic.reference = ReferencePartition(self.release, directory, topic.settings, topic.account.leader_epoch)
+        self.statistics.unstamped += 1
+        return True
 
     def _is_as_sent(
         self, topic: Topic, records: list[SimpleRecord], appended: Appended, batches: Sequence[StoredBatch]
@@ -174,10 +194,12 @@ class WireLockstep(WireComparison):
         theirs = self.broker.client.delete_records(topic.name, offset)
         ours = topic.reference.delete_records(offset)
         shape = f"{ours or 'done'} -> {theirs or 'done'}"
-        if not self._hold(topic, "delete_before", "LG-12", ours, theirs, shape):
-            self._leave(topic)
-        elif theirs is None:
+        what = "delete_before the log start" if 0 <= offset < topic.account.start else "delete_before"
+        self._hold(topic, what, "LG-12", ours, theirs, shape)
+        if theirs is None:
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
+        if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
+            self._leave(topic)
 
 
 def _kind(outcome: tuple[int, str | None]) -> str:

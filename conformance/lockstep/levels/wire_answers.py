@@ -120,6 +120,8 @@ class WireComparison:
                     self._note(topic, question, broken.clause, broken.allowed, row, _how(row))
                 else:
                     self.statistics.clauses[clause] += 1
+                    # The shape that it would have if it were wrong.
+                    self.statistics.performed.add(f"{_named(topic, question)}: {_how(row)}")
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
             if question.request.version == 0:
@@ -127,16 +129,18 @@ class WireComparison:
             own = _kafkas_own(question.target, rows[0], promises, question.view)
             if row in rows:
                 self.statistics.clauses.update({clause, *own})
+                self.statistics.performed.add(f"{_named(topic, question)}: {_word(rows[0], topic)}")
                 continue
             named = broken.clause if broken is not None else (*own, clause)[0]
             if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
                 named = "LO-14"
-            self._note(topic, question, named, rows[0], row, f"{_kind_of(rows[0], row, topic)}")
+            self._note(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
 
     def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
         for refusal, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
+            self.statistics.performed.add(_named(topic, refusal))
             errors = {answer.error for answer in answers}
             is_right = errors == {refusal.error} or (self.level == "must" and errors and None not in errors)
             if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
@@ -176,8 +180,10 @@ class WireComparison:
         names = "high watermark, last stable offset, log start"
         if bounds not in allowed:
             how = [n for n, a, b in zip(names.split(", "), allowed[0], bounds, strict=True) if a != b]
-            self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", "fetch")
+            what = f"fetch{topic.circumstances}"
+            self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
         else:
+            self.statistics.performed.add(f"fetch{topic.circumstances}")
             self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
@@ -214,6 +220,7 @@ class WireComparison:
         return clause
 
     def _hold(self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = "") -> bool:
+        self.statistics.performed.add(what)
         if ours == theirs:
             self.statistics.clauses[clause] += 1
             return True
@@ -224,10 +231,7 @@ class WireComparison:
         self, topic: Topic, question: object, clause: str, ours: object, theirs: object, how: str, what: str = ""
     ) -> None:
         """Enters a difference, unless it is known."""
-        asked = what or (
-            f"list_offsets {_asked_for(question.target)}" if isinstance(question, Asked) else "list_offsets refusals"
-        )
-        shape = f"{asked}: {how}"
+        shape = f"{what or _named(topic, question)}: {how}"
         prefix = f"{question}: " if str(question) else ""
         steps = tuple(topic.operations)
         divergence = Divergence(
@@ -281,17 +285,26 @@ def _how(row: Row) -> str:
     return f"{row.error}" if row.error else "nothing" if row.offset < 0 else "a wrong record"
 
 
+def _named(topic: Topic, question: object) -> str:
+    """What was asked for under which circumstances, which a shape begins with."""
+    if isinstance(question, Asked):
+        return f"list_offsets {_asked_for(question.target)}{topic.circumstances}"
+    return "list_offsets refusals"
+
+
 def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
-    """How two answers differ, and whether that is about deleted records, an open transaction or the broker's clock."""
+    """How two answers differ."""
     if ours._replace(leader_epoch=-1) == theirs._replace(leader_epoch=-1):
         return "another leader epoch"
-    words = [row.error or ("nothing" if row.offset < 0 else "a record") for row in (ours, theirs)]
-    if words[0] == words[1] == "a record":
+    words = [_word(ours, topic), _word(theirs, topic)]
+    if min(ours.offset, theirs.offset) >= 0:
         words[1] = "the same record's other timestamp" if ours.offset == theirs.offset else "another record"
-    where = " of LogAppendTime" if topic.is_stamped else ""
-    where += ", with deleted records" if topic.account.start else ""
-    where += ", with an open transaction" if topic.account.undecided else ""
-    return f"{words[0]} -> {words[1]}{where}"
+    return f"{words[0]} -> {words[1]}"
+
+
+def _word(row: Row, topic: Topic) -> str:
+    found = "a deleted record" if row.offset < topic.account.start else "a record"
+    return row.error or ("nothing" if row.offset < 0 else found)
 
 
 def _offsets(records: Iterable[StoredRecord]) -> list[int]:

@@ -43,6 +43,10 @@ class Statistics:
     asked: Counter[str] = field(default_factory=Counter)
     """Answers by what was asked for."""
     clauses: Counter[str] = field(default_factory=Counter)
+    performed: set[str] = field(default_factory=set)
+    """What shapes begin with: what was done or asked, under which circumstances, and what was rightly answered."""
+    unstamped: int = 0
+    """Topics of LogAppendTime that were judged as CreateTime from their first batch on, which the broker left so."""
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each (clause, shape) was seen."""
 
@@ -73,6 +77,19 @@ class Topic:
     def is_stamped(self) -> bool:
         """Whether the broker's clock gives the timestamps."""
         return bool(self.settings.get("message.timestamp.type") == "LogAppendTime")
+
+    @property
+    def circumstances(self) -> str:
+        """What an answer may depend on: the broker's clock, deleted records, an open transaction."""
+        where = " of LogAppendTime" if self.is_stamped else ""
+        account = self.account
+        if account.start:
+            where += ", with deleted records" + (", with all deleted" if account.start == account.end else "")
+        if account.undecided:
+            first = min(account.undecided.values())
+            is_gone = any(b.base_offset == first and b.last_offset < account.start for b in account.batches)
+            where += ", with an open transaction" + (", with its begin deleted" if is_gone else "")
+        return where
 
     @property
     def codec(self) -> str | None:

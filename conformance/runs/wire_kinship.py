@@ -1,0 +1,71 @@
+"""Which differences of a broker behind ``wire:`` are other sights of a difference that is told already, and why.
+
+- *The same answer elsewhere.* The same question is answered wrongly in the same way, in more circumstances: with
+  deleted records besides, for instance.
+- *The same last stable offset.* A fetch tells the one that the answer to the latest offset of committed data gives,
+  and the record with the largest timestamp has to lie before it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from conformance.lockstep.levels.wire_topic import Difference
+
+_STABLE: Final = "fetch", "another last stable offset"
+_LATEST: Final = "list_offsets -1"
+_LARGEST: Final = "list_offsets -3"
+_UNSTABLE: Final = "its begin deleted"
+
+
+class Sight(NamedTuple):
+    """Another sight of a difference, and why it is none of its own."""
+
+    difference: Difference
+    because: str
+
+
+def of_their_own(differences: Collection[Difference]) -> Iterator[tuple[Difference, list[Sight]]]:
+    """The differences that are sights of no other one, in their order, each with its other sights."""
+    parents: dict[tuple[str, str], tuple[Difference, str]] = {}
+    for one in differences:
+        found = next(((other, why) for other in differences if (why := _common(one, other))), None)
+        if found is not None:
+            parents[_key(one)] = found
+    for one in differences:
+        if _key(one) not in parents:
+            kin = (each for each in differences if _key(each) in parents and _root(each, parents) is one)
+            yield one, [Sight(each, parents[_key(each)][1]) for each in kin]
+
+
+def _root(one: Difference, parents: dict[tuple[str, str], tuple[Difference, str]]) -> Difference:
+    while _key(one) in parents:  # every step has fewer circumstances, or leads from a fetch to a look-up
+        one = parents[_key(one)][0]
+    return one
+
+
+def _key(one: Difference) -> tuple[str, str]:
+    return one.divergence.clauses[0], one.shape
+
+
+def _common(one: Difference, other: Difference) -> str:
+    """Why the first is a sight of the second; empty if it is not."""
+    (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
+    if (asked, how) == _STABLE and asked_there == _LATEST:
+        return "the latest offset of committed data is wrong, too"
+    if asked == _LARGEST and asked_there == _LATEST and _UNSTABLE in where & where_there:
+        return "what is visible ends at the latest offset of committed data, which is wrong"
+    if _key(one)[0] == _key(other)[0] and (asked, how) == (asked_there, how_there) and where_there < where:
+        return f"the same answer is wrong without {' and '.join(sorted(where - where_there))}"
+    return ""
+
+
+def _parts(shape: str) -> tuple[str, frozenset[str], str]:
+    """What a shape asks, under which circumstances, and how the answers differ."""
+    what, _, how = shape.partition(": ")
+    asked, *where = re.split(r", with | of (?=LogAppendTime)", what)
+    return asked, frozenset(where), how

@@ -1,0 +1,81 @@
+"""kfake, franz-go's broker in memory: what it does otherwise than Kafka is pinned, and nothing else differs."""
+
+from __future__ import annotations
+
+import pytest
+from wire_lives import COMMON, STAMPED, T, batch
+
+from conformance.events import Diverged
+from conformance.expectations import Expectation, Ledger, load_expectations
+from conformance.implementations.wire.broker import WireBroker
+from conformance.implementations.wire.opening import address_of
+from conformance.lockstep.levels.wire import WireLockstep
+from conformance.operations import Operation
+from conformance.runs.wire import WireRun, run_wire
+
+pytestmark = pytest.mark.go
+RELEASE = "4.3.1"
+NAME = "subject:kfake"
+CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},))
+
+
+def delete(offset):
+    return Operation("delete_before", (offset,))
+
+
+LIVES = (
+    STAMPED,
+    (CREATE, batch(T + 1), batch(T + 10, T + 11, T + 12, producer="a"), batch(T + 20), delete(-1)),
+    (CREATE, batch(T + 1), batch(T + 10, producer="a"), batch(T + 20), batch(T + 20, producer="b"), delete(3)),
+    (CREATE, batch(T + 1), delete(1), delete(0), batch(T + 3)),
+)
+"""A broker's clock, everything deleted with a transaction open, its begin deleted, and deleting once more."""
+
+
+def pinned():
+    return [each for each in load_expectations() if each.implementation == NAME]
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    with address_of(NAME) as (address, without), WireBroker(address, without=without) as broker:
+        broker.versions = (2, 8)
+        lockstep = WireLockstep(broker, RELEASE, tmp_path_factory.mktemp("kfake"))
+        for life in LIVES:
+            for operation in life:
+                lockstep.perform(operation)
+            lockstep.close_topic()
+    assert lockstep.statistics.left == 0
+    assert lockstep.statistics.unstamped == 1
+    return [shape for _, shape in lockstep.differences]
+
+
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+def test_each_pinned_difference_is_there(shapes, expectation):
+    assert any(expectation.is_about((), shape) for shape in shapes)
+
+
+def test_nothing_differs_but_what_is_pinned(shapes):
+    assert [shape for shape in shapes if not any(each.is_about((), shape) for each in pinned())] == []
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_a_drawn_run_conforms_with_what_is_pinned_and_nothing_is_stale(tmp_path, seed):
+    ledger, events = Ledger(pinned()), []
+    run = WireRun(NAME, seed, "dev", "observed", tmp_path, events.append, ledger, topics=3)
+    (result,) = run_wire([RELEASE], run, lambda _: None)
+    assert [event.shape for event in events if isinstance(event, Diverged)] == []
+    assert result.details["answers"] > 5_000
+    performed = {"wire": result.details["performed"]}
+    assert ledger.stale({("wire", NAME, RELEASE): result.clauses}, performed) == ()
+
+
+def test_a_difference_that_is_not_there_any_more_is_stale(tmp_path):
+    (first, *_) = pinned()
+    paid = Expectation(
+        "", "wire", NAME, first.releases, "mended", first.link, "x", "list_offsets -2: a record -> nothing"
+    )
+    ledger = Ledger([*pinned(), paid])
+    run = WireRun(NAME, 1, "dev", "observed", tmp_path, lambda _: None, ledger, topics=1)
+    (result,) = run_wire([RELEASE], run, lambda _: None)
+    assert ledger.stale({("wire", NAME, RELEASE): result.clauses}, {"wire": result.details["performed"]}) == (paid,)

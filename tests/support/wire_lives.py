@@ -1,0 +1,43 @@
+"""What is done to topics of a broker behind ``wire:``, so that every planted defect shows."""
+
+from __future__ import annotations
+
+from conformance.operations import Operation
+
+T = 1_700_000_000_000
+COMMON = {"segment.bytes": 1 << 20, "segment.ms": 3_600_000, "retention.ms": -1, "cleanup.policy": "delete"}
+HOUR = 3_600_001
+
+
+def batch(*times, producer=None, codec="none"):
+    return Operation("append_batch", ([[time, None, 20] for time in times], codec, producer))
+
+
+LIFE = (
+    Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},)),
+    batch(T + 50, T + 80, T + 20, codec="gzip"),
+    batch(T + 80, T + 80),
+    batch(T + HOUR, T + HOUR + 300, T + HOUR + 100),
+    batch(T + 10, T + HOUR + 200, producer="a"),
+    Operation("end_transaction", ("a", False)),
+    Operation("delete_before", (2,)),
+    batch(T + 2 * HOUR, T + 2 * HOUR - 500, codec="lz4"),
+    batch(T + 2 * HOUR + 10, producer="b"),
+    batch(T + 2 * HOUR + 20),
+)
+"""Segments, backward and equal timestamps, deleted records, an aborted transaction, an open one."""
+HIDDEN = (
+    LIFE[0],
+    batch(T + 50, T + 80, T + 20),
+    Operation("delete_before", (2,)),
+    batch(T + HOUR, T + HOUR + 300, T + HOUR + 100),
+)
+"""A deleted record that hides later segments, and the largest timestamp in the middle of a batch."""
+UNDECIDED = (LIFE[0], batch(T + 1), batch(T + 10, producer="a"), batch(T + 20))
+"""Records behind an open transaction, and no marker, whose timestamp would be the largest."""
+STAMPED = (
+    Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},)),
+    batch(T + 50, T + 80, T + 20),
+    batch(T + 10),
+)
+LIVES = (LIFE, HIDDEN, UNDECIDED, STAMPED)

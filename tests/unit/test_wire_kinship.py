@@ -1,0 +1,43 @@
+"""Which differences of a broker behind ``wire:`` belong into the card of another one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from conformance.runs.wire_kinship import of_their_own
+
+GONE = "with deleted records, with an open transaction, with its begin deleted"
+
+
+def difference(clause, shape):
+    return SimpleNamespace(divergence=SimpleNamespace(clauses=(clause,)), shape=shape)
+
+
+def told(*differences):
+    return {one.shape: [sight.difference.shape for sight in sights] for one, sights in of_their_own(differences)}
+
+
+def test_the_same_answer_in_more_circumstances_is_another_sight_whichever_came_first():
+    more = difference("LO-6", "list_offsets timestamp of LogAppendTime, with deleted records: a record -> nothing")
+    some = difference("LO-6", "list_offsets timestamp, with deleted records: a record -> nothing")
+    plain = difference("LO-6", "list_offsets timestamp: a record -> nothing")
+    assert told(more, plain, some) == {plain.shape: [more.shape, some.shape]}
+    assert told(more, some) == {some.shape: [more.shape]}
+
+
+def test_another_question_clause_or_answer_is_a_difference_of_its_own():
+    plain = difference("LO-6", "list_offsets timestamp: a record -> nothing")
+    others = (
+        difference("LO-10", "list_offsets -3, with deleted records: a record -> nothing"),
+        difference("LO-12", "list_offsets timestamp, with deleted records: a record -> nothing"),
+        difference("LO-6", "list_offsets timestamp, with deleted records: a record -> another record"),
+    )
+    assert list(told(plain, *others).values()) == [[], [], [], []]
+
+
+def test_what_follows_from_the_last_stable_offset_stands_with_it():
+    fetched = difference("FE-3", f"fetch, {GONE}: another last stable offset")
+    largest = difference("LG-24", f"list_offsets -3, {GONE}: a record -> nothing")
+    latest = difference("LO-2b", f"list_offsets -1, {GONE}: a record -> another record")
+    assert told(fetched, latest, largest) == {latest.shape: [fetched.shape, largest.shape]}
+    assert told(fetched, largest) == {fetched.shape: [], largest.shape: []}
