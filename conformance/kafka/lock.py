@@ -16,7 +16,9 @@ import logging
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +154,7 @@ def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple
 
     Raises:
         ToolError: the release is none, or too old, or locked by this package; jgo is not installed, the release does
-            not resolve, or the file cannot be written.
+            not resolve, a jar is not what was published, or the file cannot be written.
     """
     if re.fullmatch(r"\d{1,4}(\.\d{1,4}){2}", release, re.ASCII) is None:
         raise ToolError(f"{quoted(release)} is no release of Kafka: write it as 4.2.0")
@@ -166,7 +168,8 @@ def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple
     with tempfile.TemporaryDirectory() as temporary:
         try:
             context = MavenContext(repo_cache=work or Path(temporary), remote_repos=repositories())
-            text = lock(context, release)
+            with _checksums_hold():
+                text = lock(context, release)
             directory.mkdir(parents=True, exist_ok=True)
             path = directory / f"{release}.toml"
             path.write_text(text, "utf-8")
@@ -174,6 +177,27 @@ def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple
             reason = quoted(" ".join(str(error).partition(" in remote repositories")[0].split()))
             raise ToolError(f"Kafka {release} cannot be locked: {reason}") from error
     return path, text.count("artifact =")
+
+
+@contextmanager
+def _checksums_hold() -> Iterator[None]:
+    """Makes an error of what jgo only warns of: a jar that differs from its published SHA-1.
+
+    Raises:
+        RuntimeError: there was one.
+    """
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("jgo")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+    for message in said:
+        if message.startswith("Checksum mismatch"):
+            raise RuntimeError(message)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -59,6 +61,34 @@ def own_locks(tmp_path, monkeypatch):
     return directory
 
 
+class _Damaged(BaseHTTPRequestHandler):
+    """A Maven repository that has everything, without dependencies; every jar differs from its published SHA-1."""
+
+    def do_GET(self):
+        *_, artifact, version, name = self.path.split("/")
+        if name.endswith(".pom"):
+            text = f"<artifactId>{artifact}</artifactId><version>{version}</version>"
+            group = ".".join(self.path.strip("/").split("/")[:-3])
+            body = f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId>{text}</project>"
+        else:
+            body = "0" * 40
+        known = name.endswith((".pom", ".jar", ".jar.sha1"))
+        self.send_response(200 if known else 404)
+        self.end_headers()
+        self.wfile.write(body.encode() if known else b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def damaged_mirror():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Damaged) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
 @pytest.mark.jvm
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
@@ -106,6 +136,12 @@ class TestWhatCannotBeLocked:
     def test_no_repository_answers(self, tmp_path, lock_of_it):
         done = lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR="http://127.0.0.1:9")
         assert "Kafka 4.1.1 cannot be locked" in self.told(done)
+        assert not (tmp_path / "configuration").exists()
+
+    @pytest.mark.jvm
+    def test_a_jar_that_is_not_what_was_published(self, tmp_path, lock_of_it, damaged_mirror):
+        line = self.told(lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR=damaged_mirror))
+        assert "Kafka 4.1.1 cannot be locked: Checksum mismatch" in line
         assert not (tmp_path / "configuration").exists()
 
 
