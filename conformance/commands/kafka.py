@@ -15,9 +15,11 @@ from rich.table import Table
 from conformance.commands.options import JsonOption, chosen_releases, echo
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.broker.image import BASE, assemble, build, image_name
+from conformance.kafka.builds import release_of
 from conformance.kafka.commands import fetch_release, list_releases, show_java
+from conformance.kafka.lock import LOCKS, write_lock
 from conformance.kafka.progress import show_progress
-from conformance.kafka.releases import GROUPS
+from conformance.kafka.releases import GROUPS, user_locks
 from conformance.report.console import shielded
 
 app = typer.Typer(help="Kafka's jars and the Java to run them: what is locked, cached and found.", no_args_is_help=True)
@@ -58,6 +60,29 @@ def fetch_command(
         said = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
         document = {"release": name, "jars": [str(jar) for jar in fetched.jars], "new": fetched.new_jars}
         typer.echo(json.dumps(document) if as_json else f"{said} {fetched.directory}")
+
+
+@app.command("lock")
+def lock_command(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="A published release that is not locked.")],
+    repository: Annotated[
+        bool, typer.Option("--repository", help="Write it beside the package's own locks, for a commit.")
+    ] = False,
+    work: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep what is downloaded here, for the next time.")
+    ] = None,
+) -> None:
+    """Lock a release: resolve its class path, download every jar, and write coordinates and SHA-256.
+
+    From then on `--kafka RELEASE` works. A release that is not known has the dialect of the newest before it, and
+    `conformance diff` says where that is wrong.
+
+    Example: `conformance kafka lock 4.2.0`
+    """
+    directory = LOCKS if repository else user_locks()
+    path, jars = write_lock(release, directory, work)
+    echo(f"{release}: {jars} jars, {path}")
+    echo(f"compare it: conformance diff {release_of(release, before=True)} {release}")
 
 
 @app.command("image")

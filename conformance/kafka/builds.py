@@ -19,6 +19,7 @@ from typing import Final
 
 from conformance.errors import ToolError
 from conformance.kafka.cache import cache_directory, cache_error, sha256_of
+from conformance.kafka.releases import RELEASES
 from kidx.dialect import DIALECTS, version_of
 
 INDEX_CLASSES: Final = ("org/apache/kafka/storage/internals/log/OffsetIndex.class", "kafka/log/OffsetIndex.class")
@@ -83,7 +84,8 @@ def open_build(text: str) -> Build:
         ToolError: it is not there, or holds no Kafka, half of one, or two versions.
     """
     try:
-        return _opened(text, Path(text).expanduser())
+        # Java keeps the working directory that it was started in.
+        return _opened(text, Path(text).expanduser().absolute())
     except OSError as error:
         raise ToolError(f"the build {text} cannot be read: {error.strerror or error}") from error
 
@@ -171,17 +173,22 @@ def _version(text: str, jars: Iterable[Path], told: str) -> str:
     return version
 
 
-def release_of(version: str) -> str:
+def release_of(version: str, *, before: bool = False) -> str:
     """The release whose dialect a version has: its own, or that of the newest release before it.
+
+    Args:
+        version: e.g. ``"4.5.0-SNAPSHOT"``.
+        before: the newest locked one before it, in any case.
 
     Raises:
         ToolError: it is older than all that are known.
     """
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
-    before = [release for release in DIALECTS if version_of(release) <= numbers]
-    if not before:
+    known = [release for release in RELEASES if version_of(release) < numbers] if before else list(DIALECTS)
+    older = [release for release in known if version_of(release) <= numbers]
+    if not older:
         raise ToolError(f"Kafka {version} is older than {min(DIALECTS, key=version_of)}, the oldest that is known")
-    return max(before, key=version_of)
+    return max(older, key=version_of)
 
 
 def _unpacked(text: str, archive: Path) -> Path:

@@ -83,6 +83,12 @@ def tool_jar(name: str, *, progress: Progress | None = None, cache: Cache | None
     return fetch([load_tool(name)], progress=progress, cache=cache)[0]
 
 
+def repositories() -> dict[str, str] | None:
+    """The Maven repositories to ask: ``KIDX_MAVEN_MIRROR``, or None for jgo's default."""
+    mirror = os.environ.get("KIDX_MAVEN_MIRROR")
+    return {"mirror": mirror} if mirror else None
+
+
 def fetch(jars: Sequence[Jar], *, progress: Progress | None = None, cache: Cache | None = None) -> list[Path]:
     """Return the cached paths of ``jars`` in their order, fetching what is missing.
 
@@ -194,10 +200,9 @@ def _download(jar: Jar, directory: Path, tally: _Tally) -> Path:
     except ImportError:
         raise FetchError(f"{jar.artifact} is not cached, and fetching needs jgo: pip install 'kidx[jvm]'") from None
     resolver = PythonResolver(progress_callback=lambda _name, _size: _watch(jar, tally))
-    mirror = os.environ.get("KIDX_MAVEN_MIRROR")
     for pause in (*PAUSES, None):
         attempt = directory / str(time.monotonic_ns())  # jgo insists on an empty place
-        context = MavenContext(resolver, repo_cache=attempt, remote_repos={"mirror": mirror} if mirror else None)
+        context = MavenContext(resolver, repo_cache=attempt, remote_repos=repositories())
         group, name, version = jar.artifact.split(":")
         artifact = context.project(group, name).at_version(version).artifact()
         try:

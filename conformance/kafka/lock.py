@@ -13,14 +13,20 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
+import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from conformance.errors import ToolError
-from conformance.kafka.releases import GROUPS, Group, Jar, version_key
+from conformance.kafka.builds import release_of
+from conformance.kafka.fetch import repositories
+from conformance.kafka.releases import GROUPS, RELEASES, Group, Jar, version_key
+from conformance.quoting import quoted
 
 LOCKS = Path(__file__).parent / "locks"
 
@@ -135,6 +141,65 @@ def lock_tools(context: Any) -> str:
     return "\n".join([*lines, ""])
 
 
+def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple[Path, int]:
+    """Locks one release.
+
+    Args:
+        release: a published one.
+        directory: where the lock file goes; made if it is not there.
+        work: keeps what is downloaded.
+
+    Returns:
+        The lock file, and the number of its jars.
+
+    Raises:
+        ToolError: the release is none, or too old, or locked by this package; jgo is not installed, the release does
+            not resolve, a jar is not what was published, or the file cannot be written.
+    """
+    if re.fullmatch(r"\d{1,4}(\.\d{1,4}){2}", release, re.ASCII) is None:
+        raise ToolError(f"{quoted(release)} is no release of Kafka: write it as 4.2.0")
+    if release in RELEASES and directory != LOCKS:
+        raise ToolError(f"Kafka {release} is locked by this package: there is nothing to do")
+    release_of(release, before=True)  # one that is too old has no dialect
+    try:
+        from jgo.maven import MavenContext  # noqa: PLC0415  (an optional dependency)
+    except ImportError:
+        raise ToolError("making a lock needs jgo: pip install 'kidx[jvm]'") from None
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            context = MavenContext(repo_cache=work or Path(temporary), remote_repos=repositories())
+            with _checksums_hold():
+                text = lock(context, release)
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / f"{release}.toml"
+            path.write_text(text, "utf-8")
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = quoted(" ".join(str(error).partition(" in remote repositories")[0].split()))
+            raise ToolError(f"Kafka {release} cannot be locked: {reason}") from error
+    return path, text.count("artifact =")
+
+
+@contextmanager
+def _checksums_hold() -> Iterator[None]:
+    """Makes an error of what jgo only warns of: a jar that differs from its published SHA-1.
+
+    Raises:
+        RuntimeError: there was one.
+    """
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("jgo")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+    for message in said:
+        if message.startswith("Checksum mismatch"):
+            raise RuntimeError(message)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write the lock files asked for; return 0, or 2 where jgo is missing or a release does not resolve."""
     parser = argparse.ArgumentParser(prog="python -m conformance.kafka.lock", description=__doc__.partition("\n")[0])
@@ -149,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write("making a lock file needs jgo: pip install 'kidx[jvm]'\n")
         return 2
     with tempfile.TemporaryDirectory() as temporary:
-        context = MavenContext(repo_cache=options.work or Path(temporary))
+        context = MavenContext(repo_cache=options.work or Path(temporary), remote_repos=repositories())
         for name in options.names:
             try:
                 text = lock_tools(context) if name == "tools" else lock(context, name)

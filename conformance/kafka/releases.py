@@ -25,19 +25,28 @@ broker    everything, with the logging backend, to start ``kafka.Kafka`` (and Zo
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from conformance.errors import UnknownReleaseError
+from platformdirs import user_config_path
+
+from conformance.errors import ToolError, UnknownReleaseError
+from kidx.dialect import DIALECTS, adopt
 
 Group = Literal["index", "segment", "log", "broker"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 _LOCKS = files(__package__) / "locks"
 _TOOLS = "tools.toml"
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+_ARTIFACT = re.compile(r"(?!.*\.\.)[\w.-]+:[\w.-]+:[\w.-]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +115,52 @@ def newest() -> str:
 
 @cache
 def load_release(name: str) -> Release:
-    """Read the lock file of one release.
+    """Read the lock file of one release; one of the user's own has the dialect of the newest release before it.
 
     Raises:
         UnknownReleaseError: the release is not locked; the message lists those that are.
+        ToolError: the user's lock file is not one.
     """
-    if name not in RELEASES:
-        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {', '.join(RELEASES)}")
-    table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8"))
+    table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8")) if name in RELEASES else _users_lock(name)
     jars = tuple(
         Jar(entry["artifact"], entry["sha256"], entry["size"], frozenset(entry["groups"])) for entry in table["jars"]
     )
     return Release(table["release"], table["logging"], jars)
+
+
+def user_locks() -> Path:
+    """Where ``conformance kafka lock`` writes: ``KIDX_CONFIG`` if set, else the user's configuration of ``kidx``."""
+    chosen = os.environ.get("KIDX_CONFIG")
+    return (Path(chosen).expanduser().absolute() if chosen else user_config_path("kidx")) / "locks"
+
+
+def _users_lock(name: str) -> dict[str, Any]:
+    path = user_locks() / f"{name}.toml"
+    if not _RELEASE.fullmatch(name):
+        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {', '.join(RELEASES)}")
+    if not path.is_file():
+        there = ", ".join(RELEASES)
+        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {there}; or: conformance kafka lock {name}")
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+        sound = (
+            table["release"] == name
+            and table["logging"] in {"reload4j", "log4j2"}
+            and all(
+                _ARTIFACT.fullmatch(jar["artifact"])
+                and _SHA256.fullmatch(jar["sha256"])
+                and jar["size"] > 0
+                and set(jar["groups"]) <= set(GROUPS)
+                for jar in table["jars"]
+            )
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise ToolError(f"{path} is no lock of Kafka {name}: make it again with conformance kafka lock {name}")
+    if name not in DIALECTS:
+        adopt(name)
+    return table
 
 
 @cache

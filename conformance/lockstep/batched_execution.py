@@ -151,12 +151,17 @@ class BatchedExecution:
         for step in steps:
             self._conclude(step)
         if steps:
+            # Nothing has begun where a step cannot be written.
+            scripts = [self._script(kind, steps) for kind in self._kinds]
             self._begun = steps
-            for kind in self._kinds:
-                script = kind.followers.script()
-                for step in steps:
-                    step.write(script, self._level)
+            for kind, script in zip(self._kinds, scripts, strict=True):
                 kind.followers.start(script, alone=alone)
+
+    def _script(self, kind: _Kind, steps: Sequence[Step]) -> Script:
+        script = kind.followers.script()
+        for step in steps:
+            step.write(script, self._level)
+        return script
 
     def _finish(self) -> int:
         """Returns when every participant has performed what was begun with, or has stopped: how many have stopped."""

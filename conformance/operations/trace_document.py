@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Annotated, Any, Final, Literal
 
@@ -19,6 +20,11 @@ VERSION: Final = 1
 
 Aspect = Literal["outcome", "text", "state", "bytes"]
 Object = dict[str, Any]
+
+
+_MISSING: Final = re.compile(r"missing required field `(\w+)`")
+_PLACES: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+"""Where msgspec says that a value stands: ``.member`` and ``[0-based number]``."""
 
 
 class Failure(Struct):
@@ -63,7 +69,20 @@ def check_document(document: Object) -> None:
     try:
         msgspec.convert(document, Document)
     except ValidationError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(_refusal(str(error), document)) from None
+
+
+def _refusal(said: str, document: Object) -> str:
+    """Name the member that msgspec refuses, and its value."""
+    if missing := _MISSING.search(said):
+        return f"{missing[1]} is missing"
+    reason, _, place = said.rstrip("`").partition(" - at `$")
+    value: Any = document
+    name = "the trace"
+    for member, index in _PLACES.findall(place):
+        value = value[member] if member else value[int(index)]
+        name = member or f"{name.removesuffix('s')} {int(index) + 1}"
+    return f"{name} is {value!r:.80}: {reason[:1].lower()}{reason[1:]}"
 
 
 _BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title"})

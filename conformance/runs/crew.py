@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
+from conformance.kafka.releases import load_release
 from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
 from conformance.runs.chunks import chunks_of
 from conformance.runs.evidence import Evidence
@@ -31,6 +32,7 @@ from conformance.runs.machine_run import MachineRun, machine_run
 from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
 from conformance.runs.tables import Table, Tables
 from conformance.scratch import scratch_directory
+from kidx.dialect import DIALECTS
 
 if TYPE_CHECKING:
     from conformance.expectations import Ledger
@@ -156,6 +158,8 @@ class _Helper:
         """In the new process: an interrupt is for the process that started it."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
+        for release in set(plan.releases) - set(DIALECTS):
+            load_release(release)  # one of the user's own locks: its dialect is known from here on
         limit = limit_of(plan.step_timeout, plan.max_time)
         cls.stack.enter_context(watched_steps(limit, cls.give_up))
         threading.Thread(target=_end_with_parent, daemon=True).start()

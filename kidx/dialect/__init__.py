@@ -8,13 +8,14 @@ one module a subsystem says what follows from them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Final
 
 from kidx.dialect.columns import LeaderRule, version_of
 from kidx.dialect.producers import ProducerBehaviours
 
-__all__ = ["BEHAVIOURS", "DIALECTS", "NEWEST", "Dialect", "LeaderRule", "dialect_of", "version_of"]
+__all__ = ["BEHAVIOURS", "DIALECTS", "NEWEST", "Dialect", "LeaderRule", "adopt", "dialect_of", "version_of"]
 
 
 class Dialect(ProducerBehaviours):
@@ -60,9 +61,26 @@ DIALECTS: Final[dict[str, Dialect]] = {
     for releases, columns, versions in _SPANS
     for release in releases
 }
-"""Every published release from 2.4.0 to 4.4.0, oldest first."""
+"""Every published release from 2.4.0 to 4.4.0, oldest first; behind them those that :func:`adopt` adds."""
 
 NEWEST: Final = max(DIALECTS, key=version_of)
+
+
+def adopt(release: str, like: str | None = None) -> Dialect:
+    """Makes a release known that this package does not know, with the columns of another.
+
+    Args:
+        release: the new one, e.g. ``"4.5.0"``.
+        like: whose columns; of the newest known release before it by default.
+
+    Raises:
+        ValueError: it is older than all that are known.
+    """
+    before = [known for known in DIALECTS if version_of(known) < version_of(release)]
+    if like is None and not before:
+        raise ValueError(f"Kafka {release} is older than all that are known")
+    dialect = replace(DIALECTS[like or max(before, key=version_of)], release=release)
+    return DIALECTS.setdefault(release, dialect)
 
 
 @cache

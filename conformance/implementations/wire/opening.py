@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from conformance.implementations.forms import form_of
 from conformance.implementations.spec import parse_spec
 from conformance.implementations.subject.server import started
 from conformance.kafka.client.connection import Address
@@ -33,5 +34,7 @@ def address_of(text: str) -> Iterator[tuple[Address, Collection[str]]]:
 
 def is_wire(text: str) -> bool:
     """Whether an IMPL is a broker that is driven over its protocol alone."""
-    form, words = parse_spec(text)
-    return form == "wire" or (form == "subject" and load_subject(words[0]).driven == "wire")
+    form = form_of(text)
+    if form is None:
+        return False
+    return form.name == "wire" or (form.name == "subject" and load_subject(parse_spec(text).words[0]).driven == "wire")

@@ -1,0 +1,182 @@
+"""``conformance kafka lock RELEASE``: a release that the package does not know, locked by its user."""
+
+from __future__ import annotations
+
+import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from conformance.kafka import builds, lock, releases
+from conformance.kafka.releases import RELEASES, load_release, user_locks
+from kidx.dialect import DIALECTS, NEWEST, adopt, dialect_of
+
+LEFT_OUT = "4.0.1"
+"""It is brought back; the dialect of 4.0.0, before it, is another one."""
+
+
+@pytest.fixture
+def lock_of_it(tmp_path, in_process):
+    """Performs the command line with a configuration directory of the test's own."""
+
+    def run(*words, **environment):
+        own = {"KIDX_CONFIG": str(tmp_path / "configuration"), "XDG_STATE_HOME": str(tmp_path)}
+        return in_process("conformance", *words, work=tmp_path, environment=own | environment)
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def known_again():
+    """What is known of releases is afterwards what it was."""
+    known = dict(DIALECTS)
+    yield
+    DIALECTS.clear()
+    DIALECTS.update(known)
+    forget()
+
+
+def forget():
+    load_release.cache_clear()
+    dialect_of.cache_clear()
+
+
+@pytest.fixture
+def without_it(monkeypatch):
+    """The package without the lock and the dialect of a release."""
+    rest = tuple(release for release in RELEASES if release != LEFT_OUT)
+    for module in (lock, releases, builds):
+        monkeypatch.setattr(module, "RELEASES", rest)
+    del DIALECTS[LEFT_OUT]
+    forget()
+
+
+@pytest.fixture
+def own_locks(tmp_path, monkeypatch):
+    monkeypatch.setenv("KIDX_CONFIG", str(tmp_path))
+    forget()
+    directory = user_locks()
+    directory.mkdir()
+    return directory
+
+
+class _Damaged(BaseHTTPRequestHandler):
+    """A Maven repository that has everything, without dependencies; every jar differs from its published SHA-1."""
+
+    def do_GET(self):
+        *_, artifact, version, name = self.path.split("/")
+        if name.endswith(".pom"):
+            text = f"<artifactId>{artifact}</artifactId><version>{version}</version>"
+            group = ".".join(self.path.strip("/").split("/")[:-3])
+            body = f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId>{text}</project>"
+        else:
+            body = "0" * 40
+        known = name.endswith((".pom", ".jar", ".jar.sha1"))
+        self.send_response(200 if known else 404)
+        self.end_headers()
+        self.wfile.write(body.encode() if known else b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def damaged_mirror():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Damaged) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.jvm
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("without_it")
+def test_a_release_that_is_left_out_is_brought_back(tmp_path, lock_of_it):
+    unknown = lock_of_it("run", "--kafka", LEFT_OUT)
+    assert unknown.returncode == 2
+    assert f"conformance kafka lock {LEFT_OUT}" in unknown.stderr
+    done = lock_of_it("kafka", "lock", LEFT_OUT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    path = tmp_path / "configuration" / "locks" / f"{LEFT_OUT}.toml"
+    assert str(path) in done.stdout
+    assert f"conformance diff 4.0.0 {LEFT_OUT}" in done.stdout
+    ours = tomllib.loads((lock.LOCKS / f"{LEFT_OUT}.toml").read_text("utf-8"))
+    assert tomllib.loads(path.read_text("utf-8")) == ours, "coordinates, digests, sizes and groups"
+    held = lock_of_it("run", "--kafka", LEFT_OUT, "--machine", "offset", "--max-examples", 20, "-j", 1)
+    assert held.returncode == 1, "it has the dialect of 4.0.0, and does otherwise"
+    assert LEFT_OUT in held.stdout
+
+
+class TestWhatCannotBeLocked:
+    def told(self, done):
+        assert done.returncode == 2, done.stdout
+        (line,) = done.stderr.splitlines()
+        return line
+
+    @pytest.mark.parametrize("text", ["4.1", "latest", "", "../4.1.1", "4.1.1\n", "4.1.1\x1b[2J", "4.1.1-rc0", "٤.1.1"])
+    def test_what_is_no_version(self, text, lock_of_it):
+        assert "is no release of Kafka: write it as 4.2.0" in self.told(lock_of_it("kafka", "lock", text))
+
+    def test_what_the_package_has(self, lock_of_it):
+        assert "Kafka 4.3.1 is locked by this package" in self.told(lock_of_it("kafka", "lock", "4.3.1"))
+
+    def test_what_is_too_old(self, lock_of_it):
+        assert "older than 2.4.0" in self.told(lock_of_it("kafka", "lock", "1.1.1"))
+
+    @pytest.mark.jvm
+    def test_what_is_not_published(self, tmp_path, lock_of_it):
+        line = self.told(lock_of_it("kafka", "lock", "4.1.99"))
+        assert "Kafka 4.1.99 cannot be locked" in line
+        assert "not found" in line
+        assert not (tmp_path / "configuration").exists()
+
+    @pytest.mark.jvm
+    def test_no_repository_answers(self, tmp_path, lock_of_it):
+        done = lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR="http://127.0.0.1:9")
+        assert "Kafka 4.1.1 cannot be locked" in self.told(done)
+        assert not (tmp_path / "configuration").exists()
+
+    @pytest.mark.jvm
+    def test_a_jar_that_is_not_what_was_published(self, tmp_path, lock_of_it, damaged_mirror):
+        line = self.told(lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR=damaged_mirror))
+        assert "Kafka 4.1.1 cannot be locked: Checksum mismatch" in line
+        assert not (tmp_path / "configuration").exists()
+
+
+class TestTheUsersLocks:
+    def test_a_release_has_the_dialect_before_it(self, own_locks):
+        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8")
+        (own_locks / "4.9.0.toml").write_text(text.replace('release = "4.4.0"', 'release = "4.9.0"'), "utf-8")
+        assert load_release("4.9.0").jars == load_release("4.4.0").jars
+        assert dialect_of("4.9.0").index == DIALECTS[NEWEST].index
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('release = "4.4.0"', 'release = "4.4.1"'),
+            ("org.apache.kafka:kafka-clients:4.4.0", "../../x:kafka-clients:4.4.0"),
+            ("org.apache.kafka:kafka-clients:4.4.0", "org.apache.kafka:..:4.4.0"),
+            ('sha256 = "', 'sha256 = "z'),
+            ("size = ", "size = -"),
+            ("jars = [", "jars = [["),
+            ('logging = "', 'logging = "x'),
+            ("groups = [", 'groups = ["x", '),
+        ],
+    )
+    def test_one_that_is_no_lock_is_refused(self, own_locks, old, new, lock_of_it, tmp_path):
+        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8").replace('release = "4.4.0"', 'release = "4.9.0"')
+        old = old.replace('release = "4.4.0"', 'release = "4.9.0"')
+        assert old in text
+        (own_locks / "4.9.0.toml").write_text(text.replace(old, new), "utf-8")
+        done = lock_of_it("run", "--kafka", "4.9.0", KIDX_CONFIG=str(tmp_path))
+        assert done.returncode == 2
+        assert "is no lock of Kafka 4.9.0" in done.stderr
+        assert "4.9.0" not in DIALECTS
+
+
+def test_a_release_is_not_adopted_twice():
+    assert adopt("4.3.1") is DIALECTS["4.3.1"]
+    with pytest.raises(ValueError, match="older than all"):
+        adopt("0.1.0")
