@@ -37,6 +37,8 @@ def start(tmp_path, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that are started with nohup ignore it, and so would the run.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 -- no threads are left behind
     )
 
 
