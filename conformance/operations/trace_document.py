@@ -76,13 +76,13 @@ def _refusal(said: str, document: Object) -> str:
     """Name the member that msgspec refuses, and its value."""
     if missing := _MISSING.search(said):
         return f"{missing[1]} is missing"
-    reason, _, place = said.rstrip("`").partition(" - at `$")
+    place = said.rpartition(" - at `$")[2]
     value: Any = document
     name = "the trace"
     for member, index in _PLACES.findall(place):
         value = value[member] if member else value[int(index)]
         name = member or f"{name.removesuffix('s')} {int(index) + 1}"
-    return f"{name} is {value!r:.80}: {reason[:1].lower()}{reason[1:]}"
+    return f"{name} is {value!r:.80}: {said[:1].lower()}{said[1:]}"
 
 
 _BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title"})

@@ -11,7 +11,25 @@ from pathlib import Path
 
 import pytest
 
+from conformance.kafka.fetch import class_path
+
 EXECUTABLE = Path(sys.executable).with_name("conformance")
+RELEASES = ("2.4.1", "2.8.2", "3.9.1", "3.9.2", "4.3.1", "4.4.0")
+"""Those that the command lines name."""
+
+
+@pytest.fixture(scope="session")
+def jars():
+    """Kafka's jars are in the cache: fetching them is told on stderr, and tests say what stands there."""
+    for release in RELEASES:
+        for group in ("index", "segment", "log"):
+            class_path(release, group)
+
+
+@pytest.fixture(autouse=True)
+def _jars_of_tests_with_kafka(request):
+    if request.node.get_closest_marker("jvm"):
+        request.getfixturevalue("jars")
 
 
 @pytest.fixture

@@ -25,6 +25,11 @@ cli.main()
 """
 
 
+def heed():
+    """Tests that are started with nohup ignore SIGHUP, and so would the processes that they start."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def start(tmp_path, *arguments):
     """A command line whose scratch directories are below ``memory``, and whose temporary files are below ``tmp``."""
     for name in ("memory", "tmp", "state"):
@@ -37,8 +42,7 @@ def start(tmp_path, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Tests that are started with nohup ignore it, and so would the run.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 -- no threads are left behind
+        preexec_fn=heed,  # noqa: PLW1509 -- no lock is held
     )
 
 
@@ -135,5 +139,11 @@ def test_after_the_block_a_signal_is_what_it_was_unless_there_was_one(block, cod
         "except SignalledError as error: print(error, error.exit_code, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGHUP)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=heed,
+    )
     assert (done.returncode, done.stdout) == (code, out)

@@ -584,7 +584,7 @@ def test_specs_are_taken_apart():
     [
         "",
         "jmv",
-        "jvm:x",
+        "jvm:",
         "exec",
         "exec:",
         "exec:  ",
