@@ -65,7 +65,7 @@ class _Wider(ReferencePartition):
 def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, monkeypatch, capsys):
     events = []
     budget = Budget(1, 4, restarts=0, patience=5)
-    run = Run(3, budget, tmp_path / "traces", events.append, Ledger(load_expectations()), "local", _Wider)
+    run = Run(3, budget, tmp_path / "traces", events.append, Ledger(load_expectations()), "local", reference=_Wider)
     (result,) = run_brokers([KRAFT], run)
     assert result.divergences == 1
     assert result.details["unexplained"] == 1
