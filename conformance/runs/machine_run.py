@@ -60,7 +60,7 @@ class MachineRun:
     Attributes:
         subjects: specification and participant, in the order of the plan.
         unsupported: specifications that this machine cannot drive, with the reason.
-        total: what came of all chunks so far.
+        total: the results of all chunks so far.
         started: when it was made, on the monotonic clock.
         patience: a participant that has left so many chunks early has left the run.
     """

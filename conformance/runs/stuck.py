@@ -1,4 +1,4 @@
-"""A step that does not come back, in a run: what is told of it, and how one process of a crew tells another."""
+"""A step that does not come back, in a run: the events that report it, and how one process of a crew tells another."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def limit_of(step_timeout: float, max_time: float | None) -> float:
 
 
 def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
-    """What is told of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
+    """The events of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
 
     Args:
         run: the machine's.

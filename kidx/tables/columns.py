@@ -101,7 +101,7 @@ class RowBuffer:
         return column in self._columns
 
     def add(self, row: dict[str, Any], size: int = 0) -> None:
-        """Adds a row; columns that it does not have are null, and those nobody wants are left out."""
+        """Adds a row; columns that it does not have are null, and columns that the query does not read are left out."""
         for name, values in self._columns.items():
             values.append(row.get(name))
         self._rows += 1

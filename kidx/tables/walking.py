@@ -1,4 +1,4 @@
-"""From batch to batch through a log that is read in windows, without the bodies of batches that nobody wants."""
+"""From batch to batch through a log that is read in windows, without batch bodies that the query does not read."""
 
 from __future__ import annotations
 

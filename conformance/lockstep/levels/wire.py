@@ -118,7 +118,7 @@ class WireLockstep(WireComparison):
     def _is_of_the_right_clock(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
         """Batches say whose timestamps they have, as the topic wants it; whether the topic can go on.
 
-        A broker that leaves the producer's timestamps is told of once: the topic goes on as one of CreateTime.
+        A broker that leaves the producer's timestamps is one difference: the topic goes on as one of CreateTime.
         """
         wanted = "LogAppendTime" if topic.is_stamped else "CreateTime"
         found = " and ".join(sorted({"LogAppendTime" if batch.is_stamped else "CreateTime" for batch in batches}))
