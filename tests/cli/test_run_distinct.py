@@ -57,7 +57,7 @@ def test_three_defects_are_three_differences_once_each_with_their_releases(fault
 
 
 def test_the_terminal_has_the_verdict_first_and_each_difference_once(faulty):
-    done = faulty(*RUN, "--max-examples", "60", "-j", "1")
+    done = faulty(*RUN, "--max-examples", "40", "-j", "1")
     assert done.returncode == 1
     assert done.stdout.count("replay       conformance replay ") == 3
     assert done.stdout.count("  releases     4.4.0, 3.9.1 (2)\n") == 2
