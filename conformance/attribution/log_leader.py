@@ -43,6 +43,11 @@ def is_compressed(batch: Mapping[str, Any]) -> bool:
     return codec_of(batch) != "none"
 
 
+def has_empty_key(batch: Mapping[str, Any]) -> bool:
+    """A record has a key of no bytes."""
+    return any(record[3:] == [0] for record in batch["records"])
+
+
 def any_batch(*conditions: Callable[[Mapping[str, Any]], bool]) -> Callable[[LogStep], bool]:
     """One batch of the call is all of this."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in step.args[0])
@@ -91,6 +96,8 @@ _LEADER: Final = "append_as_leader"
 LEADER_ROWS = (
     Row("LG-50a", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
     Row("LG-50b", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
+    Row("LG-50a", _LEADER, "ok", "the batch would be refused", has_limits),
+    Row("LG-50b", _LEADER, "ok", "the batch would be refused", has_limits),
     Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _STAMPED),
     Row("LG-51b", _LEADER, "ok", "the batch would be refused",
         both(_CREATE_TIME, any_batch(is_stamped, lambda batch: not is_old(batch)))),
@@ -99,6 +106,7 @@ LEADER_ROWS = (
     Row("LG-52b", _LEADER, "refused_records invalid_timestamp", "another refusal",
         any_batch(lambda batch: len(batch["records"]) > 1)),
     Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED),
+    Row("LG-53", _LEADER, "ok", "the batch would be refused", both(_COMPACTED, any_batch(has_empty_key))),
     Row("LG-54a", _LEADER, "invalid_record kafka corrupt_record invalid_argument closed out_of_bounds",
         "the batch would be appended", any_batch(lambda batch: bool(_DAMAGES & batch.keys()))),
     Row("LG-54b", _LEADER, "ok", "the batch would be refused",
