@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from conformance.implementations.broker.producers import TopicProducers
+
 if TYPE_CHECKING:
     from conformance.implementations.broker.reference import ReferencePartition
     from conformance.implementations.wire.account import Account
-    from conformance.kafka.client import Producer
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
@@ -52,15 +53,6 @@ class Statistics:
 
 
 @dataclass(slots=True)
-class Transactional:
-    """A transactional producer: who the coordinator says that it is, and how far its sequence numbers are."""
-
-    producer: Producer
-    sequence: int = 0
-    is_open: bool = False
-
-
-@dataclass(slots=True)
 class Topic:
     """One topic: its reference, its account, and everything that has been done to it."""
 
@@ -70,8 +62,11 @@ class Topic:
     account: Account
     operations: list[Operation] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
-    producers: dict[str, Transactional] = field(default_factory=dict)
+    producers: TopicProducers = field(init=False)
     active: bool = True
+
+    def __post_init__(self) -> None:
+        self.producers = TopicProducers(self.name)
 
     @property
     def is_stamped(self) -> bool:
