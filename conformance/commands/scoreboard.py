@@ -19,7 +19,7 @@ from conformance.commands.options import (
     plain_console,
     state_directory,
 )
-from conformance.commands.reaching import CommandConfigOption, WithoutOption, wire_options
+from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
 from conformance.commands.running import ProfileName
 from conformance.commands.writing import write_texts
 from conformance.errors import ToolError
@@ -60,6 +60,7 @@ def scoreboard_command(
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each implementation.")] = None,
     command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
     without: WithoutOption = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Events and traces of what is run now.")] = None,
     as_json: JsonOption = False,
@@ -77,7 +78,7 @@ def scoreboard_command(
 
     parted = [_parted(name) for name in names]
     running = [name for _, name in parted if form_of(name) is not None]
-    wire = wire_options(running, command_config, tuple(without or ()))
+    wire = wire_options(running, command_config, tuple(without or ()), start_command)
     extent = Extent(PROFILES[profile.value], seed, max_examples, max_time)
     place = (report if report is not None else state_directory()) / "scoreboard"
     sources: list[Source] = []

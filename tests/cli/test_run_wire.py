@@ -27,6 +27,7 @@ def address(tmp_path_factory):
 def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
     with Client(address) as client:
         client.create_topic("mine", {})
+        client.await_leader("mine")
         before = set(client.metadata(None).topics)
     done = typed("run", "-i", f"wire:{address}", *SMALL, "--json")
     assert done.returncode == 0

@@ -176,10 +176,13 @@ def _made(piece: _Piece) -> Made:
 
 def _facts(details: Mapping[str, Any]) -> Iterable[str]:
     answers, versions = details.get("answers"), details.get("versions")
+    stops, kills = details.get("restarts"), details.get("kills")
     if isinstance(answers, int):
         yield f"{answers:,} answers held to the reference"
     if isinstance(versions, list) and versions:
         yield f"ListOffsets versions {versions[0]} to {versions[-1]}"
+    if isinstance(stops, int) and isinstance(kills, int):
+        yield f"stopped {stops} times, killed {kills} times"
 
 
 def _in_words(value: Any) -> str:

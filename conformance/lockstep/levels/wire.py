@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.reference import Checkpoints, ReferencePartition
 from conformance.implementations.wire.account import Account, StoredBatch
+from conformance.implementations.wire.promises import EARLIEST, LATEST
+from conformance.kafka.client import RefusedError
 from conformance.lockstep.levels.wire_answers import WireComparison
 from conformance.lockstep.levels.wire_topic import Topic
 from kidx.records import iter_memory_batches
@@ -172,6 +174,40 @@ class WireLockstep(WireComparison):
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
         if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
             self._leave(topic)
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def _restart_broker(self, topic: Topic) -> None:
+        self._stop(topic, clean=True)
+        self.statistics.restarts += 1
+
+    def _kill_broker(self, topic: Topic) -> None:
+        self._stop(topic, clean=False)
+        self.statistics.kills += 1
+
+    def _stop(self, topic: Topic, *, clean: bool) -> None:
+        """What was acknowledged is there after it, also where the broker was killed: its system was not."""
+        self.broker.restart(clean=clean)
+        topic.stopped = ", with a restart" if clean else ", with a kill"
+        what = "restart_broker" if clean else "kill_broker"
+        try:
+            epoch = self.broker.await_leader(topic.name)
+        except RefusedError as error:
+            self._hold(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
+            self._leave(topic)
+            return
+        ends = self.broker.client.list_offset(topic.name, LATEST).offset
+        if not self._hold(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
+            self._leave(topic)
+            return
+        start = topic.account.start
+        if not clean:  # where the log begins is noted from time to time, and when the broker is stopped
+            told = self.broker.client.list_offset(topic.name, EARLIEST).offset
+            start = told if told is not None and 0 <= told < start else start
+        topic.reference.stop(clean=clean)
+        topic.reference.start(Checkpoints(clean, topic.account.end if clean else 0, start))
+        topic.reference.lead(epoch)
+        topic.account.start, topic.account.leader_epoch = start, epoch
 
 
 def _kind(outcome: tuple[int, str | None]) -> str:

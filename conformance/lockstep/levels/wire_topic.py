@@ -46,6 +46,8 @@ class Statistics:
     clauses: Counter[str] = field(default_factory=Counter)
     performed: set[str] = field(default_factory=set)
     """What shapes begin with: what was done or asked, under which circumstances, and what was rightly answered."""
+    restarts: int = 0
+    kills: int = 0
     unstamped: int = 0
     """Topics of LogAppendTime that were judged as CreateTime from their first batch on, which the broker left so."""
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -64,6 +66,8 @@ class Topic:
     timestamps: list[int] = field(default_factory=list)
     producers: TopicProducers = field(init=False)
     active: bool = True
+    stopped: str = ""
+    """How the broker was stopped last since the topic was made, as a circumstance; empty if it was not."""
 
     def __post_init__(self) -> None:
         self.producers = TopicProducers(self.name)
