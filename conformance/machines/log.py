@@ -75,7 +75,7 @@ class LogMachine(ProducerRules, LeaderRules):
     def append_as_leader(self, shape: strategies.Shape, newer: int) -> None:
         """Appends a producer's batch as a leader, which assigns its offsets."""
         self.epoch += newer
-        batch: dict[str, Any] = {"records": self.records(shape), **shape.options()}
+        batch: dict[str, Any] = {"records": self.keyed(self.records(shape)), **shape.options()}
         self.timestamps.add(self.now)
         self.do("append_as_leader", [batch], self.epoch)
 

@@ -173,7 +173,8 @@ class UnifiedLog(SegmentedLog):
         """
         with self._operation():
             limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
-            batches = checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=limit)
+            largest = self.config.max_message_bytes if self.dialect.followers_ask_for_sizes else None
+            batches = checked_batches(records, self.directory.name, largest, highest_epoch=limit)
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]
