@@ -130,7 +130,8 @@ LEADER_ROWS = (
         any_batch(lambda batch: "header" in batch and not is_old(batch))),
     Row("LG-60", _LEADER, "invalid_record", "the batches would be appended", lambda s: len(s.args[0]) > 1),
     Row("LG-66", "apply_retention", "ok", "the number of segments",
-        lambda s: s.before.settings.get("cleanup.policy") == "compact" and s.was is not None and len(s.was.segments) > 1),
+        lambda s: s.before.settings.get("cleanup.policy") == "compact"
+        and s.was is not None and len(s.was.segments) > 1),
     Row("LG-65a", "append_as_follower", "too_large", "the batch would be appended", exceeds_limit),
     Row("LG-65b", "append_as_follower", "ok", "the batch would be refused", exceeds_limit),
     Row("LG-62", _LEADER, "invalid_record", "the batch would be appended",
