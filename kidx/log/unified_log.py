@@ -151,11 +151,11 @@ class UnifiedLog(SegmentedLog):
             if not batches:
                 return
             terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
-            final, rebuilt = self.validate(batches, terms)
+            final, rebuilt, first_largest = self.validate(batches, terms)
             appended = list(iter_memory_batches(final))
             if rebuilt:
                 ensure_allowed_size(appended, limit)
-            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt)
+            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
             self._append(final, appended, info, self.end_offset, origin)
 
