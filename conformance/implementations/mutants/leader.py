@@ -26,7 +26,7 @@ class AllowsAMillisecondMore(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, after = terms.config.timestamp_limits(terms.dialect)
+        before, after = terms.limits
         config = replace(terms.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
         return validate(batches, replace(terms, config=config))
 
@@ -37,7 +37,7 @@ class LimitsTheFutureAsThePast(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.config.timestamp_limits(terms.dialect)
+        before, _ = terms.limits
         return validate(batches, replace(terms, config=replace(terms.config, timestamp_after_max_ms=before)))
 
 
@@ -47,7 +47,7 @@ class LimitsMissingTimestamps(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.config.timestamp_limits(terms.dialect)
+        before, _ = terms.limits
         valid = validate(batches, terms)
         if not terms.config.log_append_time and terms.now + 1 > before:
             for record in _records(batches):
