@@ -1,0 +1,77 @@
+"""What a log may lack, and which operations make no sense then.
+
+A foreign log says in its reply to ``start`` which of these it has. What needs another one is left out, and an operation
+of a recorded trace that needs it is unsupported. What the log may do otherwise for lack of one is judged by
+:mod:`conformance.lockstep.levels.excuses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.operations.log import EXPIRATION
+from kidx.log.epochs import FILE_NAME
+from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
+
+if TYPE_CHECKING:
+    from conformance.operations.operation import Operation
+
+CAPABILITIES: Final = {
+    "clock": "its clock is the time that open_log and set_clock name, and stands still between",
+    "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
+    "recovery_point": "a recovery begins with the segment of recovery_point",
+    "epochs": "it keeps leader epochs in leader-epoch-checkpoint and answers with them",
+    "producers": "it keeps producers, checks their epochs and sequence numbers, and writes snapshots",
+    "transactions": "it keeps a last stable offset and writes .txnindex",
+    "preallocation": "an index that is written to has segment.index.bytes, and appears when it is needed",
+    "deferred_deletion": "segments before the log start stay until retention runs",
+}
+"""Each with what a log does that has it."""
+
+NEUTRAL: Final[dict[str, Any]] = {
+    "retention.ms": -1,
+    "segment.ms": 1 << 40,
+    "message.timestamp.type": "CreateTime",
+    EXPIRATION: EXPIRATION_MS,
+}
+"""The settings that only a clock gives a meaning, as a log without one gets them."""
+
+_OF_OPERATION: Final = {
+    "set_clock": ("clock",),
+    "expire_producers": ("clock", "producers"),
+    "assign_epoch": ("epochs",),
+}
+_OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
+
+
+def missing(operation: Operation, capabilities: frozenset[str]) -> str:
+    """The first capability that an operation needs beyond the given ones; empty if there is none."""
+    return next((needed for needed in _needs(operation) if needed not in capabilities), "")
+
+
+def _needs(operation: Operation) -> Iterator[str]:
+    name, arguments = operation
+    yield from _OF_OPERATION.get(name, ())
+    if name == "open_log" and any(arguments[0].get(key, value) != value for key, value in NEUTRAL.items()):
+        yield "clock"
+    elif name == "close_log" and not arguments[0]:
+        yield "clean_flag"
+    elif name == "damage_log_file":
+        yield from (needed for end, needed in _OF_FILE.items() if arguments[0].endswith(end))
+    elif name in ("append_as_leader", "append_as_follower"):
+        batches, epoch = arguments
+        for batch in batches:
+            yield from _of_batch(batch, as_leader=name == "append_as_leader")
+            if batch.get("epoch", epoch) > epoch:
+                yield "epochs"
+
+
+def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
+    """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
+    if "producer" in batch:
+        in_transaction = batch.get("transactional") or "marker" in batch
+        if in_transaction:
+            yield "transactions"
+        if as_leader or not in_transaction:
+            yield "producers"
