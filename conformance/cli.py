@@ -21,6 +21,7 @@ from conformance.commands import (
     reporting,
     running,
     smoking,
+    starting,
     subjects,
 )
 from kidx.commands.line import run_app, version_printer
@@ -34,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(running.run_command)
+app.command("init")(starting.init_command)
 app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)

@@ -143,7 +143,7 @@ class LogState(NamedTuple):
     def without(self, names: Container[str]) -> Self:
         """This state with None in some fields, as a foreign log has it that does not tell them."""
         pairs = zip(self._fields, self, strict=True)
-        return self._make([None if name in names else value for name, value in pairs])
+        return type(self)._make([None if name in names else value for name, value in pairs])
 
     def to_json(self) -> Json:
         """As a trace or a report carries it."""

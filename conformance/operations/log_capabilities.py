@@ -8,6 +8,7 @@ of a recorded trace that needs it is unsupported. What the log may do otherwise 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.operations.log import EXPIRATION
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.operations.operation import Operation
 
 CAPABILITIES: Final = {
+    "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
+    "compression": "it reads records that are compressed",
     "clock": "its clock is the time that open_log and set_clock name, and stands still between",
     "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
     "recovery_point": "a recovery begins with the segment of recovery_point",
@@ -41,8 +44,30 @@ _OF_OPERATION: Final = {
     "set_clock": ("clock",),
     "expire_producers": ("clock", "producers"),
     "assign_epoch": ("epochs",),
+    "roll_log": ("segments",),
+    "apply_retention": ("segments",),
+    "damage_log_file": ("segments",),
 }
 _OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
+
+_CLAUSES: Final = {
+    "segments": "SEG-* LO-23 FR-2 TX-15 LG-5 LG-6 LG-13 LG-14 LG-19 LG-22 LG-23 LG-24 LG-25 LG-26 LG-27 LG-29",
+    "clean_flag": "SEG-27 SEG-35 SEG-36 LG-15 LG-16 LG-26 LG-30",
+    "recovery_point": "SEG-35 LG-16",
+    "epochs": "SEG-31 LG-3 LG-4 LG-8 LG-18",
+    "producers": "LG-32 LG-33 LG-34 LG-35 LG-36 LG-37 LG-38 LG-39 LG-40 LG-41 LG-42",
+    "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
+    "preallocation": "SEG-25 SEG-34",
+    "clock": "LG-40",
+}
+"""The clauses that a log without a capability cannot keep or break, with all their letters."""
+
+
+def is_beyond(clause: str, capabilities: frozenset[str]) -> bool:
+    """Whether a clause is about what a log with these capabilities lacks: no step is evidence for it."""
+    section, base = clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase)
+    lacked = (clauses.split() for capability, clauses in _CLAUSES.items() if capability not in capabilities)
+    return any(section in clauses or base in clauses for clauses in lacked)
 
 
 def missing(operation: Operation, capabilities: frozenset[str]) -> str:
@@ -69,6 +94,8 @@ def _needs(operation: Operation) -> Iterator[str]:
 
 def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
     """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
+    if batch.get("codec", "none") != "none":
+        yield "compression"
     if "producer" in batch:
         in_transaction = batch.get("transactional") or "marker" in batch
         if in_transaction:

@@ -14,6 +14,7 @@ from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
 from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.operations import every_signature
+from conformance.operations.log_capabilities import is_beyond
 
 if TYPE_CHECKING:
     from conformance.events import Verdict
@@ -78,10 +79,13 @@ def _verdicts(
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     expected = evidence.expected.get(subject.name, set())
     lacking = evidence.lacking.get(subject.name, set())
+    capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
         if clause in diverging:
             verdicts[clause] = "diverges"
+        elif capabilities is not None and is_beyond(clause, capabilities):
+            verdicts[clause] = "unsupported"
         elif clause in expected:
             verdicts[clause] = "expected-divergence"
         elif count:

@@ -20,6 +20,8 @@ from kidx.log import LogConfig, UnifiedLog
 
 Json = dict[str, Any]
 CAPABILITIES = (
+    "segments",
+    "compression",
     "clock",
     "clean_flag",
     "recovery_point",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ class LogSession(ProcessSession):
     """A program that is asked about a log."""
 
     start_request = LOG_START
+    capabilities: Collection[str] = ()
 
     def tell(self, request: messages.Request) -> Any:
         """One request: the value of its reply, or the outcome of a refusal; LineProcessError if it is no reply."""
@@ -40,8 +41,10 @@ def introduces_a_log(session: LogSession, _: Path) -> None:
     """It answers ``start`` of protocol 2, as the program that has said that it has a log."""
     line = session.start()
     with session.well_formed():
-        if messages.introduction_from(json.loads(line)) is None:
+        introduction = messages.introduction_from(json.loads(line))
+        if introduction is None:
             raise MalformedReplyError('the reply to start of protocol 2 names "log" among its kinds')
+        session.capabilities = introduction.capabilities
 
 
 def _done(told: Any, what: str) -> Any:
@@ -85,6 +88,8 @@ def _life(session: LogSession, directory: Path) -> None:
 
 
 def _files_where_told(session: LogSession, directory: Path) -> None:
+    if "segments" not in session.capabilities:
+        raise NotJudgedError("It does not keep Kafka's segments and files.")
     path = _open(session, directory)
     data = _append(session)
     file = path / f"{0:020d}.log"

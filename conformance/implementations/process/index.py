@@ -39,7 +39,7 @@ from conformance.implementations.replies import (
     outcome_from,
     state_from,
 )
-from conformance.operations import OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
+from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ class ProcessIndex:
         self._lacking: set[str] = set()
         self.failures_between_examples: list[str] = []
         """What went wrong when an example was over: the machines close in the middle of examples as well."""
-        self._lacking |= missing_operations(self, self.about.kinds)
+        self._lacking |= missing_operations(self, [kind for kind in self.about.kinds if kind in KINDS])
         self.failures_between_examples.clear()
 
     def begin(self, directory: Path) -> None:

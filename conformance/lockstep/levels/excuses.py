@@ -14,7 +14,9 @@ from conformance.attribution.log_step import Files
 from conformance.operations import Operation
 from conformance.operations.log import LogObservation
 from kidx.log.epochs import FILE_NAME
+from kidx.log.lookup import MAX_TIMESTAMP, TARGETS
 from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,13 +30,20 @@ class Excuse(NamedTuple):
 
     Attributes:
         words: for a report.
-        plain: an observation of an operation, and files, without it.
+        fair: what is expected of an operation, and what there is, without it.
     """
 
     words: str
-    plain: Callable[[Operation, Seen], Seen]
+    fair: Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]
 
 
+def _both(plain: Callable[[Operation, Seen], Seen]) -> Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]:
+    """The same taken out of both sides."""
+    return lambda operation, expected, actual: (plain(operation, expected), plain(operation, actual))
+
+
+Answer = tuple[int, int] | None
+"""Timestamp and offset."""
 _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
@@ -76,18 +85,61 @@ def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
     return plain
 
 
+def _as_one_segment(operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+    """Without files and segments; an answer is right, too, where all records were in one segment."""
+    mine, theirs = expected[0], actual[0]
+    if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
+        records = _records(expected[1])
+        pairs = zip(operation.args[0], mine.outcome.value, theirs.outcome.value, strict=False)
+        answers = tuple(
+            other if (other and other[:2]) in _without_segments(records, target, mine.state.start_offset) else answer
+            for target, answer, other in pairs
+        )
+        mine = mine._replace(outcome=mine.outcome._replace(value=answers))
+    plain = _without("", "segments")
+    return plain(operation, (mine, {})), plain(operation, (theirs, {}))
+
+
+def _records(files: Files) -> list[tuple[int, int]]:
+    """Offset and timestamp of every record in the ``.log`` files."""
+    logs = (files[name] for name in sorted(files) if name.endswith(".log"))
+    return [
+        (record.offset, record.timestamp) for data in logs for batch in iter_memory_batches(data) for record in batch
+    ]
+
+
+def _without_segments(records: list[tuple[int, int]], target: int, start: int) -> Collection[Answer]:
+    """The answers to a target that need no segments; none where there is but the one."""
+    visible = [record for record in records if record[0] >= start]
+    if target == MAX_TIMESTAMP:
+        return _largest(records), _largest(visible)
+    if target in TARGETS.values():
+        return ()
+    return (next(((timestamp, offset) for offset, timestamp in visible if timestamp >= target), None),)
+
+
+def _largest(records: list[tuple[int, int]]) -> Answer:
+    """The first record with the largest timestamp."""
+    latest = max((timestamp for _, timestamp in records), default=None)
+    return next(((timestamp, offset) for offset, timestamp in records if timestamp == latest), None)
+
+
 EXCUSES: Final = {
-    "preallocation": Excuse("indexes are compared by their entries, one without any may be missing", _entries_only),
-    "epochs": Excuse("leader epochs are not compared", _without_epochs),
+    # Leader epochs come first: answers are compared without them from there on.
+    "epochs": Excuse("leader epochs are not compared", _both(_without_epochs)),
+    "segments": Excuse("segments and files are not compared, answers may be those of one segment", _as_one_segment),
+    "preallocation": Excuse(
+        "indexes are compared by their entries, one without any may be missing", _both(_entries_only)
+    ),
     "producers": Excuse(
         "producers and their snapshots are not compared",
-        _without(SNAPSHOT_SUFFIX, "producers_end", "ongoing", "unreplicated", "producers"),
+        _both(_without(SNAPSHOT_SUFFIX, "producers_end", "ongoing", "unreplicated", "producers")),
     ),
     "transactions": Excuse(
         "the last stable offset and aborted transactions are not compared",
-        _without(".txnindex", "last_stable_offset", "ongoing", "unreplicated"),
+        _both(_without(".txnindex", "last_stable_offset", "ongoing", "unreplicated")),
     ),
-    "recovery_point": Excuse("the recovery point is not compared", _without("", "recovery_point")),
+    "recovery_point": Excuse("the recovery point is not compared", _both(_without("", "recovery_point"))),
 }
 """By the capability that is lacking."""
 

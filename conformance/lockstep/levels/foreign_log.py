@@ -94,11 +94,10 @@ class ForeignLogParticipant(LogParticipant):
         """Both without what is excused; excuses that made a difference are counted if nothing else differs."""
         expected, untold = _as_far_as_told(expected, actual)
         needed = Counter(untold)
-        for capability in self.lacking:
-            excuse = EXCUSES.get(capability)
-            if excuse is not None and expected != actual:
+        for capability, excuse in EXCUSES.items():
+            if capability in self.lacking and expected != actual:
                 before = _differing(expected, actual)
-                expected, actual = excuse.plain(operation, expected), excuse.plain(operation, actual)
+                expected, actual = excuse.fair(operation, expected, actual)
                 if _differing(expected, actual) != before:
                     needed[excuse.words] += 1
         if expected == actual:
