@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from conformance.machines.log_producers import ProducerRules
 from conformance.operations import Operation
-from conformance.operations.log_capabilities import NEUTRAL
+from conformance.operations.log_capabilities import settings_for
 from conformance.strategies import log as strategies
 from kidx.producers import SNAPSHOT_SUFFIX
 
@@ -31,8 +31,7 @@ class LogMachine(ProducerRules):
     @initialize(settings=strategies.settings(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], asks: bool) -> None:
         """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
-        clock = "clock" in self.lockstep.capabilities
-        self.settings, self.asks = settings if clock else settings | NEUTRAL, asks
+        self.settings, self.asks = settings_for(settings, self.lockstep.capabilities), asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:

@@ -32,13 +32,25 @@ CAPABILITIES: Final = {
 }
 """Each with what a log does that has it."""
 
-NEUTRAL: Final[dict[str, Any]] = {
-    "retention.ms": -1,
-    "segment.ms": 1 << 40,
-    "message.timestamp.type": "CreateTime",
-    EXPIRATION: EXPIRATION_MS,
+NEUTRAL: Final[dict[str, dict[str, Any]]] = {
+    "clock": {
+        "retention.ms": -1,
+        "segment.ms": 1 << 40,
+        "message.timestamp.type": "CreateTime",
+        EXPIRATION: EXPIRATION_MS,
+    },
+    "segments": {"segment.index.bytes": 1200},
 }
-"""The settings that only a clock gives a meaning, as a log without one gets them."""
+"""The settings that mean nothing to a log without a capability, as it gets them: its indexes are never full."""
+
+
+def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
+    """Topic settings as a log with these capabilities gets them."""
+    for capability, neutral in NEUTRAL.items():
+        if capability not in capabilities:
+            settings = settings | neutral
+    return settings
+
 
 _OF_OPERATION: Final = {
     "set_clock": ("clock",),
@@ -78,8 +90,10 @@ def missing(operation: Operation, capabilities: frozenset[str]) -> str:
 def _needs(operation: Operation) -> Iterator[str]:
     name, arguments = operation
     yield from _OF_OPERATION.get(name, ())
-    if name == "open_log" and any(arguments[0].get(key, value) != value for key, value in NEUTRAL.items()):
-        yield "clock"
+    if name == "open_log":
+        for capability, neutral in NEUTRAL.items():
+            if any(arguments[0].get(key, value) != value for key, value in neutral.items()):
+                yield capability
     elif name == "close_log" and not arguments[0]:
         yield "clean_flag"
     elif name == "damage_log_file":

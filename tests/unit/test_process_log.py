@@ -27,14 +27,14 @@ from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES
-from conformance.operations.log_capabilities import CAPABILITIES, NEUTRAL, missing
+from conformance.operations.log_capabilities import CAPABILITIES, missing
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
 _STRICT = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
 Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_STRICT)
 SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0}
-OPEN = Operation("open_log", (SETTINGS | NEUTRAL, 0, 0, True, 10_000))
+OPEN = Operation("open_log", (SETTINGS, 0, 0, True, 10_000))
 
 
 def command(*arguments: str) -> list[str]:

@@ -27,7 +27,7 @@ from conformance.implementations.replies import FAILURE, MalformedReplyError, ab
 from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
 from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
-from conformance.operations.log_capabilities import NEUTRAL, missing
+from conformance.operations.log_capabilities import missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +56,8 @@ ESSENTIAL: Final = frozenset({"open_log", "close_log", "crash_log", "append_as_f
 
 TRY_OUT_SETTINGS: Final[dict[str, Any]] = {
     "segment.bytes": 1000,
-    "segment.index.bytes": 120,
+    "segment.index.bytes": 1200,
     "index.interval.bytes": 0,
-    **NEUTRAL,
 }
 _ONE: Final = {"base": 1, "epoch": 0, "records": [[0, 1000]]}
 TRY_OUT: Final = (
