@@ -12,6 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
+from conformance.implementations.subject.build import command_of
+from conformance.subjects import load_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,6 +63,8 @@ class FilesMachine(RuleBasedStateMachine):
             return mutant_subject(words[0], release, (cls.kind,))
         if form == "exec" and cls.program is not None:
             return cls.program(words, release, name=specification)
+        if form == "subject" and cls.program is not None and load_subject(words[0]).driven == "line":
+            return cls.program(command_of(load_subject(words[0])), release, name=specification)
         drives = "jvm and mutants" if cls.program is None else "jvm, exec and mutants"
         raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives {drives}")
 

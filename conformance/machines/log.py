@@ -49,6 +49,8 @@ class LogMachine(ProducerRules):
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
         if "clean_flag" not in self.lockstep.capabilities:
             clean = how != "crash"
+        if "start_checkpoint" not in self.lockstep.capabilities:
+            start = self.offset("start")
         bases = [base for base, _ in self.state.segments]
         if how == "crash":
             self.do("crash_log")

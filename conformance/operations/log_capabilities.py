@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
+    "whole_calls": "the batches of one append roll, or are refused, together",
+    "start_checkpoint": "the log start is where open_log says, be it before what it was",
     "compression": "it reads records that are compressed",
     "clock": "its clock is the time that open_log and set_clock name, and stands still between",
     "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
@@ -100,6 +102,8 @@ def _needs(operation: Operation) -> Iterator[str]:
         yield from (needed for end, needed in _OF_FILE.items() if arguments[0].endswith(end))
     elif name in ("append_as_leader", "append_as_follower"):
         batches, epoch = arguments
+        if len(batches) > 1:
+            yield "whole_calls"
         for batch in batches:
             yield from _of_batch(batch, as_leader=name == "append_as_leader")
             if batch.get("epoch", epoch) > epoch:

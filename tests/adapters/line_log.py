@@ -21,6 +21,8 @@ from kidx.log import LogConfig, UnifiedLog
 Json = dict[str, Any]
 CAPABILITIES = (
     "segments",
+    "whole_calls",
+    "start_checkpoint",
     "compression",
     "clock",
     "clean_flag",

@@ -221,12 +221,13 @@ def test_what_needs_a_capability_is_unsupported_and_never_performed(start, tmp_p
     assert log.perform(append(0)).state.end_offset == 1
 
 
-def test_every_operation_needs_known_capabilities_only():
+def test_what_an_operation_needs_is_a_capability():
     everything = frozenset(CAPABILITIES)
     for operation in (OPEN, *TRY_OUT):
         assert not missing(operation, everything)
     assert missing(Operation("close_log", (False,)), everything - {"clean_flag"}) == "clean_flag"
-    assert missing(Operation("damage_log_file", ("0.txnindex", "remove_file", ())), frozenset()) == "transactions"
+    damage = Operation("damage_log_file", ("0.txnindex", "remove_file", ()))
+    assert missing(damage, everything - {"transactions"}) == "transactions"
 
 
 # -- programs without a log --------------------------------------------------------------------------------------
