@@ -264,20 +264,19 @@ class TrustsAfterACrash(Defect):
         super().do_open_log(path, settings, clean=True, **rest)
 
 
-class RecoversEverything(Defect):
-    """The recovery point is ignored, although it is declared."""
+class FlushesNothing(Defect):
+    """The recovery point never moves."""
 
-    def do_open_log(self, path: str, settings: dict[str, Any], *, recovery_point: int, **rest: Any) -> None:
-        del recovery_point
-        super().do_open_log(path, settings, recovery_point=0, **rest)
+    def do_state(self) -> dict[str, Any]:
+        return super().do_state() | {"recovery_point": 0}
 
 
 class LeavesLostIndexesEmpty(Defect):
-    """A lost time index is replaced by an empty one."""
+    """A lost offset index is replaced by an empty one."""
 
     def do_open_log(self, path: str, settings: dict[str, Any], **rest: Any) -> None:
         for log in Path(path).glob("*.log"):
-            log.with_suffix(".timeindex").touch()
+            log.with_suffix(".index").touch()
         super().do_open_log(path, settings, **rest)
 
 
