@@ -23,9 +23,14 @@ RELEASE = "4.4.0"
 EXAMPLES = 600
 
 
+def command() -> list[str]:
+    """The adapter, without its release."""
+    return [sys.executable, str(ADAPTERS / "line_log.py")]
+
+
 def implementation(*arguments: str) -> str:
     """The adapter, as a specification."""
-    return f"exec:{shlex.join([sys.executable, str(ADAPTERS / 'line_log.py'), RELEASE, *arguments])}"
+    return f"exec:{shlex.join([*command(), RELEASE, *arguments])}"
 
 
 def hunt(name: str, traces: Path, *, shrink: float = 10.0) -> Diverged | None:
