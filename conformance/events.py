@@ -35,6 +35,7 @@ class RunStarted(Event):
     """The header: what is run against what, with which versions of everything.
 
     ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams that do not tell.
+    ``command`` does the same once more; empty in streams that do not tell, or where no command line does it.
     """
 
     releases: tuple[str, ...]
@@ -48,6 +49,7 @@ class RunStarted(Event):
     format: str = FORMAT
     version: int = VERSION
     seed_source: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
