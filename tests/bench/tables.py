@@ -23,7 +23,7 @@ from kidx.spark import session
 from kidx.tables.columns import ROWS, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.telling import machine, tell
+from tests.bench.telling import machine, processor_seconds, tell
 
 RECORDS, VALUE = 100, 150
 COLUMNS = {
@@ -71,23 +71,6 @@ class ConstantReader(DataSourceReader):
         one = pa.RecordBatch.from_pylist([{name: values[name] for name in schema.names}] * ROWS, schema)
         for _ in range(-(-self.rows // self.tasks // ROWS)):
             yield one
-
-
-def processor_seconds():
-    """Seconds of processor time of this process and of all that it has started, directly or not."""
-    parents, seconds = {}, {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text("utf-8").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        process = int(status.parent.name)
-        parents[process] = int(fields[1])
-        seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # with children that have ended
-    ours = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(seconds[process] for process in ours)
 
 
 def medians(works, times):
