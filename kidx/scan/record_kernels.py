@@ -55,7 +55,7 @@ def _read_records(
     fixed: bool,
     rows: Any,
     first: int,
-    count: int,
+    count: Any,
 ) -> bool:
     """Reads so many records of a batch into rows from the first on; False where the reference finds anything wrong."""
     for number in range(first, first + count):
@@ -183,7 +183,7 @@ def views(buffer: Array, first: int, positions: Array, sizes: Array) -> Array:
 
 @kernel
 def _gather(buffer: Any, positions: Any, sizes: Any, starts: Any, pieces: Any) -> None:
-    at = 0
+    at: Any = 0
     for number in range(len(positions)):
         starts[number] = at
         size = np.int64(sizes[number])
