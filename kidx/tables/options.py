@@ -6,7 +6,7 @@ option                              meaning
 ``content``                         which table; ``records`` if not given (:mod:`kidx.tables.contents`)
 ``path``                            what ``load`` is given; several as a JSON array
 ``subscribe``                       topics, separated by commas; all that are there if none of these three is given
-``subscribePattern``                a regular expression of Java's that the whole name of a topic matches
+``subscribePattern``                a regular expression of Java's that some part of a topic's name matches
 ``assign``                          JSON, ``{"topic": [0, 1]}``
 ``startingTimestamp``               milliseconds; goes before the two below
 ``startingOffsetsByTimestamp``      JSON, ``{"topic": {"0": 1700000000000}}``; goes before the one below
@@ -94,7 +94,7 @@ class ReadOptions:
 
     Attributes:
         topics: wanted topics; None for no such option.
-        pattern: that the name of a topic matches as a whole; None likewise.
+        pattern: that some part of a topic's name matches; None likewise.
         assigned: wanted partitions; None likewise.
         start, end: the range of offsets.
         latest_if_no_match: ``startingOffsetsByTimestampStrategy`` is ``latest``.

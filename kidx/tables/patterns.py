@@ -27,12 +27,12 @@ _DIFFERENT: Final = re.compile(
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether the whole name of a topic matches, and is none of Kafka's own.
+    """Whether some part of a topic's name matches, as for Spark's Kafka source, and it is none of Kafka's own.
 
     Raises:
         ToolError: as :func:`check`.
     """
-    return topic not in INTERNAL and _compiled(pattern).fullmatch(topic) is not None
+    return topic not in INTERNAL and _compiled(pattern).search(topic) is not None
 
 
 def check(pattern: str) -> None:
@@ -51,7 +51,7 @@ def _compiled(pattern: str) -> Any:
     except ImportError:
         raise ToolError("subscribePattern needs regex: pip install 'kidx[arrow]'") from None
     try:
-        return regex.compile(_DIFFERENT.sub(_translated, pattern), regex.VERSION1)
+        return regex.compile(_DIFFERENT.sub(_translated, pattern.strip()), regex.VERSION1)
     except regex.error as error:
         raise ToolError(f"subscribePattern {pattern!r} is no regular expression: {error}") from None
 

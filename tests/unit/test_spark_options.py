@@ -75,11 +75,12 @@ def test_a_query_written_for_kafka_is_taken_as_it_is():
 @pytest.mark.parametrize(
     ("pattern", "topic", "there"),
     [
-        ("order", "orders", False),
-        (r"\p{Lower}+", "orders", True),
-        (r"\p{Lower}+", "Orders", False),
+        ("order", "orders", True),
+        ("^order$", "orders", False),
+        (r"^\p{Lower}+$", "orders", True),
+        (r"^\p{Lower}+$", "Orders", False),
         (r"[a-z&&[^x]]+[\p{javaDigit}.]*", "orders.2", True),
-        (r"[a-z&&[^x]]+", "x", False),
+        (r"^[a-z&&[^x]]+$", "x", False),
         (r"\Qa.b\E.*", "a.bc", True),
         (r"\Qa.b", "axb", False),
         (r"\\Q.*", r"\Q1", True),
@@ -114,6 +115,10 @@ def test_ranges_end_before_the_end_and_losses_fail_or_are_passed_over():
     assert ranged() == (0, None)
     assert ranged(startingOffsets=of_key(5), endingOffsets=of_key(9)) == (5, 9)
     assert ranged(startingOffsets=of_key(-2), endingOffsets=of_key(-1)) == (0, None)
+    assert ranged(startingOffsets=of_key(9), endingOffsets=of_key(9)) == (9, 9)
+    for loss in ("true", "false"):
+        with pytest.raises(ToolError, match="restarted-0 would be read from offset 9, behind the end at 5"):
+            ranged(startingOffsets=of_key(9), endingOffsets=of_key(5), failOnDataLoss=loss)
     assert ranged(startingTimestamp=0, endingTimestamp=1 << 62) == (0, None)
     with pytest.raises(ToolError, match="no record of restarted-0 has the time 4611686018427387904 or a later one"):
         ranged(startingTimestamp=1 << 62)
