@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.implementations.process import ProcessLog
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
@@ -23,6 +24,7 @@ class LogBase(FilesMachine):
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
+    program = ProcessLog
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
@@ -42,9 +44,10 @@ class LogBase(FilesMachine):
         self.is_open = False
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Performs an operation with every participant, if the log is open."""
-        if self.is_open:
-            self.lockstep.perform(Operation(name, arguments))
+        """Performs an operation with every participant, if the log is open and every participant has what it takes."""
+        operation = Operation(name, arguments)
+        if self.is_open and self.lockstep.can(operation):
+            self.lockstep.perform(operation)
 
     # -- what there is -----------------------------------------------------------------------------------------
 
