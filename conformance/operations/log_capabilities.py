@@ -7,11 +7,12 @@ of a recorded trace that needs it is unsupported. What the log may do otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.operations.log import EXPIRATION
+from conformance.operations.unbuilt import KEYS
 from kidx.log.epochs import FILE_NAME
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
+    "validation": "as leader it refuses and changes batches as Kafka's validator does, by the topic's settings",
     "whole_calls": "the batches of one append roll, or are refused, together",
     "start_checkpoint": "the log start is where open_log says, be it before what it was",
     "compression": "it reads records that are compressed",
@@ -51,9 +53,20 @@ def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict
     for capability, neutral in NEUTRAL.items():
         if capability not in capabilities:
             settings = settings | neutral
+    if "validation" not in capabilities:
+        settings = {name: value for name, value in settings.items() if name not in _OF_VALIDATION}
     return settings
 
 
+_OF_VALIDATION: Final = frozenset(
+    {
+        "compression.type",
+        "cleanup.policy",
+        "max.message.bytes",
+        "max.decompressed.message.bytes",
+        *(f"message.timestamp.{which}.max.ms" for which in ("difference", "before", "after")),
+    }
+)
 _OF_OPERATION: Final = {
     "set_clock": ("clock",),
     "expire_producers": ("clock", "producers"),
@@ -73,6 +86,7 @@ _CLAUSES: Final = {
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
     "preallocation": "SEG-25 SEG-34",
     "clock": "LG-40",
+    "validation": " ".join(f"LG-{number}" for number in range(50, 65)),
 }
 """The clauses that a log without a capability cannot keep or break, with all their letters."""
 
@@ -93,21 +107,37 @@ def _needs(operation: Operation) -> Iterator[str]:
     name, arguments = operation
     yield from _OF_OPERATION.get(name, ())
     if name == "open_log":
-        for capability, neutral in NEUTRAL.items():
-            if any(arguments[0].get(key, value) != value for key, value in neutral.items()):
-                yield capability
+        yield from _of_settings(arguments[0])
     elif name == "close_log" and not arguments[0]:
         yield "clean_flag"
     elif name == "damage_log_file":
         yield from (needed for end, needed in _OF_FILE.items() if arguments[0].endswith(end))
     elif name in ("append_as_leader", "append_as_follower"):
-        batches, epoch = arguments
-        if len(batches) > 1:
-            yield "whole_calls"
-        for batch in batches:
-            yield from _of_batch(batch, as_leader=name == "append_as_leader")
-            if batch.get("epoch", epoch) > epoch:
-                yield "epochs"
+        yield from _of_append(*arguments, as_leader=name == "append_as_leader")
+
+
+def _of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for capability, neutral in NEUTRAL.items():
+        if any(settings.get(key, value) != value for key, value in neutral.items()):
+            yield capability
+    if _OF_VALIDATION & settings.keys():
+        yield "validation"
+
+
+def _of_append(batches: Sequence[Mapping[str, Any]], epoch: int, *, as_leader: bool) -> Iterator[str]:
+    if as_leader and (len(batches) > 1 or any(map(_is_odd, batches))):
+        yield "validation"
+    if len(batches) > 1:
+        yield "whole_calls"
+    for batch in batches:
+        yield from _of_batch(batch, as_leader=as_leader)
+        if batch.get("epoch", epoch) > epoch:
+            yield "epochs"
+
+
+def _is_odd(batch: Mapping[str, Any]) -> bool:
+    """Whether it is of an old format, or not as a producer builds it."""
+    return bool(KEYS & batch.keys()) or batch.get("magic", 2) < 2
 
 
 def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:

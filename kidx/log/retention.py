@@ -47,7 +47,8 @@ def delete_old_segments(log: Retained) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    rules = [delete_segments_before_start, _by_size, _by_time]
+    before_start = delete_segments_before_start
+    rules = [before_start, _by_size, _by_time] if log.config.deletes else [before_start]
     if not log.dialect.retention_starts_with_start_offset:
         rules.reverse()
     return sum(rule(log) for rule in rules)

@@ -21,6 +21,7 @@ from kidx.log import LogConfig, UnifiedLog
 Json = dict[str, Any]
 CAPABILITIES = (
     "segments",
+    "validation",
     "whole_calls",
     "start_checkpoint",
     "compression",

@@ -26,7 +26,7 @@ from conformance.implementations.process.restarted import (
 from conformance.implementations.replies import FAILURE, MalformedReplyError, about_from
 from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
-from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from conformance.operations.log_capabilities import missing
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class ProcessLog:
             self._crash()
         self._directory.mkdir(parents=True, exist_ok=True)
         path = str(self._directory)
-        outcome = self._told(messages.OpenLog(path, settings, start, recovery_point, clean, now))
+        outcome = self._told(messages.OpenLog(path, UNLIMITED | settings, start, recovery_point, clean, now))
         self._open = outcome.error is None
         return outcome
 
