@@ -25,6 +25,7 @@ from conformance.commands import (
     starting,
     subjects,
 )
+from kidx.commands import manual
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ app.command("file-damage", hidden=True)(file_damage.file_damage_command)
 app.command("power")(power.power_command)
 app.command("historical")(power_historical.historical_command)
 app.command("small-world")(power_small_world.small_world_command)
+app.command("man")(manual.man_command)
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(subjects.app, name="subjects")
 

@@ -33,7 +33,8 @@ class LogMachine(ProducerRules, LeaderRules):
     @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
         """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
-        self.settings, self.asks = settings_for(settings | strict, self.lockstep.capabilities), asks
+        capabilities = self.lockstep.capabilities
+        self.settings, self.asks = settings_for(settings | strict, capabilities), asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
@@ -80,7 +81,7 @@ class LogMachine(ProducerRules, LeaderRules):
     def append_as_leader(self, shape: strategies.Shape, newer: int) -> None:
         """Appends a producer's batch as a leader, which assigns its offsets."""
         self.epoch += newer
-        batch: dict[str, Any] = {"records": self.records(shape), **shape.options()}
+        batch: dict[str, Any] = {"records": self.keyed(self.records(shape)), **shape.options()}
         self.timestamps.add(self.now)
         self.do("append_as_leader", [batch], self.epoch)
 
@@ -175,7 +176,11 @@ class LogMachine(ProducerRules, LeaderRules):
 
     @invariant()
     def offsets_are_in_order(self) -> None:
-        """Start ≤ last stable offset ≤ high watermark ≤ end, and segments do not overlap."""
+        """Last stable offset ≤ high watermark ≤ end, and segments do not overlap.
+
+        The first does not hold of a log that ends before its start, as 2.4.0 leaves one that a failed truncation cut.
+        """
         state = self.state
-        assert state.last_stable_offset <= state.high_watermark <= state.end_offset, state
+        if state.start_offset <= state.end_offset:
+            assert state.last_stable_offset <= state.high_watermark <= state.end_offset, state
         assert [base for base, _ in state.segments] == sorted({base for base, _ in state.segments}), state

@@ -90,6 +90,12 @@ class LogBase(FilesMachine):
             offset += 1
         return records
 
+    def keyed(self, records: list[list[int]]) -> list[list[int]]:
+        """The records as a leader of this topic takes them: with keys, where it is compacted."""
+        if "compact" not in self.settings.get("cleanup.policy", ""):
+            return records
+        return [[*record, 0, 1] if len(record) == 2 else record for record in records]
+
     def append_one(self, of_producer: dict[str, Any]) -> None:
         """Appends a batch of one record as a follower."""
         batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}

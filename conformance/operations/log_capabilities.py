@@ -7,7 +7,7 @@ of a recorded trace that needs it is unsupported. What the log may do otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
-    "validation": "as leader it refuses and changes batches as Kafka's validator does, by the topic's settings",
     "whole_calls": "the batches of one append roll, or are refused, together",
     "start_checkpoint": "the log start is where open_log says, be it before what it was",
     "compression": "it reads records that are compressed",
+    "validation": "as a leader it refuses and changes what a producer sends by the topic's settings, as LogValidator",
     "clock": "its clock is the time that open_log and set_clock name, and stands still between",
     "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
     "recovery_point": "a recovery begins with the segment of recovery_point",
@@ -48,25 +48,30 @@ NEUTRAL: Final[dict[str, dict[str, Any]]] = {
 """The settings that mean nothing to a log without a capability, as it gets them: its indexes are never full."""
 
 
-def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
-    """Topic settings as a log with these capabilities gets them."""
-    for capability, neutral in NEUTRAL.items():
-        if capability not in capabilities:
-            settings = settings | neutral
-    if "validation" not in capabilities:
-        settings = {name: value for name, value in settings.items() if name not in _OF_VALIDATION}
-    return settings
-
-
-_OF_VALIDATION: Final = frozenset(
+VALIDATED: Final = frozenset(
     {
         "compression.type",
         "cleanup.policy",
         "max.message.bytes",
         "max.decompressed.message.bytes",
-        *(f"message.timestamp.{which}.max.ms" for which in ("difference", "before", "after")),
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
     }
 )
+"""The settings by which a leader refuses or changes batches; machines draw them for logs that can only."""
+
+
+def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
+    """Topic settings as a log with these capabilities gets them."""
+    if "validation" not in capabilities:
+        settings = {name: value for name, value in settings.items() if name not in VALIDATED}
+    for capability, neutral in NEUTRAL.items():
+        if capability not in capabilities:
+            settings = settings | neutral
+    return settings
+
+
 _OF_OPERATION: Final = {
     "set_clock": ("clock",),
     "expire_producers": ("clock", "producers"),
@@ -86,7 +91,7 @@ _CLAUSES: Final = {
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
     "preallocation": "SEG-25 SEG-34",
     "clock": "LG-40",
-    "validation": " ".join(f"LG-{number}" for number in range(50, 65)),
+    "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64",
 }
 """The clauses that a log without a capability cannot keep or break, with all their letters."""
 
@@ -113,37 +118,29 @@ def _needs(operation: Operation) -> Iterator[str]:
     elif name == "damage_log_file":
         yield from (needed for end, needed in _OF_FILE.items() if arguments[0].endswith(end))
     elif name in ("append_as_leader", "append_as_follower"):
-        yield from _of_append(*arguments, as_leader=name == "append_as_leader")
+        batches, epoch = arguments
+        if len(batches) > 1:
+            yield "whole_calls"
+        for batch in batches:
+            yield from _of_batch(batch, as_leader=name == "append_as_leader")
+            if batch.get("epoch", epoch) > epoch:
+                yield "epochs"
 
 
 def _of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
     for capability, neutral in NEUTRAL.items():
         if any(settings.get(key, value) != value for key, value in neutral.items()):
             yield capability
-    if _OF_VALIDATION & settings.keys():
+    if VALIDATED & settings.keys():
         yield "validation"
-
-
-def _of_append(batches: Sequence[Mapping[str, Any]], epoch: int, *, as_leader: bool) -> Iterator[str]:
-    if as_leader and (len(batches) > 1 or any(map(_is_odd, batches))):
-        yield "validation"
-    if len(batches) > 1:
-        yield "whole_calls"
-    for batch in batches:
-        yield from _of_batch(batch, as_leader=as_leader)
-        if batch.get("epoch", epoch) > epoch:
-            yield "epochs"
-
-
-def _is_odd(batch: Mapping[str, Any]) -> bool:
-    """Whether it is of an old format, or not as a producer builds it."""
-    return bool(KEYS & batch.keys()) or batch.get("magic", 2) < 2
 
 
 def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
     """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
     if batch.get("codec", "none") != "none":
         yield "compression"
+    if KEYS & batch.keys() or batch.get("magic", 2) < 2:
+        yield "validation"
     if "producer" in batch:
         in_transaction = batch.get("transactional") or "marker" in batch
         if in_transaction:
