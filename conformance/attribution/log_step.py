@@ -27,6 +27,11 @@ class TrackedLog:
     damaged: set[str] = field(default_factory=set)
     furthest_start: int = 0
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal if and only if all of it is."""
+        return self.unprepared, frozenset(self.damaged), self.furthest_start
+
 
 def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
     """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""

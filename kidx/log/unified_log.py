@@ -104,16 +104,18 @@ class UnifiedLog(SegmentedLog):
         self.start_offset = max(log_start_offset, self.segments.first.base_offset)
         self.search_start = self.start_offset
         self.recovery_point = loader.recovery_point
-        if self.dialect.start_moves_other_offsets:
-            self.recovery_point = max(self.recovery_point, self.start_offset)
-        self.high_watermark = self.start_offset if self.dialect.start_moves_other_offsets else log_start_offset
+        if self.recovery_point < self.start_offset and self.dialect.start_moves_other_offsets:
+            self.recovery_point = self.start_offset
+        moved = self.start_offset != log_start_offset
+        self.high_watermark = (
+            self.start_offset if not moved or self.dialect.start_moves_other_offsets else log_start_offset
+        )
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.truncate_from_start(
-            self.start_offset if self.dialect.loading_cuts_epochs_at_start else log_start_offset
+            self.start_offset if not moved or self.dialect.loading_cuts_epochs_at_start else log_start_offset
         )
         self.first_unstable_offset: int | None = None
-        if self.dialect.snapshots_are_remembered:
-            self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
+        self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
         self._rebuild_producers(clean=clean)
         self._settle()
         self._delete_retired()
@@ -172,8 +174,7 @@ class UnifiedLog(SegmentedLog):
             KidxError, OSError: as :meth:`LogSegment.append`.
         """
         with self._operation():
-            limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
-            batches = self._checked(records, limit)
+            batches = self._checked(records, leader_epoch)
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]
@@ -190,7 +191,7 @@ class UnifiedLog(SegmentedLog):
             self._append(valid, batches, follower_append_info(valid), first if has_first else None, Origin.REPLICATION)
 
     def _checked(self, records: bytes, highest_epoch: int = INT_MAX) -> list[RecordBatch]:
-        """The batches of a call, up to the first of a newer epoch.
+        """The batches of a call, up to the first of a newer epoch where the release leaves them out.
 
         Raises:
             CorruptRecordError: a checksum is wrong.
@@ -198,7 +199,7 @@ class UnifiedLog(SegmentedLog):
         """
         batches: list[RecordBatch] = []
         for batch in iter_memory_batches(records):
-            if batch.partition_leader_epoch > highest_epoch:
+            if batch.partition_leader_epoch > highest_epoch and self.dialect.follower_skips_newer_epochs:
                 break
             if batch.size_in_bytes > self.config.max_message_bytes:
                 raise RecordTooLargeError(
@@ -302,7 +303,8 @@ class UnifiedLog(SegmentedLog):
         if prepare and not self.dialect.close_finishes_segment:
             self.segments.active.on_become_inactive_segment()
         if prepare:
-            self.flush(force_active=self.dialect.shutdown_flushes_empty_segment)
+            nothing_left = self.end_offset in (self.recovery_point, self.segments.active.base_offset)
+            self.flush(force_active=nothing_left and self.dialect.shutdown_flushes_empty_segment)
         self.producers.take_snapshot()
         for segment in self.segments:
             segment.close()

@@ -156,7 +156,7 @@ class FileRecords:
             OSError: it is closed already (up to 4.0.0), or cannot be synced.
         """
         if self.dialect.close_finishes_segment:
-            if self.dialect.close_reports_errors and not self.is_open:
+            if not self.is_open and self.dialect.close_reports_errors:
                 return
             self.flush()
             self.trim()
@@ -244,12 +244,15 @@ class FileRecords:
         Raises:
             KidxError: as :meth:`batches`, and as reading a header.
         """
+        if start >= self.size_in_bytes:
+            return None
         if self.dialect.searches_by_base_offset:
             return self._search_by_base_offset(target_offset, start)
         for batch in self.batches(start):
             last = batch.last_offset
             if last >= target_offset:
-                offset = batch.base_offset if self.dialect.translates_to_base_offset else last
+                base = batch.base_offset
+                offset = base if base == last or self.dialect.translates_to_base_offset else last
                 return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)
         return None
 
@@ -287,12 +290,14 @@ class FileRecords:
 
     def _stamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[Stamp]:
         """The stamps of a batch, or what the release makes of a damaged one; those of a small one are kept."""
+        count = batch.count
 
         def read() -> Iterator[Stamp]:
-            stamps = batch.stamps(max_record_body_size, streaming=self.dialect.streams_timestamp_search)
+            plain = count and not batch.is_compressed
+            streaming = not plain and self.dialect.streams_timestamp_search
+            stamps = batch.stamps(max_record_body_size, streaming=streaming)
             return records_of(stamps, self.dialect)
 
-        count = batch.count
         if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
             return read()
         how = batch.position, max_record_body_size

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
+from conformance.implementations.kidx.shared_dialect import SharedDialect
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
-from kidx.dialect import dialect_of
+from kidx.dialect import Dialect, dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, UnifiedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from kidx.producers import ProducerStateManager
@@ -49,7 +51,8 @@ class ReferenceLog:
     def __init__(self, release: str) -> None:
         self.name = f"kidx {release}"
         self.release = release
-        self.dialect = dialect_of(release)
+        self.dialect: Dialect = dialect_of(release)
+        self._answers: Answers = {}
         self.log: UnifiedLog | None = None
         self._now = 0
         self._directory: Path
@@ -84,6 +87,19 @@ class ReferenceLog:
             raise ValueError("no log is open")
         return self.log
 
+    def perform_for(self, dialects: Sequence[Dialect]) -> None:
+        """From the next example on, performs for several dialects; its own is the last of them."""
+        self.dialect = SharedDialect(dialects) if len(dialects) > 1 else dialects[0]
+
+    def take_left(self) -> list[Dialect]:
+        """The dialects that the last operation did not do for any more."""
+        return self.dialect.take_left() if isinstance(self.dialect, SharedDialect) else []
+
+    def observation_of(self, dialect: Dialect, observation: LogObservation) -> LogObservation:
+        """The last observation as that of one of the dialects: answers may be different though the log is the same."""
+        found = self._answers.get(dialect.release)
+        return observation if found is None else observation._replace(outcome=found)
+
     def begin(self, directory: Path) -> None:
         """See the protocol."""
         self.end()
@@ -102,6 +118,8 @@ class ReferenceLog:
     def perform(self, operation: Operation) -> LogObservation:
         """See the protocol."""
         name, arguments = operation
+        if self._answers:
+            self._answers = {}
         try:
             value = (self._calls.get(name) or self._own(name))(*arguments)
             outcome = OK if value is None or name == "roll_log" else Outcome(None, value)
@@ -134,13 +152,18 @@ class ReferenceLog:
         self._opened.append_as_follower(encode(batches), epoch)
 
     def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
+        log = self._opened
+
         def answer(target: int) -> tuple[int, int, int] | None:
-            found = self._opened.fetch_offset_by_timestamp(target)
+            found = log.fetch_offset_by_timestamp(target)
             if found is None:
                 return None
             return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
 
-        return tuple(answer(target) for target in targets)
+        if not isinstance(self.dialect, SharedDialect):
+            return tuple([answer(target) for target in targets])
+        answers, self._answers = answer_for_each(log, self.dialect, targets, answer)
+        return answers
 
     def _close(self, prepared: bool) -> None:
         log, self.log = self._opened, None

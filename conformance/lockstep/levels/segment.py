@@ -108,10 +108,16 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         return TrackedSegment(release)
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: TrackedSegment, before: Seen, after: Seen
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: TrackedSegment,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
-        del dialect
+        del dialect, known
         return segment_clauses_of(operation, tracked, after[0], before[1], after[1])
 
     def track(self, tracked: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
