@@ -254,8 +254,7 @@ class Lockstep(Generic[Seen, Files]):
             if not participant.batched:
                 participant.watch(name)
         if reread:
-            for group in self.groups:
-                group.files = group.reference.read()
+            self._references.reread()
 
     # -- the references ----------------------------------------------------------------------------------------
 

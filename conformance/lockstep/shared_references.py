@@ -92,6 +92,12 @@ class SharedReferences(Generic[Seen, Files]):
             for group in groups:
                 group.files = groups[-1].files
 
+    def reread(self) -> None:
+        """The files that are looked at are others than before."""
+        for groups in self._together:
+            groups[-1].files = groups[-1].reference.read()
+        self.spread()
+
     def listings(self) -> list[list[str]]:
         """For each group, the names of all files."""
         found = {id(group): groups[-1].reference for groups in self._together for group in groups}
@@ -123,9 +129,12 @@ class SharedReferences(Generic[Seen, Files]):
         """A reference for these groups that has performed the example so far; more than one if it tells them apart."""
         self._begin(groups)
         others: list[_Groups] = []
+        name = self._level.unnamed
         for operation in operations:
+            if operation.name in self._level.naming:
+                name = self._level.named(operation, name)
             if operation.name in self._level.damaging:
-                self._level.damage_one(groups[-1].reference, operation, self._level.unnamed)
+                self._level.damage_one(groups[-1].reference, operation, name)
                 continue
             self._perform(groups, operation)
             if left := self._left(groups):

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
-from conformance.implementations.kidx.shared_dialect import SharedDialect
+from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
-from kidx.dialect import Dialect, dialect_of
+from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, UnifiedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
+    from kidx.dialect import Dialect
     from kidx.producers import ProducerStateManager
 
 _SAME_KIND = {
@@ -39,7 +40,7 @@ def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]
     return producer, entry.producer_epoch, entry.coordinator_epoch, timestamp, -1 if began is None else began, batches
 
 
-class ReferenceLog:
+class ReferenceLog(SharedReference):
     """kidx's own log (see :class:`conformance.implementations.protocol`).
 
     The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
@@ -51,7 +52,7 @@ class ReferenceLog:
     def __init__(self, release: str) -> None:
         self.name = f"kidx {release}"
         self.release = release
-        self.dialect: Dialect = dialect_of(release)
+        self.dialect = dialect_of(release)
         self._answers: Answers = {}
         self.log: UnifiedLog | None = None
         self._now = 0
@@ -87,16 +88,8 @@ class ReferenceLog:
             raise ValueError("no log is open")
         return self.log
 
-    def perform_for(self, dialects: Sequence[Dialect]) -> None:
-        """From the next example on, performs for several dialects; its own is the last of them."""
-        self.dialect = SharedDialect(dialects) if len(dialects) > 1 else dialects[0]
-
-    def take_left(self) -> list[Dialect]:
-        """The dialects that the last operation did not do for any more."""
-        return self.dialect.take_left() if isinstance(self.dialect, SharedDialect) else []
-
     def observation_of(self, dialect: Dialect, observation: LogObservation) -> LogObservation:
-        """The last observation as that of one of the dialects: answers may be different though the log is the same."""
+        """See the base class: answers may be different though the log is the same."""
         found = self._answers.get(dialect.release)
         return observation if found is None else observation._replace(outcome=found)
 

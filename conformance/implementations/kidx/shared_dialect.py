@@ -87,3 +87,26 @@ class SharedDialect(Dialect):
 
 for _name in (*BEHAVIOURS, *(column.name for column in fields(Dialect))):
     setattr(SharedDialect, _name, _Asked(_name))
+
+
+class SharedReference:
+    """A reference that can perform for several releases.
+
+    Attributes:
+        dialect: what it asks for its rules; its own release's, or a shared one.
+    """
+
+    dialect: Dialect
+
+    def perform_for(self, dialects: Sequence[Dialect]) -> None:
+        """From the next example on, performs for several dialects; its own is the last of them."""
+        self.dialect = SharedDialect(dialects) if len(dialects) > 1 else dialects[0]
+
+    def take_left(self) -> list[Dialect]:
+        """The dialects that the last operation did not do for any more."""
+        return self.dialect.take_left() if isinstance(self.dialect, SharedDialect) else []
+
+    def observation_of(self, dialect: Dialect, observation: Any) -> Any:
+        """The last observation as that of one of the dialects."""
+        del dialect
+        return observation

@@ -97,11 +97,16 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         return f"{file_name(base_offset, operation.args[0])}{suffix}"
 
     def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
-        """Damages one of the four files."""
-        _, how, numbers = operation.args
+        """Damages one of the four files of those that take part."""
         for participant in (group.reference, *group.beside):
-            damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
+            if participant.active:
+                self.damage_one(participant, operation, name)
         group.files = group.reference.read()
+
+    def damage_one(self, participant: Participant, operation: Operation, name: Name) -> None:
+        """See the base class."""
+        _, how, numbers = operation.args
+        damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
 
     def tracked(self, release: str) -> TrackedSegment:
         """See the base class."""
