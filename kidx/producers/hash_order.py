@@ -7,7 +7,7 @@ in order of arrival. Most tables are small, and both orders are the same: which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from kidx.java_numbers import INT_MAX, INT_MIN, to_int
@@ -37,16 +37,17 @@ def _sorted(keys: Iterable[int], buckets: int, *, scala: bool) -> list[int]:
     return sorted(hashes, key=lambda key: hashes[key] & mask)
 
 
-def in_hash_order(calls: Sequence[int], is_scala: Asked) -> list[int]:
+def in_hash_order(calls: Iterable[int], is_scala: Asked) -> list[int]:
     """The keys of a new table that was asked for each of ``calls`` and made what it lacked (``computeIfAbsent``).
 
     Args:
         calls: the keys.
         is_scala: see :data:`Asked`.
     """
-    if len(set(calls)) < 2:
-        return list(calls[:1])
-    java, scala = _in_order(calls, scala=False), _in_order(calls, scala=True)
+    given = list(calls)
+    if len(set(given)) < 2:
+        return given[:1]
+    java, scala = _in_order(given, scala=False), _in_order(given, scala=True)
     return java if java == scala or not is_scala() else scala
 
 

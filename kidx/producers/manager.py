@@ -15,7 +15,7 @@ from kidx.producers.snapshot import decode, encode
 from kidx.producers.state import ProducerState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from kidx.dialect import Dialect
 
@@ -158,7 +158,7 @@ class ProducerStateManager(ProducerState):
 
     # -- what happens to the log -------------------------------------------------------------------------------
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Sequence[int]) -> None:
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
         """Remembers what one append has changed of several producers, new ones in the order of Kafka's table.
 
         Args:

@@ -40,9 +40,9 @@ def answer_for_each(
     different: dict[str, dict[int, Any]] = {}
     for number, target in enumerate(targets):
         if target < 0 and not _opens(log):
-            for members, values in _parts(dialect, target)[1:]:
+            for members, fields in _parts(dialect, target)[1:]:
                 opened = _opened(log)
-                with dialect.speaking_as(values):
+                with dialect.speaking_as(fields):
                     theirs = answer(target)
                 if _opened(log) != opened:
                     raise AssertionError(f"target {target} has opened an index of {log}, which was not foreseen")
