@@ -267,7 +267,8 @@ def same_comparisons(keys: list[int], target: int) -> None:
     assert offset_floor(quick, len(keys), target) == lower
     assert quick.slots == [probe.slot for probe in probes]
     times = b"".join(TIME_INDEX.struct.pack(key, 0) for key in keys)
-    assert timestamp_floor(times, len(keys), target) == lower
+    by_time = Keys(TIME_INDEX.codec("timestamp").unpack_from, times, TIME_INDEX.size, 0)
+    assert timestamp_floor(times, len(keys), target) == warm_search(by_time, len(keys), target)[0]
 
 
 @pytest.mark.parametrize("entries", range(7))

@@ -8,7 +8,7 @@ from conformance.implementations.kidx.shared_answers import Answers, answer_for_
 from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, is_marker
-from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, UnifiedLog
@@ -127,7 +127,7 @@ class ReferenceLog(SharedReference):
         self._now = now
         self.log = self.unified_log(
             self._directory / TOPIC_DIRECTORY,
-            LogConfig.of_topic(settings),
+            LogConfig.of_topic(UNLIMITED | settings),
             log_start_offset=start,
             recovery_point=recovery_point,
             clean=clean,
