@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kidx.java_numbers import LONG_MAX
 from kidx.records.record import MAX_RECORD_BODY_SIZE
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ class Terms:
     leader_epoch: int
     now: int
     from_client: bool = True
-    limits: tuple[int, int] = field(init=False)
+    limits: tuple[int, int] = field(init=False, default=(LONG_MAX, LONG_MAX))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limits", self.config.timestamp_limits(self.dialect))
+        if not self.config.takes_any_timestamp:  # else the dialect does not matter
+            object.__setattr__(self, "limits", self.config.timestamp_limits(self.dialect))
 
     @property
     def log_append_time(self) -> int | None:
