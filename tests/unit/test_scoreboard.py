@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from fnmatch import fnmatchcase
@@ -162,6 +163,19 @@ def test_a_broker_behind_its_protocol_does_not_show_its_index_files(board):
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms"})))
     assert cell(made, "offset index").why == "its protocol alone does not show it"
     assert cell(made, "look-up by time").why == ""
+
+
+def test_a_difference_stands_in_every_area_that_it_shows_in(board):
+    event = dataclasses.replace(
+        diverged(MINE, "offset", "AI-7", "open: state"),
+        machines=("offset", "time"),
+        also=({"shape": "x", "clause": "OI-10", "clauses": ["OI-10"], "times": 1, "trace": "", "because": "y"},),
+    )
+    verdicts = {"AI-7": "diverges", "OI-10": "diverges", "OI-7": "conforms"}
+    made = board(("", header(MINE), event, result(MINE, "offset", verdicts), RunFinished("diverges", 1, 1.0)))
+    states = {each.area for each in made.rows[0].cells if each.state == "differs"}
+    assert states == {"offset index", "time index", "truncation"}
+    assert len(made.rows[0].faults) == 1
 
 
 def test_a_known_difference_counts_and_says_why_it_is_known(board):
