@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 
 import pytest
@@ -33,6 +34,8 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory):
+    if subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("its program is fetched with pip")
     with WireOptions().open(NAME) as broker:
         assert broker.process is None
         broker.versions = (0, 2, 7)
