@@ -18,6 +18,9 @@ from conformance.report.ndjson import NdjsonWriter
 from conformance.report.scoreboard.html import html
 from conformance.report.scoreboard.markdown import markdown
 from conformance.report.stream import read_streams
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+from conformance.runs.wire_options import WireOptions
 
 MINE = "exec:./my <index> & \"co\" | '\x07'"
 KFAKE = "subject:kfake"
@@ -224,3 +227,15 @@ def test_markdown_has_the_board_and_each_difference_with_its_replay(board):
     assert "`conformance replay x`" in text
     assert load_areas().of("offset", "OI-10").means in text
     assert "<index>" not in text
+
+
+def test_the_command_of_a_run_says_all_that_decides_it(tmp_path):
+    wire = WireOptions(without=("restarts",), start_command="./start me")
+    plan = Plan(
+        ("3.9.2", "4.3.1"), ("wire:h:1",), ("wire",), PROFILES["ci"], tmp_path, 7, 3, 10.5, "must",
+        expectations=tmp_path, wire=wire,
+    )  # fmt: skip
+    assert plan.command(9) == (
+        "conformance run --profile ci --seed 9 -i wire:h:1 --kafka 3.9.2 --kafka 4.3.1 --machine wire --max-examples 3"
+        f" --max-time 10.5 --level must --expectations {tmp_path} --without restarts --start-command './start me'"
+    )

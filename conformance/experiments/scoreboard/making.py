@@ -27,7 +27,7 @@ _EXCUSED: Final = {
     "unstamped": "topics judged as CreateTime from their first batch on: {}",
     "left": "topics left before their end, as their records differed: {}",
     "capabilities": "what it says of itself: {}",
-    "excused": "excused for that: {}",
+    "excused": "excused for want of a capability, with how many steps: {}",
     "why": "not driven: {}",
 }
 """Details of a result that a reader has to know to judge it, and how they are said."""

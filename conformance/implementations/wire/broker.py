@@ -187,12 +187,14 @@ class WireBroker:
                 return
             # Which of those that were on their way it was, asking them one by one tells.
             alone, rest = rest[done : done + AT_ONCE], rest[done + AT_ONCE :]
-            for request in alone:
-                first = request.questions[0]
-                yield self.answered(
-                    lambda client, asked=request: next(client.ask_each([asked])),
-                    lambda error, asked=first: [OffsetAnswer(asked.topic, asked.partition, error)],
-                )
+            yield from map(self._ask_alone, alone)
+
+    def _ask_alone(self, request: LookUp) -> list[OffsetAnswer]:
+        first = request.questions[0]
+        return self.answered(
+            lambda client: next(client.ask_each([request])),
+            lambda error: [OffsetAnswer(first.topic, first.partition, error)],
+        )
 
     def answered(self, ask: Callable[[Client], T], instead: Callable[[str], T]) -> T:
         """What the client gives, or something else for the name of what came in the place of an answer.
