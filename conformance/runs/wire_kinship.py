@@ -38,7 +38,9 @@ def of_their_own(differences: Collection[Difference]) -> Iterator[tuple[Differen
     """The differences that are sights of no other one, in their order, each with its other sights."""
     parents: dict[tuple[str, str], tuple[Difference, str]] = {}
     for one in differences:
-        found = next(((other, why) for other in differences if (why := _common(one, other))), None)
+        found = next(
+            ((other, why) for other in differences if (why := _silent(one, other) or _common(one, other))), None
+        )
         if found is not None:
             parents[_key(one)] = found
     for one in differences:
@@ -59,8 +61,6 @@ def _key(one: Difference) -> tuple[str, str]:
 
 def _common(one: Difference, other: Difference) -> str:
     """Why the first is a sight of the second; empty if it is not."""
-    if why := _silent(one, other):
-        return why
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     if (asked, how) == _STABLE and asked_there == _LATEST:
         return "the latest offset of committed data is wrong, too"
