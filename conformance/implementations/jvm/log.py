@@ -11,8 +11,8 @@ from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
-    LOG_SIGNATURES,
     TOPIC_DIRECTORY,
+    UNLIMITED,
     LogObservation,
     LogState,
 )
@@ -41,8 +41,8 @@ LOG_KIND_OF: Final = {
     "org.apache.kafka.common.errors.RecordTooLargeException": "too_large",
     "org.apache.kafka.common.errors.CorruptRecordException": "corrupt_record",
     "org.apache.kafka.common.InvalidRecordException": "invalid_record",
-    "kafka.common.RecordValidationException": "invalid_record",
-    "org.apache.kafka.storage.internals.log.RecordValidationException": "invalid_record",
+    "kafka.common.RecordValidationException": "refused_records",
+    "org.apache.kafka.storage.internals.log.RecordValidationException": "refused_records",
     "org.apache.kafka.common.errors.InvalidTimestampException": "invalid_timestamp",
     "org.apache.kafka.common.errors.OutOfOrderSequenceException": "producer",
     "org.apache.kafka.common.errors.InvalidProducerEpochException": "producer",
@@ -56,6 +56,8 @@ LOG_KIND_OF: Final = {
     "org.xerial.snappy.SnappyError": "kafka",  # the same, since
     "java.lang.IllegalArgumentException": "invalid_argument",
     "java.lang.IllegalStateException": "illegal_state",
+    "java.lang.UnsupportedOperationException": "unsupported_operation",
+    "java.lang.NullPointerException": "closed",
     "java.nio.ReadOnlyBufferException": "read_only",
     "java.nio.BufferOverflowException": "buffer_overflow",
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
@@ -86,10 +88,6 @@ _CODES: Final = {
         )
     )
 }
-_SETTINGS: Final = {
-    "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # the timestamps of batches follow no clock
-    "message.timestamp.after.max.ms": str((1 << 63) - 1),
-}
 
 
 def _step(operation: Operation) -> bytes:
@@ -114,7 +112,7 @@ def _step(operation: Operation) -> bytes:
 def _opening(settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> bytes:
     words = "".join(
         f"\0{name}\0{value}"
-        for name, value in (_SETTINGS | settings).items()
+        for name, value in (UNLIMITED | settings).items()
         if name not in ("segment.bytes", EXPIRATION)
     )
     segment_bytes, expiration_ms = settings["segment.bytes"], settings.get(EXPIRATION, EXPIRATION_MS)
@@ -129,7 +127,7 @@ class JvmLog(JvmFiles[LogObservation]):
     group = "log"
     kind_of = LOG_KIND_OF
     error_kinds = LOG_ERROR_KINDS
-    operations = LOG_SIGNATURES
+    operations = _CODES
     reply_bytes = 1 << 20
     any_text = True
     step_of = staticmethod(_step)
