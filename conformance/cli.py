@@ -22,6 +22,7 @@ from conformance.commands import (
     running,
     scoreboard,
     smoking,
+    starting,
     subjects,
 )
 from kidx.commands import manual
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(running.run_command)
+app.command("init")(starting.init_command)
 app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)
