@@ -338,7 +338,7 @@ class Lockstep(Generic[Seen, Files]):
         listings = [group.reference.listing() for group in self.groups]
         for group, expected in zip(self.groups, listings, strict=True):
             for participant in group.beside:
-                if participant.active and (actual := participant.listing()) != expected:
+                if participant.active and (actual := participant.listing_for(expected)) != expected:
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
         if self._batched:
             last = len(self.operations) - 1

@@ -119,7 +119,7 @@ def _wrong_time(batch: RecordBatch, record: Seen, terms: Terms) -> str | None:
 
 def is_too_far(timestamp: int, terms: Terms) -> bool:
     """Whether a timestamp is further from the clock than the topic allows, reckoned with Java's longs."""
-    before, after = terms.config.timestamp_limits(terms.dialect)
+    before, after = terms.limits
     if not terms.dialect.timestamps_have_two_limits:
         distance = to_long(timestamp - terms.now)
         return (distance if distance == LONG_MIN else abs(distance)) > before
