@@ -148,17 +148,20 @@ def test_a_cell_has_the_worst_that_is_known_and_each_difference_once(board):
 
 def test_runs_of_one_label_and_release_share_a_row(board):
     first = ("Kafka", header("jvm"), result("jvm", "offset", {"OI-7": "conforms"}), RunFinished("conforms", 1, 1.0))
+    details = {"answers": 12_345, "versions": [1, 11], "without": ["transactions"]}
     second = (
         "Kafka",
         header("wire:h:1"),
-        result("wire:h:1", "wire", {"LO-6": "conforms"}, answers=12_345, versions=[1, 11], without=["transactions"]),
+        result("wire:h:1", "wire", dict.fromkeys(("LO-6", "FE-3"), "conforms"), **details),
         RunFinished("conforms", 1, 1.0),
     )
     made = board(first, second)
     assert [(row.label, row.release) for row in made.rows] == [("Kafka", "4.3.1")]
     assert (cell(made, "offset index").state, cell(made, "look-up by time").state) == ("conforms", "conforms")
+    assert cell(made, "transactions").state == "unsupported"
     assert made.rows[0].made[1].facts == ("12,345 answers held to the reference", "ListOffsets versions 1 to 11")
     assert made.rows[0].made[1].excused == ("left out, as it lacks them: transactions",)
+    assert cell(made, "transactions").why == "the runs were made without transactions"
     assert made.verdict == "conforms"
 
 

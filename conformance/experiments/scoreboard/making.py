@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 _BY_PROTOCOL: Final = "its protocol alone does not show it"
+_AREAS_OF: Final = {"transactions": "transactions", "delete-records": "retention"}
+"""What a run can leave out, and the area of which little is left then."""
 _EXCUSED: Final = {
     "without": "left out, as it lacks them: {}",
     "refused_settings": "settings that it refuses, and goes without: {}",
@@ -126,10 +128,25 @@ def _cells(release: str, pieces: Sequence[_Piece]) -> list[Cell]:
         fault = _fault(piece, event, areas.of(event.machine, clause), clause, release)
         for name in _shows_in(piece, event, clause):
             cells[name].faults.append(fault)
+    for feature, name in _AREAS_OF.items():
+        if not cells[name].faults and _is_left_out(feature, name, pieces):
+            cells[name].leave_out(feature)
     for cell in cells.values():
         if cell.state == "not-run" and only_protocol and not cell.clauses:
             cell.why = _BY_PROTOCOL
     return list(cells.values())
+
+
+def _is_left_out(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
+    """Whether every run that shows something of an area was made without what it is about."""
+    areas = load_areas()
+    shown = [
+        result.details.get("without", ())
+        for piece in pieces
+        for result in piece.results
+        if any(areas.of(result.machine, clause).name == area for clause, steps in result.clauses.items() if steps)
+    ]
+    return bool(shown) and all(feature in without for without in shown)
 
 
 def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
