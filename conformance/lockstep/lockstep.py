@@ -325,7 +325,9 @@ class Lockstep(Generic[Seen, Files]):
             actual = participant.perform(step.operation)
         finally:
             self.at = None
-        contents = participant.read()
+        (expected, files), (actual, contents) = participant.fairly(
+            step.operation, (expected, files), (actual, participant.read())
+        )
         if actual == expected and contents == files:
             return
         implementation = participant.implementation
@@ -348,7 +350,7 @@ class Lockstep(Generic[Seen, Files]):
         listings = self._references.listings()
         for group, expected in zip(self.groups, listings, strict=True):
             for participant in group.beside:
-                if participant.active and (actual := participant.listing()) != expected:
+                if participant.active and (actual := participant.listing_for(expected)) != expected:
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
         if self._batched:
             last = len(self.operations) - 1

@@ -153,11 +153,11 @@ class UnifiedLog(SegmentedLog):
             if not batches:
                 return
             terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
-            final, rebuilt = self.validate(batches, terms)
+            final, rebuilt, first_largest = self.validate(batches, terms)
             appended = list(iter_memory_batches(final))
             if rebuilt:
                 ensure_allowed_size(appended, limit)
-            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt)
+            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
             self._append(final, appended, info, self.end_offset, origin)
 
@@ -174,14 +174,9 @@ class UnifiedLog(SegmentedLog):
             KidxError, OSError: as :meth:`LogSegment.append`.
         """
         with self._operation():
-            limit = self.config.max_message_bytes
-            batches = checked_batches(
-                records,
-                self.directory.name,
-                limit,
-                highest_epoch=leader_epoch,
-                leaves_out=lambda: self.dialect.follower_skips_newer_epochs,
-            )
+            limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
+            largest = self.config.max_message_bytes if self.dialect.followers_ask_for_sizes else None
+            batches = checked_batches(records, self.directory.name, largest, highest_epoch=limit)
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]

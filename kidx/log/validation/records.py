@@ -11,7 +11,6 @@ from kidx.records import CorruptRecordError, LegacyRecord, Record, TimestampType
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
     from kidx.log.validation.terms import Terms
     from kidx.records import RecordBatch
 
@@ -23,11 +22,11 @@ class Refusals:
     """The records of one batch that are refused.
 
     Args:
-        dialect: says whether all are looked at before the batch is refused; else the first one ends it.
+        collected: whether all are looked at before the batch is refused; else the first one ends it.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self, *, collected: bool) -> None:
+        self._collected = collected
         self._said: list[tuple[int, str, bool]] = []
 
     def __bool__(self) -> bool:
@@ -45,7 +44,7 @@ class Refusals:
             InvalidTimestampError, RefusedRecordsError: as :meth:`ensure_none`, where the first one ends it.
         """
         self._said.append((number, message, of_time))
-        if not self._dialect.record_errors_are_collected:
+        if not self._collected:
             self.ensure_none()
 
     def ensure_none(self) -> None:
@@ -111,16 +110,16 @@ def _wrong_time(batch: RecordBatch, record: Seen, terms: Terms) -> str | None:
     looked_at = not terms.config.log_append_time and record.timestamp != NO_TIMESTAMP
     if looked_at and is_too_far(record.timestamp, terms):
         return f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range"
-    if batch.timestamp_type is not TimestampType.LOG_APPEND_TIME or (looked_at and terms.dialect.stamped_batches_pass):
+    if looked_at and terms.dialect.stamped_batches_pass:
         return None
-    return f"{told(record)}: Producer should not set timestamp type to LogAppendTime"
+    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return f"{told(record)}: Producer should not set timestamp type to LogAppendTime"
+    return None
 
 
 def is_too_far(timestamp: int, terms: Terms) -> bool:
     """Whether a timestamp is further from the clock than the topic allows, reckoned with Java's longs."""
-    if terms.config.takes_any_timestamp:
-        return False
-    before, after = terms.config.timestamp_limits(terms.dialect)
+    before, after = terms.limits
     if not terms.dialect.timestamps_have_two_limits:
         distance = to_long(timestamp - terms.now)
         return (distance if distance == LONG_MIN else abs(distance)) > before
