@@ -104,6 +104,7 @@ def main() -> None:
         for name in options.format or SEEDS:
             with scratch_directory() as scratch:
                 rows.append(row(name, releases, options.rounds, scratch))
+            console.print(" · ".join(rows[-1]), highlight=False)  # the others may take minutes
     tell(console, HEADS, rows)
 
 
