@@ -13,12 +13,12 @@ from functools import cache, cached_property
 from typing import Final
 
 from kidx.dialect.columns import LeaderRule, version_of
-from kidx.dialect.producers import ProducerBehaviours
+from kidx.dialect.leader import LeaderBehaviours
 
 __all__ = ["BEHAVIOURS", "DIALECTS", "NEWEST", "Dialect", "LeaderRule", "adopt", "dialect_of", "version_of"]
 
 
-class Dialect(ProducerBehaviours):
+class Dialect(LeaderBehaviours):
     """The behaviours of one release."""
 
 
