@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kidx.dialect import Dialect, LeaderRule, dialect_of
+from kidx.dialect import Dialect, dialect_of
 from kidx.records import Buffer, RecordBatch, TimestampType, iter_memory_batches
 from kidx.records.record import NO_TIMESTAMP
 
@@ -38,13 +38,17 @@ def follower_append_info(records: Buffer) -> AppendInfo:
     return AppendInfo(largest_offset, timestamp, offset)
 
 
-def leader_append_info(records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False) -> AppendInfo:
+def leader_append_info(
+    records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False, first_largest: int | None = None
+) -> AppendInfo:
     """What a leader says of records whose offsets it has just assigned.
 
     Args:
         records: as they are appended: one batch of v2 or compressed v0, v1, or any number of uncompressed v0, v1 ones.
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
         rebuilt: the leader made new batches, because format, codec or inner offsets were not as the topic wants them.
+        first_largest: the offset of the first record with the largest timestamp, where the leader has seen other
+            timestamps than the records have now; looked for among those if None.
 
     Raises:
         KidxError: the records cannot be read.
@@ -54,23 +58,28 @@ def leader_append_info(records: Buffer, *, dialect: str | Dialect | None = None,
     follower = follower_append_info(records)
     if not batches or rules.append_per_batch:
         return follower
-    offset = _leader_offset(batches, follower, rules.leader_timestamp, rebuilt=rebuilt)
+    offset = _leader_offset(batches, follower, rules, rebuilt, first_largest)
     return follower._replace(shallow_offset=offset)
 
 
-def _leader_offset(batches: list[RecordBatch], follower: AppendInfo, era: LeaderRule, *, rebuilt: bool) -> int:
+def _leader_offset(
+    batches: list[RecordBatch], follower: AppendInfo, rules: Dialect, rebuilt: bool, first_largest: int | None
+) -> int:
     first, (last, timestamp, followed) = batches[0], follower
     stamped = first.timestamp_type is TimestampType.LOG_APPEND_TIME
     if rebuilt and timestamp == NO_TIMESTAMP and not stamped:
-        return -1 if era == "L3" else last
-    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped or era == "L2")):
+        return -1 if rules.leader_timestamp == "L3" else last
+    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped)):
         return last
-    if stamped:
-        return first.base_offset
-    if timestamp == NO_TIMESTAMP:
-        return -1
+    era = rules.leader_timestamp
+    if first.magic == 2 and era == "L2":
+        return last
+    if stamped or timestamp == NO_TIMESTAMP:
+        return first.base_offset if stamped else -1
     # In place, the third era names the batch; all others name the record.
-    return followed if era == "L3" and not rebuilt else _first_with_the_largest(batches)
+    if era == "L3" and not rebuilt:
+        return followed
+    return _first_with_the_largest(batches) if first_largest is None else first_largest
 
 
 def _first_with_the_largest(batches: list[RecordBatch]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kidx.java_numbers import INT_MAX
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 def checked_batches(
-    records: Buffer, name: str, max_message_bytes: int, *, from_client: bool = False, highest_epoch: int = INT_MAX
+    records: Buffer,
+    name: str,
+    max_message_bytes: int,
+    *,
+    from_client: bool = False,
+    highest_epoch: int = INT_MAX,
+    leaves_out: Callable[[], bool] = lambda: True,
+    asks_for_sizes: Callable[[], bool] = lambda: True,
 ) -> list[RecordBatch]:
     """The batches of a call, up to the first of a newer epoch.
 
@@ -24,6 +31,8 @@ def checked_batches(
         max_message_bytes: of the topic.
         from_client: whether a producer sent it, whose batches begin at offset 0.
         highest_epoch: of batches that are taken.
+        leaves_out: whether those of a newer one are left out; asked where there is one.
+        asks_for_sizes: whether a batch may be refused for its size; asked where one is too large.
 
     Raises:
         InvalidRecordError: a producer's batch has another first offset.
@@ -37,10 +46,11 @@ def checked_batches(
             raise InvalidRecordError(
                 f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}"
             )
-        if batch.partition_leader_epoch > highest_epoch:
+        if batch.partition_leader_epoch > highest_epoch and leaves_out():
             break
         _ = batch.last_offset  # what a batch shorter than its header has none of
-        ensure_allowed_size((batch,), max_message_bytes)
+        if batch.size_in_bytes > max_message_bytes and asks_for_sizes():
+            ensure_allowed_size((batch,), max_message_bytes)
         if not batch.is_valid:
             raise CorruptRecordError(f"Record is corrupt in topic partition {name}")
         _ = batch.codec

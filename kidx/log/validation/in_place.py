@@ -32,8 +32,12 @@ _CODECS: Final = {field.name: (field.offset, RECORD_BATCH.codec(field.name)) for
 _UNSIGNED: Final = 0xFFFF_FFFF
 
 
-def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> bytes:
+def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> tuple[bytes, int]:
     """One uncompressed v2 batch with its final header, where nothing is to be compressed.
+
+    Returns:
+        Its bytes, and the offset of the first record with the largest timestamp, -1 if none has one. A batch that
+        claims a broker's time (LG-51) has that in all records, as long as it claims it.
 
     Raises:
         InvalidRecordError, InvalidTimestampError: the batch, or its records, are refused.
@@ -42,14 +46,15 @@ def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> bytes:
     ensure_single(batches, Codec.NONE)
     batch = batches[0]
     check_batch(batch, batch, terms)
-    refusals = Refusals(collected=terms.dialect.record_errors_are_collected)
-    largest, count = NO_TIMESTAMP, 0
+    refusals = Refusals(terms.dialect)
+    largest, offset, count = NO_TIMESTAMP, -1, 0
     for number, record in enumerate(records_of(batch, terms.dialect)):
         accepts(batch, record, number, terms, refusals)
-        largest = max(largest, record.timestamp)
+        if record.timestamp > largest:
+            largest, offset = record.timestamp, to_long(terms.first_offset + number)
         count += 1
     refusals.ensure_none()
-    return final_batch(batch, terms, count, largest)
+    return final_batch(batch, terms, count, largest), offset
 
 
 def final_batch(batch: RecordBatch, terms: Terms, count: int, largest: int) -> bytes:
@@ -77,7 +82,7 @@ def final_batch(batch: RecordBatch, terms: Terms, count: int, largest: int) -> b
 def _stamp(data: bytearray, header: DefaultRecordBatch, terms: Terms, kind: TimestampType, timestamp: int) -> None:
     """Writes timestamp, attributes and checksum; attributes without a meaning are lost (``setMaxTimestamp``)."""
     kept = ATTRIBUTE_CODEC | ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
-    if terms.dialect.rewriting_keeps_delete_horizon:
+    if header.attributes & ATTRIBUTE_DELETE_HORIZON and terms.dialect.rewriting_keeps_delete_horizon:
         kept |= ATTRIBUTE_DELETE_HORIZON
     stamped = ATTRIBUTE_LOG_APPEND_TIME if kind is TimestampType.LOG_APPEND_TIME else 0
     _write(data, "attributes", header.attributes & kept | stamped)
