@@ -52,7 +52,8 @@ class FuzzResult:
         seconds: that it took.
         peak_bytes: resident memory at the worst.
         processor_seconds: likewise, of this process's threads.
-        settled: contents that differed when performed with many others and agree step by step: a defect of the fuzzer.
+        settled: contents that differed when performed with many others and agree step by step: what a lockstep excuses,
+            such as Java's memory running out.
         coverage: what of Kafka's classes has been reached, by implementation: the class, lines reached and all,
             branches reached and all.
     """

@@ -234,7 +234,6 @@ class BatchedRun(Run):
             self._explained.add(differs)
             return
         self.result.settled += 1
-        self.tell(f"{self.format_name}: {content[:64].hex()}… differs among others and agrees by itself")
 
 
 def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any]], *, differs: bool) -> str:
