@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -47,12 +47,15 @@ class ClauseChange:
     trace: str = ""
 
 
-def changes_of(dialect: Dialect, machines: Collection[str] = MACHINES) -> Iterator[ClauseChange]:
+def changes_of(
+    dialect: Dialect, machines: Collection[str] = MACHINES, alike: Sequence[Dialect] = ()
+) -> Iterator[ClauseChange]:
     """The clauses whose ranges do not say what the dialect of a release does.
 
     Args:
         dialect: of the release.
         machines: that have driven it. Clauses that none of them exercises are left out: no step has shown anything.
+        alike: dialects that no step has told from it. A behaviour that they do not share says nothing.
     """
 
     def asked(clause: Clause) -> bool:
@@ -60,7 +63,7 @@ def changes_of(dialect: Dialect, machines: Collection[str] = MACHINES) -> Iterat
 
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
-        because, holds = _predicted(clause, dialect, known) if asked(clause) else ((), None)
+        because, holds = _predicted(clause, (dialect, *alike), known) if asked(clause) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)
 
@@ -72,7 +75,9 @@ def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str
     return ClauseChange(clause, holds, edited, tuple(because), trace)
 
 
-def _predicted(clause: Clause, dialect: Dialect, known: dict[str, Dialect]) -> tuple[tuple[str, ...], bool | None]:
+def _predicted(
+    clause: Clause, dialects: Sequence[Dialect], known: dict[str, Dialect]
+) -> tuple[tuple[str, ...], bool | None]:
     """The behaviours that explain a clause, and what they say; None if they explain nothing, or contradict each other.
 
     Behaviours whose docstrings name the clause come first, then the columns, which have been probed, then all. A value
@@ -86,9 +91,9 @@ def _predicted(clause: Clause, dialect: Dialect, known: dict[str, Dialect]) -> t
         held: dict[Any, set[bool]] = {}
         for release, other in known.items():
             held.setdefault(getattr(other, name), set()).add(applies[release])
-        mine = held.get(getattr(dialect, name))
         if all(len(values) == 1 for values in held.values()):
-            votes[name] = next(iter(mine)) if mine else None
+            answers = {next(iter(held.get(getattr(dialect, name), {None}))) for dialect in dialects}
+            votes[name] = answers.pop() if len(answers) == 1 else None
     about = {name: vote for name, vote in votes.items() if family(clause.id) in _ids_of(name)}
     probed = {name: vote for name, vote in votes.items() if name in _COLUMNS}
     for considered in (about, probed, votes):

@@ -39,7 +39,7 @@ def hunt(
         progress: called while jars are fetched.
 
     Returns:
-        A trace of each difference. One of the reference from its abstract model is none.
+        A trace of each difference.
     """
     found: list[Trace] = []
 
@@ -56,6 +56,7 @@ def hunt(
         max_examples=examples,
         kept=False,
         stop_at_first=first,
+        model=False,
     )
     with assumed(dialect):
         run(plan, note, progress)

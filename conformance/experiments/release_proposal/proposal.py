@@ -93,14 +93,24 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
         probed = probe(trials, probed.dialect)
     differing = trials.result(start).failing
     otherwise = _otherwise(release, probed) if has_row(release) else ()
-    found = (*changes_of(probed.dialect, plan.machines), *_ended(trials, probed, start))
+    found = (*changes_of(probed.dialect, plan.machines, _alike(probed)), *_ended(trials, probed, start))
     changes = tuple(_with_trace(one, differing) for one in found)
     return Proposal(plan, probed, changes, differing, patch_of(probed.dialect, changes), otherwise)
 
 
+def _alike(probed: Probed) -> list[Dialect]:
+    """The dialects with the values that nothing tells from the proposed ones."""
+    return [
+        fitted(replace(probed.dialect, **{column: value}))
+        for column, values in probed.kept.items()
+        for value in values[1:]
+    ]
+
+
 def _otherwise(release: str, probed: Probed) -> tuple[str, ...]:
     mine = DIALECTS[release]
-    return tuple(column for column, values in probed.kept.items() if getattr(mine, column) not in values)
+    decided = {column: values[0] for column, values in probed.kept.items() if len(values) == 1}
+    return tuple(column for column, value in decided.items() if getattr(mine, column) != value)
 
 
 def _list_offsets(release: str, progress: Progress | None) -> tuple[int, int]:

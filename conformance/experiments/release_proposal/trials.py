@@ -94,8 +94,7 @@ class Trials:
             subject = self._subjects[machine]
             with scratch_directory() as scratch:
                 lockstep = MACHINES[machine].new_lockstep([subject], scratch, releases=[self.release])
-                for group in lockstep.groups:
-                    group.model = None  # it has a table of releases of its own
+                lockstep.drop_models()
                 for trace in traces.values():
                     try:
                         perform_all(lockstep, trace.operations)
