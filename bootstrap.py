@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -62,12 +63,27 @@ def set_up(extras: str) -> None:
     wheels = VENV / "wheels"
     for old in wheels.glob("*.whl"):
         old.unlink()
-    pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT))
-    wheel = next(wheels.glob("kidx-*.whl"))
-    pip("install", "--force-reinstall", "--no-deps", str(wheel))
-    pip("install", f"kidx[{extras}] @ {wheel.as_uri()}")
+    with start_pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)) as building:
+        pip("install", *requirements(extras))  # meanwhile: a wheel is built somewhere else
+    if building.returncode:
+        raise subprocess.CalledProcessError(building.returncode, building.args)
+    pip("install", "--force-reinstall", "--no-deps", str(next(wheels.glob("kidx-*.whl"))))
     same = [line for line in installed if line.startswith(sources)]
     mark.write_text("".join([*same, wanted]))
+
+
+def requirements(extras: str) -> list[str]:
+    """What the package needs with these extras, of which some stand for others."""
+    import tomllib  # noqa: PLC0415 -- an old Python is told so, and does not have it
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted, seen = [*project["dependencies"], f"kidx[{extras}]"], []
+    for each in wanted:  # which grows
+        if own := re.fullmatch(r"kidx\[(.*)\]", each):
+            wanted += [need for extra in own[1].split(",") for need in project["optional-dependencies"][extra]]
+        elif each not in seen:
+            seen.append(each)
+    return seen
 
 
 def fingerprint() -> str:
@@ -83,6 +99,14 @@ def fingerprint() -> str:
 
 def pip(command: str, *arguments: str) -> None:
     """Runs the environment's own pip, quietly."""
+    with start_pip(command, *arguments) as running:
+        pass
+    if running.returncode:
+        raise subprocess.CalledProcessError(running.returncode, running.args)
+
+
+def start_pip(command: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Starts it."""
     words = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", command]
     if command == "install":
         words.append("--no-compile")  # of 12,000 modules only what is imported is compiled, then
@@ -90,7 +114,7 @@ def pip(command: str, *arguments: str) -> None:
     stored = VENV / "stored.cfg"
     stored.write_text("[bdist_wheel]\ncompression = stored\n")
     environment = {"DIST_EXTRA_CONFIG": str(stored)} | os.environ
-    subprocess.run([*words, *arguments], check=True, env=environment)  # noqa: S603
+    return subprocess.Popen([*words, *arguments], env=environment)  # noqa: S603
 
 
 def say(text: str) -> None:

@@ -20,6 +20,7 @@ from conformance.commands import (
     replaying,
     reporting,
     running,
+    scoreboard,
     smoking,
     subjects,
 )
@@ -37,6 +38,7 @@ app.command("run")(running.run_command)
 app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)
+app.command("scoreboard")(scoreboard.scoreboard_command)
 app.command("list")(listing.list_command)
 app.command("record")(recording.record_command)
 app.command("fuzz")(fuzzing.fuzz_command)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypedDict
 
-from msgspec import ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 
 Json = dict[str, Any]
 
@@ -35,6 +35,7 @@ class RunStarted(Event):
     """The header: what is run against what, with which versions of everything.
 
     ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams that do not tell.
+    ``command`` does the same once more; empty in streams that do not tell, or where no command line does it.
     """
 
     releases: tuple[str, ...]
@@ -48,6 +49,7 @@ class RunStarted(Event):
     format: str = FORMAT
     version: int = VERSION
     seed_source: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,37 @@ class Progressed(Event):
     examples: int
     steps: int
     share: float
+
+
+class _Failure(TypedDict):
+    """A difference, as a trace has it."""
+
+    step: int
+    party: str
+    release: str
+    against: str
+    aspects: Annotated[list[str], Meta(min_length=1)]
+    expected: Any
+    actual: Any
+    clauses: list[str]
+
+
+class _Sight(TypedDict):
+    """Another sight of a difference."""
+
+    shape: str
+    clause: str
+    clauses: list[str]
+    times: int
+    trace: str
+    because: str
+
+
+class _Objects(TypedDict):
+    """What the writers of reports read in the objects of a :class:`Diverged`."""
+
+    failure: _Failure
+    also: list[_Sight]
 
 
 @dataclass(frozen=True)
@@ -99,7 +132,7 @@ class Diverged(Event):
     @property
     def clauses(self) -> tuple[str, ...]:
         """Ids of the clauses at stake, in its other sights as well."""
-        also = (clause for sight in self.also for clause in sight.get("clauses", ()))
+        also = (clause for sight in self.also for clause in sight["clauses"])
         return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
@@ -196,6 +229,9 @@ def event_from_json(document: Json) -> Event | None:
         raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- as json.loads says it
     kind = KINDS.get(name)
     try:
-        return None if kind is None else convert(document, kind)
+        event: Event | None = None if kind is None else convert(document, kind)
+        if isinstance(event, Diverged):
+            convert({"failure": event.failure, "also": list(event.also)}, _Objects)
     except ValidationError as error:
         raise ValueError(str(error)) from None
+    return event

@@ -55,22 +55,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and what it shows is shown by less; --thorough runs it")
-    _compile_quickly()
+    config.addinivalue_line("markers", "more: does more with --thorough; set for tests that use its fixture")
     drawn = "" if config.getoption("--hypothesis-seed") is None else "-drawn"
     settings.load_profile(f"kidx{'-thorough' if config.getoption('--thorough') else ''}{drawn}")
-
-
-def _compile_quickly() -> None:
-    """No JVM of a test lives long enough for the code of Java's second compiler to pay for itself."""
-    from conformance.implementations.jvm import virtual_machine
-
-    virtual_machine.OPTIONS = (*virtual_machine.OPTIONS, "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")
 def thorough(pytestconfig: pytest.Config) -> bool:
     """Whether to do all that CI does."""
     return bool(pytestconfig.getoption("--thorough"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks the tests that do more with ``--thorough``: CI does them again."""
+    if "thorough" in getattr(item, "fixturenames", ()):
+        item.add_marker("more")
 
 
 def place_of(nodeid: str) -> str:

@@ -54,7 +54,7 @@ def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None)
         now.state = None
         return
     now.drift = None
-    now.misnamed = now.lost_mapping = False
+    now.misnamed = now.lost_mapping = now.kept_mapping = False
     now.written = state.entries
     if kind == "transaction":
         now.file_length = max(now.file_length, state.entries * RECORD_SIZE)
@@ -163,8 +163,12 @@ def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> No
 
 
 def _length_refused(now: TrackedIndex) -> None:
-    if now.unmaps_first and not now.misnamed and now.kind != "transaction":
+    if now.misnamed or now.kind == "transaction":
+        return
+    if now.unmaps_first:
         now.closed = now.lost_mapping = True
+    else:
+        now.kept_mapping = not now.closed
 
 
 def _cut(now: TrackedIndex, state: State) -> None:

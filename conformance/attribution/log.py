@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Row, Rules
@@ -252,6 +253,7 @@ ROWS = (
     Row("SEG-24b", "close_log", "ok", "which index files there are"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
     *PRODUCER_ROWS,
+    *LEADER_ROWS,
 )
 # fmt: on
 

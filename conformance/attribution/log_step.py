@@ -21,11 +21,13 @@ class TrackedLog:
         unprepared: it was closed without a clean shutdown being prepared.
         damaged: suffixes of the files that were damaged since it was last open.
         furthest_start: the largest start offset since it was opened.
+        settings: of the topic.
     """
 
     unprepared: bool = False
     damaged: set[str] = field(default_factory=set)
     furthest_start: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
@@ -34,6 +36,7 @@ def follow_log(now: TrackedLog, operation: Operation, observation: LogObservatio
         now.unprepared = False
         now.damaged.clear()
         now.furthest_start = 0
+        now.settings = operation.args[0]
     elif operation.name == "close_log":
         now.unprepared = not operation.args[0]
     if observation.state is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
@@ -47,6 +47,11 @@ def missing_directory(step: Step) -> bool:
     return "/" in step.args[1]
 
 
+def goes_on(step: Step) -> bool:
+    """A length was refused before, and the index is still mapped."""
+    return step.before.kept_mapping and not step.before.closed
+
+
 def rounds_below_zero(step: Step) -> bool:
     """The size asked for is negative even after rounding towards zero."""
     return bool(step.args[0] <= -step.before.entry_size)
@@ -85,6 +90,14 @@ def lookups(operations: str) -> tuple[Row, ...]:
             lambda s: s.before.unsorted and s.was.entries > 1,
         ),
     )
+
+
+_WHILE_WRITING: Final = {
+    "offset": ("buffer_overflow", "read_only"),
+    "time": ("buffer_overflow", "read_only", "offset_overflow"),
+}
+"""Refusals of an append that come from the buffer, or after it was written to."""
+_REFUSALS: Final = "ok buffer_overflow read_only offset_overflow invalid_argument invalid_offset illegal_state"
 
 
 # fmt: off
@@ -133,6 +146,8 @@ _COMMON = (
     Row("AI-16b", "trim close", "io", "there would be no refusal", lambda s: s.before.closed),
     Row("AI-16c", "trim", "ok", "a trim that was carried out would fail or change the length",
         lambda s: s.before.closed and not is_trimmed(s.before, s.was)),
+    Row("AI-16c", "close", "ok", "the trim in it would fail or change the length",
+        lambda s: s.before.closed and not is_trimmed(s.before, s.was) and s.before.dialect.close_trims),
     Row("AI-18", "delete", "ok", "the length would be that of the entries",
         lambda s: s.before.closed or not is_trimmed(s.before, s.was)),
     Row("AI-19a", "lookup entry truncate truncate_to reset resize sanity_check fetch_upper_bound", "closed",
@@ -161,6 +176,10 @@ _COMMON = (
         rounds_below_zero),
     Row("AI-44a", "reset", "io", "the refusal, and the index that is still in use afterwards",
         lambda s: s.before.max_index_size <= -s.before.entry_size),
+    Row("AI-44c", "lookup entry truncate truncate_to reset flush fetch_upper_bound", "ok io out_of_bounds",
+        "there would be no buffer to look into", goes_on),
+    Row("AI-44c", "resize trim close", "ok io", "there would be no buffer to keep",
+        lambda s: goes_on(s) and (s.outcome.error is not None or s.was.length != s.now.length)),
     Row("AI-44b", "lookup entry truncate truncate_to reset resize flush sanity_check fetch_upper_bound", "closed",
         "the index would still be in use", lambda s: s.before.lost_mapping),
     Row("AI-44b", "trim close", "ok", "the file would be trimmed",
@@ -197,5 +216,7 @@ def rows(appends: str) -> tuple[Row, ...]:
             lambda s: s.before.drift == "rewound" and grew(s)),
         Row("AI-44b", appends, "closed", "the index would still be in use",
             lambda s: s.before.lost_mapping),
+        Row("AI-44c", appends, _REFUSALS, "there would be no buffer to write into",
+            lambda s: goes_on(s) and (grew(s) or s.outcome.error in _WHILE_WRITING[s.before.kind])),
     )
 # fmt: on

@@ -42,6 +42,7 @@ class TrackedIndex:
         drift: why the write position is not behind the last entry, if it is not (TI-20a, AI-40).
         misnamed: a rename has failed and changed the name all the same (AI-21b).
         lost_mapping: a refused length has unmapped the index (AI-44b).
+        kept_mapping: a length was refused, and the index goes on (AI-44c).
         low_version: a record's version may have been changed without its high byte becoming positive (TX-7c).
         file_length: bytes of a transaction index; tail: those of a partial record at its end.
         unmaps_first: the release is one of those of AI-44b.
@@ -70,6 +71,7 @@ class TrackedIndex:
     drift: Drift | None = None
     misnamed: bool = False
     lost_mapping: bool = False
+    kept_mapping: bool = False
     low_version: bool = False
     file_length: int = 0
 

@@ -19,7 +19,7 @@ from conformance.commands.options import (
     echo,
     state_directory,
 )
-from conformance.commands.reaching import CommandConfigOption, WithoutOption, wire_options
+from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json
@@ -49,6 +49,7 @@ def replay_command(
         typer.Option("--script", metavar="FILE", help="Write it as a program, too: .py or .java."),
     ] = None,
     command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
     without: WithoutOption = None,
     step_timeout: StepTimeoutOption = LIMIT,
     as_json: JsonOption = False,
@@ -64,7 +65,7 @@ def replay_command(
     """
     places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, places)
-    wire = wire_options(implementation or (), command_config, without or ())
+    wire = wire_options(implementation or (), command_config, without or (), start_command)
     if each or directories:
         return _replay_each(recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout)
     implementations = implementation or ["jvm"]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from conformance.commands.options import JsonOption, QuietOption, echo, plain_console
+from conformance.commands.writing import write_texts
 from conformance.errors import ToolError
 from conformance.report.combined import Combined
 from conformance.report.stream import read_streams
-from kidx.files import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def report_command(
@@ -35,7 +32,7 @@ def report_command(
     """
     report = Combined(read_streams(directories))
     texts = _texts(report, html=html, junit=junit, markdown=markdown, badge=badge)
-    _write(texts)
+    write_texts(texts)
     if as_json:
         typer.echo(json.dumps(_document(report)))
     elif not texts:
@@ -62,16 +59,6 @@ def _texts(report: Combined, **wanted: Path | None) -> dict[Path, str]:
             writer = getattr(importlib.import_module(f"conformance.report.{name}"), name)
             texts[path] = writer(report)
     return texts
-
-
-def _write(texts: Mapping[Path, str]) -> None:
-    for path, text in texts.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as partial:
-                partial.write_text(text, "utf-8")
-        except OSError as error:
-            raise ToolError(f"the report {path} cannot be written: {error.strerror or error}") from error
 
 
 def _document(report: Combined) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from conformance.commands.options import (
     plain_console,
     state_directory,
 )
-from conformance.commands.reaching import CommandConfigOption, WithoutOption, wire_options
+from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
 from conformance.errors import ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
@@ -90,6 +90,7 @@ def run_command(
     ] = "",
     log_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="That broker's log directory.")] = None,
     command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
     without: WithoutOption = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     engine: Annotated[
@@ -139,7 +140,7 @@ def run_command(
         stop_at_first=stop_at_first,
         jobs=jobs,
         step_timeout=step_timeout,
-        wire=wire_options(implementations, command_config, tuple(without or ())),
+        wire=wire_options(implementations, command_config, tuple(without or ()), start_command),
     )
     load_expectations(expectations)
     if engine == "spark":

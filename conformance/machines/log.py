@@ -13,24 +13,26 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from conformance.machines.log_leader import LeaderRules
 from conformance.machines.log_producers import ProducerRules
 from conformance.operations import Operation
 from conformance.strategies import log as strategies
+from conformance.strategies.leader import topics
 from kidx.producers import SNAPSHOT_SUFFIX
 
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 
 
-class LogMachine(ProducerRules):
+class LogMachine(ProducerRules, LeaderRules):
     """Drives a lockstep through the life of one log."""
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
-    @initialize(settings=strategies.settings(), asks=st.sampled_from((True, True, False)))
-    def begin(self, settings: dict[str, Any], asks: bool) -> None:
+    @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
+    def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
         """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
-        self.settings, self.asks = settings, asks
+        self.settings, self.asks = settings | strict, asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:

@@ -1,4 +1,4 @@
-"""The machine of a broker that only its protocol is known of: the broker machine's rules, without files and restarts.
+"""The machine of a broker that only its protocol is known of: the broker machine's rules, without files.
 
 Bind it to a lockstep, which is one connection and outlives many topics::
 
@@ -31,9 +31,9 @@ class WireMachine(BrokerMachine):
     append_without_keys = None  # type: ignore[assignment]  # topics are not compacted
 
     @classmethod
-    def on(cls, lockstep: WireLockstep) -> type[WireMachine]:
-        """The machine on a connection."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep})
+    def on(cls, lockstep: WireLockstep, *, restarts: int = 0) -> type[WireMachine]:
+        """The machine on a connection; ``restarts`` is how many stops all examples together may make."""
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "restarts": restarts})
 
     @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
     def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:

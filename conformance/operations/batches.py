@@ -6,11 +6,12 @@ A batch is a JSON object; only ``records`` has to be there::
      "producer": [7, 0, 0], "transactional": true, "max_timestamp": 2000, "log_append_time": 5000}
     {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
 
-A record is ``[offset - base, timestamp(, bytes of value)]``; a producer is id, epoch and first sequence number;
+A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``, its key null where their number is left
+out; a producer is id, epoch and first sequence number;
 ``max_timestamp`` makes the header wrong, and ``log_append_time`` marks the batch as stamped
 by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
 (``"coordinator_epoch": 1``; 0 if it says nothing). Of an ``"empty": true`` batch compaction has left no record; with
-``"control": true`` it was a marker's.
+``"control": true`` it was a marker's. What else may be wrong with a batch: :mod:`conformance.operations.unbuilt`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from typing import Any, Final
 
 import google_crc32c
 
+from conformance.operations.unbuilt import KEYS, unbuilt
 from kidx.records import (
     Codec,
     ControlRecordType,
     EndTransactionMarker,
+    SimpleRecord,
     TimestampType,
     build_batch,
     empty_batch,
@@ -73,7 +76,12 @@ def _encode(text: str) -> bytes:
             is_control=batch.get("control", False),
             partition_leader_epoch=batch.get("epoch", -1),
         )
-    records = [(record[1], None, _VALUE[: record[2]] if len(record) > 2 else b"") for record in batch["records"]]
+    records = [
+        SimpleRecord(timestamp, _VALUE[: sizes[1]] if sizes[1:] else None, _VALUE[: sizes[0]] if sizes else b"")
+        for _, timestamp, *sizes in batch["records"]
+    ]
+    if KEYS & batch.keys():
+        return unbuilt(batch, records, _CODECS[batch.get("codec", "none")])
     data = build_batch(
         records,
         base_offset=base,

@@ -56,12 +56,14 @@ LOG_ERROR_KINDS: Final = (
     "corrupt",
     "invalid_argument",
     "illegal_state",
+    "unsupported_operation",
     "out_of_range",
     "out_of_order",
     "unexpected_offset",
     "too_large",
     "corrupt_record",
     "invalid_record",
+    "refused_records",
     "invalid_timestamp",
     "producer",
     "unsupported_format",
@@ -78,6 +80,12 @@ LOG_ERROR_KINDS: Final = (
 TOPIC_DIRECTORY: Final = "t-0"
 """The log's directory below an implementation's own: Kafka wants a topic and a partition in its name."""
 
+
+UNLIMITED: Final[dict[str, Any]] = {
+    "message.timestamp.difference.max.ms": (1 << 63) - 1,
+    "message.timestamp.after.max.ms": (1 << 63) - 1,
+}
+"""What a log has where ``open_log`` says nothing of it: the timestamps of batches follow no clock."""
 
 EXPIRATION: Final = "producer.id.expiration.ms"
 """A setting of the broker, which ``open_log`` takes among those of the topic."""

@@ -7,25 +7,19 @@ read; they only filter and copy.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.clauses import load_chapters, load_clauses
 from conformance.report.combined import STRONGEST_FIRST, Combined, Place
 from conformance.report.divergence import describe
 from conformance.report.markdown import SIGNS
-from kidx.printable import printable, printable_lines
+from conformance.report.rendering import render, trace_text
+from kidx.printable import printable
 
 if TYPE_CHECKING:
     from collections import Counter
-    from importlib.resources.abc import Traversable
 
     from conformance.clauses import Clause
     from conformance.events import Diverged, Verdict
@@ -107,7 +101,7 @@ class Page:
         found: list[Difference] = []
         for stream in self.report.streams:
             for event in stream.divergences:
-                trace = _trace_text(stream.path.parent, event.trace)
+                trace = trace_text(stream.path.parent, event.trace)
                 found.append(Difference(f"difference-{len(found) + 1}", event, describe(event), trace))
         return found
 
@@ -185,46 +179,15 @@ def _span(releases: list[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} – {releases[-1]}"
 
 
-def _trace_text(directory: Path, path: str) -> str:
-    """The trace as it stands in its file, wherever the report directory has been moved to; empty if it is gone."""
-    for file in (directory / "traces" / Path(path).name, Path(path)):
-        try:
-            text = file.read_text("utf-8") if path else ""
-            json.loads(text)
-        except (OSError, ValueError):
-            continue
-        return text
-    return ""
-
-
-def _shown(value: Any) -> Any:
-    """What comes from a run, with what a page should not obey as escapes; before it is escaped for HTML."""
-    return printable_lines(value) if type(value) is str else value
-
-
-def _joined(*parts: Traversable) -> str:
-    return "".join(part.read_text("utf-8") for part in parts)
-
-
 def html(report: Combined) -> str:
     """The page."""
-    environment = Environment(
-        loader=PackageLoader("conformance.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
+    return render(
+        "report.html.j2",
+        styles=["report.css"],
+        scripts=["report.js"],
+        page=Page(report),
+        report=report,
+        order=STRONGEST_FIRST,
+        signs=SIGNS,
+        meanings=MEANINGS,
     )
-    templates, shared = files("conformance.report") / "templates", files("kidx.report") / "templates"
-    context: dict[str, Any] = {
-        "page": Page(report),
-        "report": report,
-        "order": STRONGEST_FIRST,
-        "signs": SIGNS,
-        "meanings": MEANINGS,
-        # All are ours, and none holds anything that came from a run.
-        "css": Markup(_joined(shared / "page.css", templates / "report.css")),  # noqa: S704
-        "js": Markup(_joined(shared / "page.js", templates / "report.js")),  # noqa: S704
-    }
-    return environment.get_template("report.html.j2").render(context)

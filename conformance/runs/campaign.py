@@ -31,6 +31,7 @@ from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
 from conformance.runs.verdicts import coverage_of, results_of
 from conformance.scratch import scratch_directory
+from conformance.subjects import load_subjects
 
 if TYPE_CHECKING:
     from conformance.errors import NotDrivenError
@@ -105,9 +106,10 @@ class _Run:
                 plan.profile.name,
                 plan.level,
                 self.seed,
-                {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")},
+                {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")} | _versions(plan),
                 datetime.now(UTC).isoformat(timespec="seconds"),
                 seed_source=self.source,
+                command=plan.command(self.seed),
             )
         )
         driven = tuple(name for name in plan.implementations if not is_server(name))
@@ -208,3 +210,10 @@ class _Run:
         if stale:
             raise StaleExpectationError(stale)
         return conforms
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    """Those of the subjects of the catalogue, by the names that they were asked for with."""
+    known = load_subjects()
+    names = (name for name in plan.implementations if name.startswith("subject:"))
+    return {name: known[subject].version for name in names if (subject := name.partition(":")[2]) in known}

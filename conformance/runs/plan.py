@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -68,3 +69,19 @@ class Plan:
     def examples_of(self, machine: str) -> int:
         """How many examples of a machine are wanted."""
         return self.max_examples if self.max_examples is not None else self.profile.examples_of(machine)
+
+    def command(self, seed: int) -> str:
+        """The command line that does the same, without what says where its results go.
+
+        Args:
+            seed: that was chosen.
+        """
+        words = ["conformance", "run", "--profile", self.profile.name, "--seed", str(seed)]
+        words += [word for name in self.implementations for word in ("-i", name)]
+        words += [word for release in self.releases for word in ("--kafka", release)]
+        words += [word for machine in self.machines for word in ("--machine", machine)]
+        words += ["--max-examples", str(self.max_examples)] if self.max_examples is not None else []
+        words += ["--max-time", f"{self.max_time:g}"] if self.max_time is not None else []
+        words += ["--level", self.level] if self.level != "observed" else []
+        words += ["--expectations", str(self.expectations)] if self.expectations is not None else []
+        return shlex.join(words)

@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,7 +15,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.clauses import clauses_for, load_clauses
 from conformance.events import Diverged, Progressed, Result
-from conformance.implementations.wire.opening import address_of
 from conformance.kafka.client import ClientError
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.wire import MACHINE, WireLockstep
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 CHUNK: Final = 8
 _TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
 _STEPS: Final = {"dev": 8, "ci": 15, "nightly": 30}
+_RESTARTS: Final = {"dev": 2, "ci": 6, "nightly": 40}
+"""Stops of a broker that may be stopped: each costs seconds."""
 _ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
 
 
@@ -89,12 +90,12 @@ def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], No
     results: list[Result] = []
     for number, release in enumerate(releases, start=1):
         with ExitStack() as stack:
-            address, lacks = stack.enter_context(address_of(run.implementation))
-            options = replace(run.options, without=tuple({*run.options.without, *lacks}))
-            broker = stack.enter_context(options.open(address))
+            broker = stack.enter_context(run.options.open(run.implementation))
             scratch = stack.enter_context(scratch_directory())
+            stops = "" if broker.process is None else "stops, kills and starts it, "
             announce(
-                f"makes topics named {broker.prefix}… on {address}, deletes them in the end, and touches no other topic"
+                f"makes topics named {broker.prefix}… on {broker.address}, {stops}deletes them in the end, and touches"
+                " no other topic"
             )
             result = _One(run, broker, release, scratch).carry_out()
         run.sink(Progressed(MACHINE, sum(r.examples for r in results), result.steps, number / len(releases)))
@@ -134,7 +135,7 @@ class _One:
     def _examples(self) -> None:
         run = self.run
         topics = _TOPICS[run.profile] if run.topics is None else run.topics
-        bound = WireMachine.on(self.lockstep)
+        bound = WireMachine.on(self.lockstep, restarts=_RESTARTS[run.profile] if self.broker.process else 0)
         for done in range(0, topics, CHUNK):
             if done and (self._is_late() or self.lockstep.is_over):
                 break
@@ -270,6 +271,8 @@ def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
         "acknowledged": tally.acknowledged,
         "left": tally.left,
         "unstamped": tally.unstamped,
+        "restarts": tally.restarts,
+        "kills": tally.kills,
         "performed": sorted(tally.performed),
         "expected": tally.expected,
         "versions": list(broker.versions),

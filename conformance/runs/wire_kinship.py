@@ -2,6 +2,7 @@
 
 - *The same answer elsewhere.* The same question is answered wrongly in the same way, in more circumstances: with
   deleted records besides, for instance.
+- *The same answer about deleted records.* The right record is a deleted one at times, and the answer is wrong alike.
 - *The same last stable offset.* A fetch tells the one that the answer to the latest offset of committed data gives,
   and the record with the largest timestamp has to lie before it.
 """
@@ -20,6 +21,8 @@ _STABLE: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
 _LARGEST: Final = "list_offsets -3"
 _UNSTABLE: Final = "its begin deleted"
+_DELETED: Final = "a deleted record"
+_LEFT: Final = "a record"
 
 
 class Sight(NamedTuple):
@@ -59,7 +62,11 @@ def _common(one: Difference, other: Difference) -> str:
         return "the latest offset of committed data is wrong, too"
     if asked == _LARGEST and asked_there == _LATEST and _UNSTABLE in where & where_there:
         return "what is visible ends at the latest offset of committed data, which is wrong"
-    if _key(one)[0] == _key(other)[0] and (asked, how) == (asked_there, how_there) and where_there < where:
+    if _key(one)[0] != _key(other)[0] or asked != asked_there:
+        return ""
+    if how != how_there and how.removeprefix(_DELETED) == how_there.removeprefix(_LEFT) and where_there <= where:
+        return "the same answer is wrong where the right record is not deleted"
+    if how == how_there and where_there < where:
         return f"the same answer is wrong without {' and '.join(sorted(where - where_there))}"
     return ""
 

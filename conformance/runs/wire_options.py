@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conformance.implementations.wire.broker import WireBroker
+from conformance.implementations.wire.opening import reached
 from conformance.kafka.client.security import read_command_config
-
-if TYPE_CHECKING:
-    from conformance.kafka.client import Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +20,23 @@ class WireOptions:
         command_config: the file of Kafka's tools, for TLS and SASL.
         without: of :data:`conformance.implementations.wire.broker.NEEDED`.
         limit: seconds for an answer; None for the client's own.
+        start_command: starts a broker behind ``wire:``, which is stopped and killed then; empty for one that runs.
     """
 
     command_config: Path | None = None
     without: tuple[str, ...] = ()
     limit: float | None = None
+    start_command: str = ""
 
-    def open(self, address: Address) -> WireBroker:
-        """Connect.
+    @contextmanager
+    def open(self, implementation: str) -> Iterator[WireBroker]:
+        """A connection to the broker of an IMPL, which is started if it has to be.
 
         Raises:
-            ToolError: it cannot be reached, hangs, or lacks what the run needs.
+            ToolError: it cannot be built, started or reached, hangs, or lacks what the run needs.
         """
         connect = None if self.command_config is None else read_command_config(self.command_config)
-        return WireBroker(address, connect=connect, without=self.without, limit=self.limit)
+        with reached(implementation, self.start_command) as (address, lacks, process):
+            without = (*self.without, *lacks)
+            with WireBroker(address, connect=connect, without=without, limit=self.limit, process=process) as broker:
+                yield broker

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
-from conformance.implementations.wire.opening import address_of, is_wire
+from conformance.implementations.wire.opening import is_wire
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import OK, Observation
 from conformance.runs.wire_options import WireOptions
@@ -42,16 +41,14 @@ def replay_on_wire(
         if not is_wire(name):
             raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
         for release in releases:
-            with address_of(name) as (address, without), scratch_directory() as scratch:
-                chosen = options or WireOptions()
-                with replace(chosen, without=(*chosen.without, *without)).open(address) as broker:
-                    lockstep = WireLockstep(broker, release, scratch, level=level)  # type: ignore[arg-type]
-                    for number, operation in enumerate(trace.operations):
-                        lockstep.perform(operation)
-                        found = next(iter(lockstep.differences.values()), None)
-                        if found is not None:
-                            tell(number, operation, None, found.divergence)
-                            return found.divergence, number + 1
-                        tell(number, operation, _DONE, None)
-                    lockstep.close_topic()
+            with (options or WireOptions()).open(name) as broker, scratch_directory() as scratch:
+                lockstep = WireLockstep(broker, release, scratch, level=level)  # type: ignore[arg-type]
+                for number, operation in enumerate(trace.operations):
+                    lockstep.perform(operation)
+                    found = next(iter(lockstep.differences.values()), None)
+                    if found is not None:
+                        tell(number, operation, None, found.divergence)
+                        return found.divergence, number + 1
+                    tell(number, operation, _DONE, None)
+                lockstep.close_topic()
     return None, len(trace.operations)

@@ -4,7 +4,7 @@ One file a subject, ``<name>.toml``, beside a folder with the program that start
 
     title = "kfake"                       # as its makers call it
     about = "franz-go's broker in memory"
-    driven = "wire"                       # by protocol: prints HOST:PORT, runs until its input ends;
+    driven = "wire"                       # by protocol: prints HOST:PORT, runs until SIGTERM;
                                           # "jvm": index classes in {out}/lib, in this process
     language = "Go"
     version = "..."                       # locked by the files in the folder
@@ -13,7 +13,8 @@ One file a subject, ``<name>.toml``, beside a folder with the program that start
     needs = ["go"]                        # on the PATH
     sources = "kfake"                     # the folder
     build = ["go", "build", "-o", "{out}/kfake", "."]
-    start = ["{out}/kfake"]
+    start = ["{out}/kfake", "{data}"]     # a directory of the run, for one that keeps its records there: it is
+                                          # stopped and killed in runs then, and otherwise it is not
     without = []                          # features that it does not have
 
     [environment]                         # of the build
@@ -59,6 +60,11 @@ class Subject:
     start: tuple[str, ...]
     without: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its records outlive its process."""
+        return any("{data}" in word for word in self.start)
 
     @property
     def folder(self) -> Traversable:

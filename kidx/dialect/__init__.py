@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from typing import Final
 
 from kidx.dialect.columns import LeaderRule, version_of
-from kidx.dialect.producers import ProducerBehaviours
+from kidx.dialect.leader import LeaderBehaviours
 
 __all__ = [
     "BEHAVIOURS",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class Dialect(ProducerBehaviours):
+class Dialect(LeaderBehaviours):
     """The behaviours of one release."""
 
 

@@ -18,6 +18,8 @@ from kidx.log.errors import (
     OffsetOutOfRangeError,
     OffsetsOutOfOrderError,
     RecordTooLargeError,
+    RefusedRecordsError,
+    SkippedRecordError,
     UnexpectedAppendOffsetError,
     UnsupportedTargetError,
 )
@@ -37,6 +39,8 @@ __all__ = [
     "OffsetOutOfRangeError",
     "OffsetsOutOfOrderError",
     "RecordTooLargeError",
+    "RefusedRecordsError",
+    "SkippedRecordError",
     "UnexpectedAppendOffsetError",
     "UnifiedLog",
     "UnsupportedTargetError",

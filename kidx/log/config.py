@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from kidx.java_numbers import LONG_MAX
 from kidx.producers import EXPIRATION_MS
+from kidx.records import Codec
 from kidx.segment import SegmentConfig
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
 
 _INTEGERS: Final = {
     "segment.bytes": "segment_bytes",
@@ -20,8 +25,15 @@ _INTEGERS: Final = {
     "retention.bytes": "retention_bytes",
     "max.message.bytes": "max_message_bytes",
     "producer.id.expiration.ms": "producer_id_expiration_ms",
+    "message.timestamp.difference.max.ms": "timestamp_difference_max_ms",
+    "message.timestamp.before.max.ms": "timestamp_before_max_ms",
+    "message.timestamp.after.max.ms": "timestamp_after_max_ms",
 }
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
+_CLEANUP: Final = "cleanup.policy"
+_COMPRESSION: Final = "compression.type"
+_AS_PRODUCED: Final = "producer"
+_CODECS: Final = {"uncompressed": Codec.NONE} | {codec.label: codec for codec in Codec}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,14 @@ class LogConfig(SegmentConfig):
         producer_id_expiration_ms: ``producer.id.expiration.ms`` of the broker, the silence that makes it forget a
             producer.
         log_append_time: whether ``message.timestamp.type`` is ``LogAppendTime``.
+        timestamp_difference_max_ms: ``message.timestamp.difference.max.ms`` of releases up to 3.9, how far a
+            producer's timestamp may be from the clock.
+        timestamp_before_max_ms: ``message.timestamp.before.max.ms`` of 3.6 and later, how much older it may be.
+        timestamp_after_max_ms: ``message.timestamp.after.max.ms`` of 3.6 and later, how much newer; the release's
+            default if None.
+        compression: ``compression.type``, the codec that a leader changes batches to; None for ``producer``, the codec
+            that they come with.
+        compacts, deletes: whether ``cleanup.policy`` says so.
     """
 
     retention_ms: int = 7 * 24 * 3_600_000
@@ -42,15 +62,47 @@ class LogConfig(SegmentConfig):
     max_message_bytes: int = 1_048_588
     producer_id_expiration_ms: int = EXPIRATION_MS
     log_append_time: bool = False
+    timestamp_difference_max_ms: int = LONG_MAX
+    timestamp_before_max_ms: int = LONG_MAX
+    timestamp_after_max_ms: int | None = None
+    compression: Codec | None = None
+    compacts: bool = False
+    deletes: bool = True
 
     @classmethod
     def of_topic(cls, settings: Mapping[str, Any]) -> Self:
         """From a topic's settings by their names in Kafka; those that say nothing about a log's files are ignored.
 
         Raises:
-            ValueError: a number is none.
+            ValueError: a number is none, or there is no such codec.
         """
         values: dict[str, Any] = {field: int(settings[name]) for name, field in _INTEGERS.items() if name in settings}
         if _TIMESTAMP_TYPE in settings:
             values["log_append_time"] = settings[_TIMESTAMP_TYPE] == "LogAppendTime"
+        if _CLEANUP in settings:
+            policies = {policy.strip() for policy in settings[_CLEANUP].split(",")}
+            values["compacts"], values["deletes"] = "compact" in policies, "delete" in policies
+        compression = settings.get(_COMPRESSION, _AS_PRODUCED)
+        if compression != _AS_PRODUCED:
+            if compression not in _CODECS:
+                raise ValueError(f"{_COMPRESSION} is {compression!r}; it may be {_AS_PRODUCED}, {', '.join(_CODECS)}")
+            values["compression"] = _CODECS[compression]
         return cls(**values)
+
+    def timestamp_limits(self, dialect: Dialect) -> tuple[int, int]:
+        """Milliseconds by which a producer's timestamp may be older, and newer, than the clock of a release's broker.
+
+        Up to 3.9 the one older limit stands for each of the two that is not set.
+        """
+        both, before, after = (
+            self.timestamp_difference_max_ms,
+            self.timestamp_before_max_ms,
+            self.timestamp_after_max_ms,
+        )
+        if not dialect.timestamps_have_two_limits:
+            return both, both
+        if after is None:
+            after = dialect.default_newest_timestamp
+        if not dialect.one_limit_stands_for_both:
+            return before, after
+        return both if before == LONG_MAX else before, both if after == LONG_MAX else after

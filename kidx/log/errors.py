@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kidx.errors import KidxError
+from kidx.records import InvalidRecordError
 
 
 class OffsetOutOfRangeError(KidxError, ValueError):
@@ -30,9 +31,31 @@ class RecordTooLargeError(KidxError, ValueError):
 
 
 class InvalidTimestampError(KidxError, ValueError):
-    """A client claims that a broker stamped its batch (``InvalidTimestampException``)."""
+    """A timestamp is too far from the clock, or claims to be a broker's (``InvalidTimestampException``).
+
+    Attributes:
+        records: the numbers of all refused records in their batch, whatever they are refused for.
+    """
 
     kind = "invalid_timestamp"
+    records: tuple[int, ...] = ()
+
+
+class RefusedRecordsError(InvalidRecordError):
+    """Records of a batch are not what the topic takes (``RecordValidationException``).
+
+    Attributes:
+        records: their numbers in the batch, counted from 0.
+    """
+
+    kind = "refused_records"
+    records: tuple[int, ...] = ()
+
+
+class SkippedRecordError(KidxError, RuntimeError):
+    """A batch has to be built anew, but its keys and values were passed over (``UnsupportedOperationException``)."""
+
+    kind = "unsupported_operation"
 
 
 class LogError(KidxError, RuntimeError):

@@ -47,7 +47,7 @@ def delete_old_segments(log: Retained) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    rules = [_before_start, _by_size, _by_time]
+    rules = [_before_start, _by_size, _by_time] if log.config.deletes else [_before_start]
     if not log.dialect.retention_starts_with_start_offset:
         rules.reverse()
     return sum(rule(log) for rule in rules)

@@ -14,12 +14,12 @@ from kidx.log.appending import ProducerChanges
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import OffsetsOutOfOrderError, RecordTooLargeError, UnexpectedAppendOffsetError
-from kidx.log.leader import assign_offsets
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.segmented import SegmentedLog
+from kidx.log.validation import Terms, checked_batches, ensure_allowed_size, validate
 from kidx.producers import Origin, ProducerStateManager
-from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, iter_memory_batches
+from kidx.records import RecordBatch, iter_memory_batches
 from kidx.segment import (
     AppendInfo,
     Clock,
@@ -66,6 +66,7 @@ class UnifiedLog(SegmentedLog):
     """
 
     producer_state: type[ProducerStateManager] = ProducerStateManager
+    validate = staticmethod(validate)
 
     def __init__(
         self,
@@ -133,31 +134,30 @@ class UnifiedLog(SegmentedLog):
     # -- appending ---------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: bytes, leader_epoch: int, *, from_client: bool = True) -> None:
-        """Gives one batch its offsets and appends it.
+        """Gives batches their offsets, changes them as the topic wants them, and appends them.
 
         Args:
-            records: a v2 batch as a producer sends it, its first offset 0.
+            records: what a producer sends: a v2 batch whose first offset is 0, or messages of the older formats.
             leader_epoch: of this leader.
             from_client: a producer sent it; False for a transaction coordinator's marker.
 
         Raises:
-            InvalidRecordError, CorruptRecordError, RecordTooLargeError: the batch is refused.
-            KidxError, OSError: as :meth:`LogSegment.append`.
+            InvalidRecordError, CorruptRecordError, RecordTooLargeError, InvalidTimestampError: they are refused.
+            KidxError, OSError: as :func:`~kidx.log.validation.validate` and :meth:`LogSegment.append`.
         """
         with self._operation():
-            batches = self._checked(records)
+            limit = self.config.max_message_bytes
+            batches = checked_batches(records, self.directory.name, limit, from_client=from_client)
             if not batches:
                 return
-            if from_client and any(batch.magic >= 2 and batch.base_offset != 0 for batch in batches):
-                raise InvalidRecordError(f"The baseOffset of a record batch in {self.directory.name} should be 0")
-            now = self.clock() if self.config.log_append_time else None
-            size = sum(batch.size_in_bytes for batch in batches)
-            final = assign_offsets(
-                records[:size], self.end_offset, leader_epoch, log_append_time=now, from_client=from_client
-            )
-            info = leader_append_info(final, dialect=self.dialect)
+            terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
+            final, rebuilt = self.validate(batches, terms)
+            appended = list(iter_memory_batches(final))
+            if rebuilt:
+                ensure_allowed_size(appended, limit)
+            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
-            self._append(final, list(iter_memory_batches(final)), info, self.end_offset, origin)
+            self._append(final, appended, info, self.end_offset, origin)
 
     def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
         """Appends batches as a leader sent them.
@@ -173,7 +173,7 @@ class UnifiedLog(SegmentedLog):
         """
         with self._operation():
             limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
-            batches = self._checked(records, limit)
+            batches = checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=limit)
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]
@@ -188,26 +188,6 @@ class UnifiedLog(SegmentedLog):
                 )
             valid = records[: sum(batch.size_in_bytes for batch in batches)]
             self._append(valid, batches, follower_append_info(valid), first if has_first else None, Origin.REPLICATION)
-
-    def _checked(self, records: bytes, highest_epoch: int = INT_MAX) -> list[RecordBatch]:
-        """The batches of a call, up to the first of a newer epoch.
-
-        Raises:
-            CorruptRecordError: a checksum is wrong.
-            RecordTooLargeError: a batch is larger than the topic allows.
-        """
-        batches: list[RecordBatch] = []
-        for batch in iter_memory_batches(records):
-            if batch.partition_leader_epoch > highest_epoch:
-                break
-            if batch.size_in_bytes > self.config.max_message_bytes:
-                raise RecordTooLargeError(
-                    f"a batch of {batch.size_in_bytes} bytes exceeds the maximum of {self.config.max_message_bytes}"
-                )
-            if not batch.is_valid:
-                raise CorruptRecordError(f"Record is corrupt in topic partition {self.directory.name}")
-            batches.append(batch)
-        return batches
 
     def _append(
         self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None, origin: Origin

@@ -319,12 +319,23 @@ class DefaultRecordBatch(StoredBatch):
     def _compressed(
         self, max_record_body_size: int, read: Callable[[Source, int, BatchContext], Item]
     ) -> Iterator[Item]:
+        return self.decompressed(
+            lambda source, context: read(source, _size_of_next(source, max_record_body_size), context)
+        )
+
+    def decompressed(self, read: Callable[[Source, BatchContext], Item]) -> Iterator[Item]:
+        """What ``read`` makes of the bytes of each record, size first, of a compressed batch of at least 61 bytes.
+
+        Raises:
+            InvalidRecordError: the number of records is negative, or bytes are left behind them.
+            RecordStreamError: the compressed bytes are damaged.
+        """
         # Kafka opens the stream before it looks at the count.
         source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:
-                record = read(source, _size_of_next(source, max_record_body_size), context)
+                record = read(source, context)
             except RecordStreamError as error:
                 said = _in_words(error, "Failed to decompress record stream")
                 if isinstance(said, StreamCutError):

@@ -139,6 +139,15 @@ class Message:
         return self._sized_at(self._key_size_at)
 
     @property
+    def has_key(self) -> bool:
+        """Whether there is a key, however long.
+
+        Raises:
+            OutOfBoundsError: the message ends before its size.
+        """
+        return self._int_at(self._key_size_at) >= 0
+
+    @property
     def value(self) -> bytes | None:
         """The value.
 

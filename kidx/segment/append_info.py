@@ -74,10 +74,14 @@ def _leader_offset(batches: list[RecordBatch], follower: AppendInfo, era: Leader
 
 
 def _first_with_the_largest(batches: list[RecordBatch]) -> int:
-    """The offset of the first record that has the largest timestamp of all."""
+    """The offset of the first record that has the largest timestamp of all, counted as the leader gives them.
+
+    What a record of v2 says of its offset is not looked at.
+    """
     timestamp, offset = NO_TIMESTAMP, -1
     for batch in batches:
-        for record in batch.stamps():
+        for number, record in enumerate(batch.stamps()):
             if record.timestamp > timestamp:
-                timestamp, offset = record.timestamp, record.offset
+                timestamp = record.timestamp
+                offset = batch.base_offset + number if batch.magic >= 2 else record.offset
     return offset

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from broker_scenario import TOPIC, create, produce, run_scenario
+from in_ci import in_ci
 from partition_files import Partition
 
 from conformance.errors import ToolError
@@ -63,7 +64,7 @@ def wait_until_gone(directory: Path) -> None:
 
 
 @broker_test
-@both
+@pytest.mark.parametrize("release", [KRAFT, in_ci(ZOOKEEPER)])
 def test_the_answers_of_a_broker_are_found_through_its_index_files(release, tmp_path):
     with LocalBroker(release, base=tmp_path) as broker:
         result = run_scenario(broker)
@@ -159,14 +160,22 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(pair, rele
     assert [[answer[:3] for answer in each] for each in after] == [[answer[:3] for answer in each] for each in before]
 
 
+REFUSED_AT_ONCE = {"log.segment.bytes": "small"}
+FAILS_STARTING = {"metric.reporters": "no.such.Reporter"}
+
+
 @broker_test
-@both
 @pytest.mark.parametrize(
-    ("config", "complaint"),
-    [({"log.segment.bytes": "small"}, "small"), ({"metric.reporters": "no.such.Reporter"}, "no.such.Reporter")],
-    ids=["refused at once", "while starting"],
+    ("release", "config"),
+    [
+        (ZOOKEEPER, REFUSED_AT_ONCE),
+        (KRAFT, FAILS_STARTING),
+        in_ci(KRAFT, REFUSED_AT_ONCE),
+        in_ci(ZOOKEEPER, FAILS_STARTING),
+    ],
 )
-def test_a_broker_that_cannot_start_is_an_error_that_names_its_log(release, config, complaint, tmp_path):
+def test_a_broker_that_cannot_start_is_an_error_that_names_its_log(release, config, tmp_path):
+    (complaint,) = config.values()
     with pytest.raises(BrokerError) as caught, LocalBroker(release, config=config, base=tmp_path):
         pytest.fail("it started")
     error = caught.value

@@ -112,6 +112,20 @@ def run_page(in_process, tmp_path):
 
 
 @pytest.fixture
+def scoreboard_page(in_process, tmp_path):
+    """Of that index, and of one that has nothing to be told of."""
+    (tmp_path / "wrong_page.py").write_text(WRONG)
+    words = ("A name of some length=python:wrong_page:open_index", "python:tests.adapters.python_index:open_index")
+    more = ("--kafka", "3.9.2", "--machine", "offset", "--machine", "time", "--max-examples", 10, "--report", "b")
+    state = {"XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}"}
+    done = in_process(
+        "conformance", "scoreboard", *words, *more, "--html", "scoreboard.html", work=tmp_path, environment=state
+    )
+    assert done.returncode == 1, done.stderr
+    return tmp_path / "scoreboard.html"
+
+
+@pytest.fixture
 def verify_page(in_process, tmp_path):
     """Of a log directory, some of whose indexes are broken."""
     logs = tmp_path / "logs"
@@ -124,7 +138,7 @@ def verify_page(in_process, tmp_path):
     return tmp_path / "verify.html"
 
 
-@pytest.mark.parametrize("name", ["run_page", "verify_page"])
+@pytest.mark.parametrize("name", ["run_page", "scoreboard_page", "verify_page"])
 def test_a_page_can_be_read(name, look, request):
     path = request.getfixturevalue(name)
     pictures, wrong = {}, {}

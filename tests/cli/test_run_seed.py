@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from in_ci import in_ci
 
 SOUND = """
 from kidx import OffsetIndex
@@ -35,7 +36,7 @@ def said(typed):
     return run
 
 
-@pytest.mark.parametrize("profile", ["dev", "ci"])
+@pytest.mark.parametrize("profile", ["dev", in_ci("ci")])
 def test_a_run_without_a_seed_does_the_same_twice_and_in_a_pipeline(said, profile):
     """Hypothesis loads a profile of its own where ``CI`` is set, and has a database where one has been."""
     first = said("--profile", profile)

@@ -27,6 +27,7 @@ def address(tmp_path_factory):
 def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
     with Client(address) as client:
         client.create_topic("mine", {})
+        client.await_leader("mine")
         before = set(client.metadata(None).topics)
     done = typed("run", "-i", f"wire:{address}", *SMALL, "--json")
     assert done.returncode == 0
@@ -48,19 +49,20 @@ def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
 @pytest.mark.broker
 def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
     with wire_proxy.proxy_of(address) as proxy:
-        proxy.defect = wire_proxy.earliest_is_next
-        done = typed("run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "3", "--json")
-        assert done.returncode == 1
-        (told,) = json.loads(done.stdout)["divergences"]
-        assert told["clause"] == "LO-1"
-        assert told["times"] > 10
-        assert len(told["steps"]) <= 2
-        replayed = typed(*told["replay"].split()[1:])
-        assert replayed.returncode == 1
-        assert "FAILED" in replayed.stdout
-        replayed = typed(*told["replay"].split()[1:], "--without", "transactions", "--without", "delete-records")
-        assert (replayed.returncode, replayed.stdout.splitlines()[-1][:6]) == (1, "FAILED")
-        proxy.defect = None
+        with proxy.spoiling(answers=wire_proxy.earliest_is_next):
+            done = typed(
+                "run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "3", "--json"
+            )
+            assert done.returncode == 1
+            (told,) = json.loads(done.stdout)["divergences"]
+            assert told["clause"] == "LO-1"
+            assert told["times"] > 10
+            assert len(told["steps"]) <= 2
+            replayed = typed(*told["replay"].split()[1:])
+            assert replayed.returncode == 1
+            assert "FAILED" in replayed.stdout
+            replayed = typed(*told["replay"].split()[1:], "--without", "transactions", "--without", "delete-records")
+            assert (replayed.returncode, replayed.stdout.splitlines()[-1][:6]) == (1, "FAILED")
         replayed = typed(*told["replay"].split()[1:])
         assert (replayed.returncode, replayed.stdout.splitlines()[-1][:5]) == (0, "FIXED")
 

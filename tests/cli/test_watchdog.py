@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
+from in_ci import in_ci
 from kafka_builds import build_at
 from kafka_changes import ENDLESS, RELEASE
 
@@ -51,7 +52,7 @@ def told(done, report):
     return diverged, [event for event in events if event["event"] == "Result"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [in_ci(1), 2])
 def test_python_that_never_returns(typed, endless_python, jobs):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", jobs)
     command += ("--shrink-time", 0)

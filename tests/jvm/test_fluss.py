@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.events import Diverged, RunFinished
 from conformance.implementations.forms import is_server
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 
 pytestmark = pytest.mark.maven
@@ -55,3 +58,38 @@ def test_a_refused_resize_leaves_it_without_a_mapping(kind):
     found = replayed(kind, opened(kind, refused), opened(kind, refused), Operation("reset"), Operation("lookup", (0,)))
     assert (found.verdict, found.steps) == ("FAILED", 4)
     assert found.divergence.actual[0] == "closed"
+
+
+def told_of_a_run(tmp_path, expectations):
+    events = []
+    plan = Plan(
+        (RELEASE, "4.3.1"),
+        (NAME,),
+        ("offset", "time"),
+        PROFILES["ci"],
+        tmp_path / "traces",
+        seed=2,
+        max_examples=150,
+        expectations=expectations,
+        kept=False,
+        shrink_time=5,
+    )
+    run(plan, events.append)
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    return [event for event in events if isinstance(event, Diverged)], finished.verdict
+
+
+def test_what_a_run_finds_are_two_causes_one_in_each_release(tmp_path):
+    (tmp_path / "none").mkdir()
+    found, verdict = told_of_a_run(tmp_path, tmp_path / "none")
+    assert verdict == "diverges"
+    assert {(event.clause, event.releases, event.machines) for event in found} == {
+        ("AI-44c", (RELEASE,), ("offset", "time")),
+        ("AI-16c", ("4.3.1",), ("offset", "time")),
+    }
+    assert all(len(event.steps) <= 4 for event in found)
+
+
+def test_a_run_finds_nothing_but_what_is_pinned_and_all_of_that(tmp_path):
+    assert told_of_a_run(tmp_path, None) == ([], "conforms")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
 from conformance.kafka.fetch import class_path, tool_jar
@@ -164,7 +165,7 @@ def test_hostile_names_are_names_of_files_in_java(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("release", ["3.4.1", "3.9.2", "4.4.0"])
+@pytest.mark.parametrize("release", [in_ci("3.4.1"), in_ci("3.9.2"), "4.4.0"])
 def test_java_tests_are_run_by_junit(tmp_path, release):
     """Kafka's own classes pass them, with all operations; one whose expectation is wrong fails."""
     traces = [*EVERYTHING, *(trace for kind in ("offset", "time", "transaction") for trace in kept_traces(kind)[:3])]

@@ -69,6 +69,7 @@ def test_releases_of_every_rule_agree_with_kidx(lockstep):
     assert {"SEG-4", "SEG-24c", "SEG-50b"} <= set(some.statistics.exercised("4.4.0"))
 
 
+@pytest.mark.thorough
 def test_all_locked_releases_agree_with_kidx(lockstep):
     """A few examples of all of them: that each class is driven at all, and none is forgotten."""
     every = lockstep(*RELEASES)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
+from in_ci import in_ci
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 from typer.main import get_command
@@ -70,6 +71,7 @@ def test_every_command_of_the_page(command, work, in_process):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_git_bisect_finds_the_commit(work, tmp_path):
     """Every commit of a repository is a build; the fifth of eight is the first that is 4.4.0."""
     checkout = tmp_path / "checkout"
@@ -144,7 +146,7 @@ def conformance_in(directory):
 @pytest.mark.parametrize(
     ("index", "red"),
     [
-        ("one that is right", []),
+        in_ci("one that is right", []),
         ("one that talks nonsense", ["conformance smoke"]),
         ("one that is of another release", ["conformance run"]),
     ],

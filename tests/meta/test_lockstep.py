@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from in_ci import in_ci
 
 from conformance.clauses import clauses_for
 from conformance.errors import ToolError
@@ -72,12 +73,12 @@ class Wrong(ReferenceIndex):
     ("release", "behaves_like", "machine"),
     [
         # X1 and X2 differ in nothing that an index shows.
-        ("3.4.1", "3.9.1", "offset"),
+        in_ci("3.4.1", "3.9.1", "offset"),
         ("3.9.1", "4.0.1", "offset"),
-        ("4.0.1", "3.9.2", "offset"),
+        in_ci("4.0.1", "3.9.2", "offset"),
         ("3.9.2", "4.0.1", "time"),
         ("4.3.1", "4.4.0", "transaction"),
-        ("4.4.0", "4.3.1", "offset"),
+        in_ci("4.4.0", "4.3.1", "offset"),
     ],
 )
 def test_the_rules_of_a_neighbouring_release_are_told_apart(campaign, release, behaves_like, machine):
@@ -144,7 +145,7 @@ def test_nothing_is_credited_to_who_has_left(campaign):
 
 
 def test_a_retired_implementation_is_credited_with_nothing_that_came_later(campaign):
-    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=300, stop_at_first=True)
+    found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=100, stop_at_first=True)
     wrong, sound = found.results
     assert not found.conforms
     assert [divergence.failure["party"] for divergence in found.divergences] == [f"wrong {RELEASE}"]

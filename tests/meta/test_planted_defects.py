@@ -117,7 +117,7 @@ TOGETHER = [
     ("forgets-the-slot-kept-free", "appends-equal-timestamps", "answers-with-the-next"),
     ("is-always-complete", "remembers-too-much", "forgets-to-sanity-check"),
 ]
-ALWAYS = TOGETHER[:1] + TOGETHER[-1:]
+ALWAYS = TOGETHER[:1]
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,9 @@ def test_defects_planted_together_are_told_apart(campaign, implementations, name
 
 
 @pytest.mark.parametrize("machine", ["offset", "time", "transaction"])
-def test_a_sound_implementation_is_not_accused(campaign, machine):
-    found = campaign(machine, sound=ReferenceIndex, releases=("2.4.1", "3.9.2", "4.4.0"))
+def test_a_sound_implementation_is_not_accused(campaign, thorough, machine):
+    examples = 200 if thorough else 80
+    found = campaign(machine, examples=examples, sound=ReferenceIndex, releases=("2.4.1", "3.9.2", "4.4.0"))
     assert found.conforms
     assert (found.verdict, found.divergences) == ("conforms", [])
     for result in found.results:

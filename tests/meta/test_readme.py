@@ -31,12 +31,10 @@ def environment(tmp_path):
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.splitlines()[0][2:40])
-def test_what_the_readme_shows_is_what_is_printed(block, tmp_path):
+def test_what_the_readme_shows_is_what_is_printed(block, tmp_path, in_process):
     """Every command runs, and prints what the README says."""
     command, _, expected = block.removeprefix("$ ").partition("\n")
-    done = subprocess.run(
-        shlex.split(command), cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
-    )
+    done = in_process(*shlex.split(command), work=ROOT, environment={"XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"})
     assert done.stderr == "" or "fetch" in done.stderr
     assert done.returncode == (1 if "DIVERGES" in expected else 0)
     assert doctest.OutputChecker().check_output(expected, done.stdout, FLAGS), done.stdout

@@ -41,7 +41,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     from conformance.runs.campaign import run
 
     directory = tmp_path / "campaign"
-    plan = plan_of(directory, max_examples=60)
+    plan = plan_of(directory, machines=("offset",), max_examples=30)
     killed = []
 
     def kill_one():

@@ -32,17 +32,35 @@ def run(spark, capsys, monkeypatch):
     return run_line
 
 
-def test_verify_says_the_same_on_spark(run, tmp_path):
+@pytest.fixture
+def verified(run, tmp_path, thorough):
+    """Verifies a broker's directory on Spark as a run of that name; ``verified.data`` is the directory."""
     data = tmp_path / "data"
-    shutil.copytree(GOLDEN / "3.9.2", data, ignore=shutil.ignore_patterns("running", "*.json"))
-    plain = run(kidx.cli.main, "verify", data, "--json")
-    arguments = ("verify", data, "--engine", "spark", "--out", tmp_path / "out", "--run-id", "one")
-    code, out, err = run(kidx.cli.main, *arguments, "--json")
+    others = () if thorough else ("log-append-time-0", "message-*", "restarted-0", "uncompressed-0")
+    shutil.copytree(GOLDEN / "3.9.2", data, ignore=shutil.ignore_patterns("running", "*.json", *others))
+
+    def verify(name, *more):
+        out = tmp_path / "out"
+        return run(kidx.cli.main, "verify", data, "--engine", "spark", "--out", out, "--run-id", name, *more)
+
+    verify.data = data
+    return verify
+
+
+def test_verify_says_the_same_on_spark(run, verified, tmp_path):
+    plain = run(kidx.cli.main, "verify", verified.data, "--json")
+    code, out, err = verified("one", "--json")
     assert (code, json.loads(out)) == (plain[0], json.loads(plain[1]))
     assert f"run one: {tmp_path / 'out' / 'runs' / 'one' / 'report.html'}" in err
-    next((data / "create-time-0").glob("*.timeindex")).unlink()
-    arguments = (*arguments[:-1], "two", "--findings", tmp_path / "findings.ndjson")
-    code, out, _ = run(kidx.cli.main, *arguments)
+    table = tmp_path / "out" / "findings" / "run_id=one"
+    assert run(kidx.cli.main, "trends", table, table, "--json")[0] == 0
+
+
+@pytest.mark.thorough
+def test_two_runs_are_a_trend(run, verified, tmp_path):
+    verified("one", "--json")
+    next((verified.data / "create-time-0").glob("*.timeindex")).unlink()
+    code, out, _ = verified("two", "--findings", tmp_path / "findings.ndjson")
     assert code == 1
     assert ".timeindex" in (tmp_path / "findings.ndjson").read_text("utf-8")
     tables = [tmp_path / "out" / "findings" / f"run_id={name}" for name in ("one", "two")]

@@ -84,6 +84,7 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, monkeypatch):
     from kidx.errors import ToolError
     from kidx.spark import fleet

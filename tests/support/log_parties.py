@@ -6,8 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from conformance.operations.batches import Batch, encode, is_marker
+from conformance.operations.log import UNLIMITED
+from kidx.dialect import dialect_of
 from kidx.errors import KidxError
-from kidx.log.leader import assign_offsets
+from kidx.log import LogConfig
+from kidx.log.validation import Terms, checked_batches, validate
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.log import JvmLog
@@ -34,15 +37,16 @@ class Follower(HeldTo):
     def __init__(self, log: JvmLog) -> None:
         super().__init__(log, log.release)
         self._end = 0
-        self._now: int | None = None
+        self._now = 0
+        self._config = LogConfig()
 
     def perform(self, operation: Operation) -> LogObservation:
         """What a leader appends arrives with its offsets, epoch and timestamps."""
         name, arguments = operation
         if name == "open_log":
-            stamped = arguments[0].get("message.timestamp.type") == "LogAppendTime"
-            self._now = arguments[4] if stamped else None
-        elif name == "set_clock" and self._now is not None:
+            self._config = LogConfig.of_topic(UNLIMITED | arguments[0])
+            self._now = arguments[4]
+        elif name == "set_clock":
             self._now = arguments[0]
         observation = None
         if name == "append_as_leader":
@@ -55,7 +59,8 @@ class Follower(HeldTo):
         return observation
 
     def _replicate(self, batches: list[Batch], epoch: int) -> LogObservation:
-        records = assign_offsets(
-            encode(batches), self._end, epoch, log_append_time=self._now, from_client=not is_marker(batches)
-        )
+        from_client, name = not is_marker(batches), "t-0"
+        checked = checked_batches(encode(batches), name, self._config.max_message_bytes, from_client=from_client)
+        terms = Terms(dialect_of(self.release), self._config, self._end, epoch, self._now, from_client)
+        records = validate(checked, terms).records
         return self._log.perform_bytes(records, epoch)

@@ -107,6 +107,15 @@ class Proxy:
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
+    @contextmanager
+    def spoiling(self, *, answers=None, fetches=None):
+        """Spoils answers to ListOffsets or to Fetch in the block, and counts them anew."""
+        self.defect, self.spoils_fetch, self.spoilt = answers, fetches, 0
+        try:
+            yield self
+        finally:
+            self.defect = self.spoils_fetch = None
+
     def _accept(self):
         with contextlib.suppress(OSError):
             while True:

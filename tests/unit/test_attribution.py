@@ -105,6 +105,10 @@ SCENARIOS = [
     ("AI-21a",                     "AI-21b",      "4.4.0", [offset(), op("rename", "01.index")]),
     ("AI-21b",                     "AI-44a",      "4.4.0", [offset(), op("rename", "none/0"), op("delete")]),
     ("AI-44a",                     "AI-44b",      "4.1.0", [offset(), op("resize", -16)]),
+    ("AI-44c OI-7",                "AI-44b",      "4.1.0", [offset(), op("resize", -16), op("lookup", 1)]),
+    ("AI-44c AI-42a",              "AI-44b",      "4.1.0", [offset(), ONE, op("resize", -16), CLOSE]),
+    ("AI-16c AI-20a",              "AI-42b",      "4.3.1", [offset(), op("delete"), CLOSE]),
+    ("AI-20a",                     "AI-16c",      "4.4.0", [offset(), op("delete"), CLOSE]),
 
     ("AI-31 OI-7",                 "AI-33",       "4.4.0", [offset(), op("lookup", 1)]),
     ("AI-33 OI-7",                 "AI-32 AI-35", "4.4.0", [offset(), ONE, TWO, op("lookup", 1)]),
@@ -253,7 +257,9 @@ def _unmapped(state: State) -> TrackedIndex:
         # Other entries are left: no way of clearing stale bytes.
         (("AI-14b", "AI-14a", "OI-10"), ("state", "bytes"), False),
         (("AI-3c", "AI-3b"), ("outcome",), False),
-        (("OI-3", "OI-4b"), ("text",), False),
+        (("OI-3", "AI-8"), ("text",), False),
+        (("OI-3", "OI-4b"), ("text",), True),
+        (("OI-3", "OI-4b"), ("outcome", "text"), False),
         (("AI-14b", "AI-43"), ("outcome", "bytes"), True),
         (("AI-14b",), (), True),
         (("OI-3",), (), False),

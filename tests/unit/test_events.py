@@ -29,9 +29,17 @@ STARTED = RunStarted(
 )
 VERDICTS = {"OI-1": "conforms", "OI-2": "not-run", "OI-3": "conforms", "OI-4a": "unsupported", "OI-5": "diverges"}
 RESULT = Result("offset", "jvm", "3.9.2", 10, 200, 1.5, 1, {"OI-1": 3, "OI-2": 0}, VERDICTS)
-FAILURE = {"step": 0, "party": "jvm 3.9.2", "release": "3.9.2", "against": "kidx", "aspects": ["state"]}
+PARTIES = {"party": "jvm 3.9.2", "release": "3.9.2", "against": "kidx"}
+FAILURE = PARTIES | {"step": 0, "aspects": ["state"], "expected": None, "actual": 1, "clauses": ["OI-1"]}
+SIGHT = {"shape": "close: state", "clause": "", "clauses": [], "times": 2, "trace": "t", "because": "it comes with it"}
 DIVERGED = Diverged(
-    "offset", FAILURE, (("OI-1", "MUST", "It holds."),), ("close()",), "traces/t.json", "conformance replay t"
+    "offset",
+    FAILURE,
+    (("OI-1", "MUST", "It holds."),),
+    ("close()",),
+    "traces/t.json",
+    "conformance replay t",
+    also=(SIGHT,),
 )
 EVENTS = [
     STARTED,
@@ -64,6 +72,8 @@ def test_an_event_is_read_as_it_was_written(event):
         (RESULT.to_json() | {"steps": "many"}, "$.steps"),
         (RESULT.to_json() | {"clauses": [1]}, "$.clauses"),
         (DIVERGED.to_json() | {"steps": [1]}, "$.steps[0]"),
+        *((DIVERGED.to_json() | {"also": [sight]}, "$.also[0]") for sight in (1, {}, SIGHT | {"clauses": 3})),
+        *((DIVERGED.to_json() | {"failure": failure}, "$.failure") for failure in ({}, FAILURE | {"aspects": []})),
         ({"event": "Progressed", "machine": "offset"}, "required field `examples`"),
     ],
 )

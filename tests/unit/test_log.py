@@ -67,7 +67,6 @@ def test_a_leader_stamps_batches_where_the_topic_says_so(tmp_path):
         (batch(1) + batch(2), InvalidRecordError),
         (batch(1, base=3), InvalidRecordError),
         (batch(1)[:-1] + b"\xff", CorruptRecordError),
-        (write_message(0, 1, 5, None, b""), InvalidArgumentError),
     ],
 )
 def test_a_leader_refuses(tmp_path, records, error):

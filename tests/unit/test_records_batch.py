@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
+from kidx.log.validation.partial import read_ahead, read_on
 from kidx.records import (
     Codec,
     CorruptRecordError,
+    DefaultRecordBatch,
     InvalidRecordError,
     RecordBatch,
     RecordStreamError,
@@ -323,14 +325,17 @@ def test_a_lying_size_costs_no_memory(codec):
 def exhaust(batch: RecordBatch) -> None:
     """Ask a batch for everything; only KidxError may come out."""
     for name in dir(type(batch)):
-        if not name.startswith("_") and name not in ("streaming_iterator", "message"):
+        if not name.startswith("_") and name not in ("streaming_iterator", "decompressed", "message"):
             try:
                 value = getattr(batch, name)
                 if callable(value):
                     value()
             except KidxError:
                 pass
-    for iterate in (lambda: list(batch), lambda: list(batch.streaming_iterator())):
+    ways = [lambda: list(batch), lambda: list(batch.streaming_iterator())]
+    if isinstance(batch, DefaultRecordBatch) and batch.size_in_bytes >= RECORD_BATCH.size:
+        ways += [lambda: list(batch.decompressed(read_on)), lambda: list(batch.decompressed(read_ahead))]
+    for iterate in ways:
         try:
             for item in iterate():
                 repr(item)

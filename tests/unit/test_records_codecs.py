@@ -241,6 +241,18 @@ def test_lz4_blocks_may_not_outgrow_the_maximum():
 # zstd
 
 
+def in_one_go(plain):
+    """A frame whose last block is not empty, with the size of all in its header."""
+    return bytes(cramjam.zstd.compress(plain, 3))
+
+
+def test_zstd_is_written_as_a_stream_that_is_flushed_before_it_ends():
+    """The bytes that Kafka's own builder makes of a record with a value of five bytes."""
+    plain = bytes.fromhex("16000000010a000102030400")
+    assert zstd.compress(plain).hex() == "28b52ffd005860000016000000010a000102030400010000"
+    assert read(Codec.ZSTD, zstd.compress(LARGE)) == LARGE
+
+
 def test_zstd_frames_follow_one_another():
     skippable = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc"
     assert read(Codec.ZSTD, zstd.compress(b"a") + skippable + zstd.compress(b"b")) == b"ab"
@@ -257,7 +269,7 @@ def test_zstd_frames_before_the_damage_are_given(stray):
 
 @pytest.mark.parametrize("plain", [b"ab", b"ab" * 100, LARGE], ids=["as it is", "one block", "several blocks"])
 def test_zstd_gives_the_blocks_before_a_cut(plain):
-    compressed = zstd.compress(plain)
+    compressed = in_one_go(plain)
     # Without what marks the last block as the last, all its bytes are there, and something is missing.
     cut = compressed[:6] + bytes((compressed[6] & 0xFE,)) + compressed[7:] if plain != LARGE else compressed[:-10]
     source = decompress(Codec.ZSTD, cut)
@@ -270,7 +282,7 @@ def test_zstd_gives_the_blocks_before_a_cut(plain):
 
 @pytest.mark.parametrize("byte", [4, 7])
 def test_zstd_gives_nothing_of_a_frame_that_is_damaged(byte):
-    damaged = bytearray(zstd.compress(b"ab"))
+    damaged = bytearray(in_one_go(b"ab"))
     damaged[byte] ^= 0xFF
     with pytest.raises(RecordStreamError):
         decompress(Codec.ZSTD, bytes(damaged)).read(1)

@@ -6,10 +6,10 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import pytest
+from page_document import Document
 
 from conformance.events import Diverged, Measured, Progressed, Result, RunFinished, RunStarted
 from conformance.report.badge import badge
@@ -261,37 +261,6 @@ def test_markdown_ends_each_difference_with_its_replay(write):
     text = markdown(combined(write(*WHOLE)))
     assert re.search(r"\| 4\.4\.0 \| 1 \| 1 \| 0 \| 0 \| \d+ \|", text)
     assert "      replay       conformance replay x" in text
-
-
-class Document(HTMLParser):
-    """What a test asks of a page: tags in balance, ids, links, and what is fetched."""
-
-    VOID = frozenset({"meta", "link", "input", "br"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.ids, self.links, self.fetched, self.cells, self.row = [], [], [], [], {}, ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if "id" in found:
-            self.ids.append(found["id"])
-        if tag == "a":
-            self.links.append(found["href"])
-        self.fetched += [found[name] for name in ("src", "srcset", "data", "action") if name in found]
-        if tag == "link":
-            self.fetched.append(found["href"])
-        if tag == "tr":
-            self.row = found.get("data-words", "").split(" ")[0]
-        if tag == "td" and self.row and "class" in found:
-            self.cells.setdefault(self.row, []).append(found["class"].removesuffix("-v"))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def test_the_page_is_whole_and_asks_nobody(write):

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.errors import ToolError
 from conformance.implementations.subject.build import build, place_of
-from conformance.implementations.subject.server import started
-from conformance.implementations.wire.opening import address_of
+from conformance.implementations.subject.server import server_of
+from conformance.implementations.wire.opening import reached
 from conformance.kafka.releases import RELEASES
 from conformance.subjects import SubjectError, load_subject, load_subjects, read_subject
 
@@ -66,8 +66,8 @@ def test_a_build_is_done_once_and_started():
     assert place == place_of(subject)
     assert (place / "built").exists()
     (place / "seen").touch()
-    with started(subject) as address:
-        assert str(address) == "127.0.0.1:9"
+    with server_of(subject) as process:
+        assert str(process.start()) == "127.0.0.1:9"
     assert (place / "seen").exists()
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
@@ -97,10 +97,10 @@ def test_a_build_that_fails_is_one_line_and_leaves_nothing(tmp_path, change, sai
     ],
 )
 def test_a_start_that_fails_is_one_line(start, said):
-    with pytest.raises(ToolError, match=said), started(read_subject("one", TABLE | {"start": start})):
-        pass
+    with pytest.raises(ToolError, match=said), server_of(read_subject("one", TABLE | {"start": start})) as process:
+        process.start()
 
 
 def test_an_address_needs_no_subject():
-    with address_of("wire:localhost:9092") as (address, lacks):
-        assert (str(address), tuple(lacks)) == ("localhost:9092", ())
+    with reached("wire:localhost:9092") as (address, lacks, process):
+        assert (str(address), tuple(lacks), process) == ("localhost:9092", (), None)

@@ -41,3 +41,16 @@ def test_what_follows_from_the_last_stable_offset_stands_with_it():
     latest = difference("LO-2b", f"list_offsets -1, {GONE}: a record -> another record")
     assert told(fetched, latest, largest) == {latest.shape: [fetched.shape, largest.shape]}
     assert told(fetched, largest) == {fetched.shape: [], largest.shape: []}
+
+
+def test_the_same_answer_where_the_right_record_is_deleted_is_another_sight():
+    left = difference("LO-2b", f"list_offsets -1, {GONE}: a record -> another record")
+    gone = difference("LO-2b", f"list_offsets -1, {GONE}: a deleted record -> another record")
+    assert told(gone, left) == {left.shape: [gone.shape]}
+    assert list(told(gone).values()) == [[]]
+
+
+def test_the_same_answer_after_a_stop_is_another_sight():
+    plain = difference("LO-6", "list_offsets timestamp: a record -> nothing")
+    after = difference("LO-6", "list_offsets timestamp, with a kill: a record -> nothing")
+    assert told(after, plain) == {plain.shape: [after.shape]}

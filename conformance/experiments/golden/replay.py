@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import google_crc32c
+
+from kidx.java_numbers import LONG_MAX
 from kidx.log import LogConfig, UnifiedLog, read_epochs
 from kidx.records import RecordBatch, TimestampType, iter_batches
+from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, RECORD_BATCH
 
 if TYPE_CHECKING:
     from conformance.experiments.golden.corpus import Call, Corpus, Partition
 
 EPOCHS: Final = "leader-epoch-checkpoint"
-_BASE_OFFSET: Final = 8
+_BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
+_ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
+_CRC: Final = RECORD_BATCH.field("crc").offset
 
 
 @dataclass(slots=True)
@@ -37,6 +43,8 @@ def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) 
         KidxError, OSError: it cannot be loaded.
     """
     config = LogConfig.of_topic(partition.config)
+    # The broker has accepted the timestamps, at times that nothing tells.
+    config = replace(config, timestamp_difference_max_ms=LONG_MAX, timestamp_after_max_ms=LONG_MAX)
     log = UnifiedLog(directory, config, clock=clock, dialect=corpus.release)
     for epoch, start_offset in read_epochs(corpus.directory / partition.name / EPOCHS):
         if start_offset == log.end_offset:
@@ -77,14 +85,21 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
     if first.timestamp_type is TimestampType.LOG_APPEND_TIME:
         clock.now = first.max_timestamp
     if first.magic == 2 and call.kind != "rebuilt":
-        # As the producer had sent it: the offset is the leader's, and not part of the checksum.
-        sent = bytes(_BASE_OFFSET) + data[_BASE_OFFSET:]
+        sent = _as_sent(data)
         log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
     else:
         # Of what it built itself, and of messages of v1 with the producer's time, a leader says the same as a follower:
         # the last offset of the first batch that has the largest timestamp (SEG-8).
         log.append_as_follower(data)
     log.update_high_watermark(log.end_offset)
+
+
+def _as_sent(batch: bytes) -> bytes:
+    """A batch as its producer had sent it: the offset and the stamp are the leader's."""
+    sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
+    sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
+    sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
+    return bytes(sent)
 
 
 def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:

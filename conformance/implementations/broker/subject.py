@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.implementations.broker.producers import TopicProducers
 from conformance.operations.broker import BROKER_SIGNATURES, records_of
-from kidx.records import Codec, build_batch
 
 if TYPE_CHECKING:
+    from conformance.implementations.broker.producers import Sent
     from conformance.implementations.broker.reference import Files
     from conformance.implementations.broker.topic import RunningBroker
     from conformance.kafka.client import Appended, Producer
@@ -21,7 +22,6 @@ Observed = dict[str, Any]
 """What a step shows: ``content``, what the log has got from it, and ``answer``, what the broker has said to it."""
 ANSWER: Final = "answer"
 CONTENT: Final = "content"
-_TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
 
 @dataclass(slots=True)
@@ -47,15 +47,6 @@ class Decided:
     ending: Producer | None = None
 
 
-@dataclass(slots=True)
-class _Transactional:
-    """A transactional producer: its identity, as the coordinator has given it, and its next sequence number."""
-
-    producer: Producer
-    sequence: int = 0
-    is_open: bool = False
-
-
 @dataclass(slots=True, eq=False)
 class BrokerTopic:
     """A topic of one partition; the broker performs each operation before the reference does.
@@ -72,8 +63,11 @@ class BrokerTopic:
     """Of the records in the log, in the order of their appends."""
     decided: Decided = field(default_factory=Decided)
     speaks_kafka: bool = True
-    _producers: dict[str, _Transactional] = field(default_factory=dict)
+    _producers: TopicProducers = field(init=False)
     _observed: Observed = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._producers = TopicProducers(self.topic)
 
     @property
     def name(self) -> str:
@@ -133,25 +127,15 @@ class BrokerTopic:
         return {}
 
     def _append_batch(self, rows: list[list[Any]], codec: str, producer: str | None) -> Observed:
-        records, fields, transactional_id = records_of(rows), {}, None
-        if producer is not None:
-            transactional_id = f"{self.topic}-{producer}"
-            begun = self._begun(producer, transactional_id)
-            fields = {**begun.producer._asdict(), "base_sequence": begun.sequence, "is_transactional": True}
-        data = build_batch(records, codec=Codec[codec.upper()], **fields)
-        appended = self.broker.client.append(self.topic, data, transactional_id=transactional_id)
-        if producer is not None and appended.error is None:
-            self._producers[producer].sequence += len(records)
-        return self._appended(data, records, codec, appended)
+        return self._appended(self._producers.append(self.broker.client, rows, codec, producer), codec)
 
     def _append_corrupt(self, rows: list[list[Any]]) -> Observed:
-        data = bytearray(build_batch(records_of(rows)))
-        data[-1] ^= 1
-        return self._appended(bytes(data), records_of(rows), "none", self.broker.client.append(self.topic, bytes(data)))
+        return self._appended(self._producers.append_corrupt(self.broker.client, rows), "none")
 
-    def _appended(self, data: bytes, records: list[SimpleRecord], codec: str, appended: Appended) -> Observed:
+    def _appended(self, sent: Sent, codec: str) -> Observed:
+        data, records, appended = sent
         self.decided = Decided(self.decided.epoch, data, appended, records)
-        answer = (appended.offset, "too large" if appended.error in _TOO_LARGE else appended.error)
+        answer = (appended.offset, sent.error)
         if appended.error is not None:
             return {ANSWER: answer}
         stamp = appended.log_append_time
@@ -170,25 +154,15 @@ class BrokerTopic:
         self.timestamps += [record.timestamp for batch in batches for record in batch]
         return {CONTENT: [(record.key, record.value) for batch in batches for record in batch]}
 
-    def _begun(self, name: str, transactional_id: str) -> _Transactional:
-        if name not in self._producers:
-            self._producers[name] = _Transactional(self.broker.client.init_producer(transactional_id))
-        begun = self._producers[name]
-        if not begun.is_open:
-            self.broker.client.join_transaction(self.topic, transactional_id, begun.producer)
-            begun.is_open = True
-        return begun
-
     def _end_transaction(self, name: str, commit: bool) -> Observed:
-        begun = self._producers.get(name)
-        if begun is None or not begun.is_open:
+        producer = self._producers.begun.get(name)
+        if producer is None:
             return {}
-        transactional_id, end = f"{self.topic}-{name}", self.broker.end_offset(self.topic)
-        self.broker.client.end_and_await_marker(self.topic, transactional_id, begun.producer, commit=commit)
-        # Once the coordinator gives out the next epoch, it has noted the end: it writes no second marker after a crash.
-        self._producers[name] = _Transactional(self.broker.client.init_producer(transactional_id))
+        end, client = self.broker.end_offset(self.topic), self.broker.client
+        client.end_and_await_marker(self.topic, self._producers.id_of(name), producer, commit=commit)
+        self._producers.renew(client, name)
         batches = self.broker.await_batches(self.topic, end)
-        self.decided = Decided(self.decided.epoch, batches=batches, ending=begun.producer)
+        self.decided = Decided(self.decided.epoch, batches=batches, ending=producer)
         return {CONTENT: [(batch.is_control, batch.producer_id, batch.count) for batch in batches]}
 
     def _delete_before(self, offset: int) -> Observed:

@@ -13,6 +13,7 @@ from conformance.operations.log import (
     LOG_ERROR_KINDS,
     LOG_SIGNATURES,
     TOPIC_DIRECTORY,
+    UNLIMITED,
     LogObservation,
     LogState,
 )
@@ -41,8 +42,8 @@ LOG_KIND_OF: Final = {
     "org.apache.kafka.common.errors.RecordTooLargeException": "too_large",
     "org.apache.kafka.common.errors.CorruptRecordException": "corrupt_record",
     "org.apache.kafka.common.InvalidRecordException": "invalid_record",
-    "kafka.common.RecordValidationException": "invalid_record",
-    "org.apache.kafka.storage.internals.log.RecordValidationException": "invalid_record",
+    "kafka.common.RecordValidationException": "refused_records",
+    "org.apache.kafka.storage.internals.log.RecordValidationException": "refused_records",
     "org.apache.kafka.common.errors.InvalidTimestampException": "invalid_timestamp",
     "org.apache.kafka.common.errors.OutOfOrderSequenceException": "producer",
     "org.apache.kafka.common.errors.InvalidProducerEpochException": "producer",
@@ -56,6 +57,8 @@ LOG_KIND_OF: Final = {
     "org.xerial.snappy.SnappyError": "kafka",  # the same, since
     "java.lang.IllegalArgumentException": "invalid_argument",
     "java.lang.IllegalStateException": "illegal_state",
+    "java.lang.UnsupportedOperationException": "unsupported_operation",
+    "java.lang.NullPointerException": "closed",
     "java.nio.ReadOnlyBufferException": "read_only",
     "java.nio.BufferOverflowException": "buffer_overflow",
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
@@ -86,10 +89,6 @@ _CODES: Final = {
         )
     )
 }
-_SETTINGS: Final = {
-    "message.timestamp.difference.max.ms": str((1 << 63) - 1),  # the timestamps of batches follow no clock
-    "message.timestamp.after.max.ms": str((1 << 63) - 1),
-}
 
 
 def _step(operation: Operation) -> bytes:
@@ -114,7 +113,7 @@ def _step(operation: Operation) -> bytes:
 def _opening(settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> bytes:
     words = "".join(
         f"\0{name}\0{value}"
-        for name, value in (_SETTINGS | settings).items()
+        for name, value in (UNLIMITED | settings).items()
         if name not in ("segment.bytes", EXPIRATION)
     )
     segment_bytes, expiration_ms = settings["segment.bytes"], settings.get(EXPIRATION, EXPIRATION_MS)

@@ -26,6 +26,8 @@ OPTIONS = (
     "-Xms64m",
     "-Xmx512m",  # 26 releases' classes and the buffers of one example; the rest is headroom for segments
     "-XX:+UseSerialGC",  # two cores, one of them ours
+    # The second compiler takes a third of a run's processor time and gives nothing back: reports/jobs.md.
+    "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",  # no /tmp/hsperfdata file
     "-Xrs",  # Ctrl-C stays Python's
     "-XX:-StackTraceInThrowable",  # a refusal is an outcome; its stack trace would cost more than the operation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, is_marker
-from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, LogObservation, LogState
+from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, UnifiedLog
@@ -116,7 +116,7 @@ class ReferenceLog:
         self._now = now
         self.log = self.unified_log(
             self._directory / TOPIC_DIRECTORY,
-            LogConfig.of_topic(settings),
+            LogConfig.of_topic(UNLIMITED | settings),
             log_start_offset=start,
             recovery_point=recovery_point,
             clean=clean,

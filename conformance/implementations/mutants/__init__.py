@@ -13,6 +13,7 @@ from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.mutants import (
+    leader,
     log,
     mapped,
     offset,
@@ -71,6 +72,7 @@ __all__ = [
     "Mutant",
     "defect",
     "implementation_of",
+    "leader",
     "log",
     "mapped",
     "mutant",

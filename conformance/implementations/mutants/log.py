@@ -98,7 +98,7 @@ class MaximumIsTheLatestOfEquals(UnifiedLog):
         return found
 
 
-@defect("LO-6")
+@defect("LO-23")
 class GoesOnToTheNextSegment(UnifiedLog):
     """A search by timestamp goes on where the first segment that could hold it has nothing."""
 

@@ -23,15 +23,19 @@ from kidx.records import iter_memory_batches
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from conformance.implementations.subject.process import ServerProcess
     from conformance.kafka.client import Address, FetchedBatches
     from conformance.kafka.client.connection import Connect
 
 PREFIX: Final = "kidx-wire-"
+START: Final = 30.0
+"""Seconds that a broker which listens may take until it answers."""
 FETCHED: Final = 4 << 20
 """Bytes of one fetch: more than a step appends."""
 NEEDED: Final = {
     "delete-records": ("DeleteRecords",),
     "transactions": ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn"),
+    "restarts": (),
 }
 """What can be left out of a run, and the APIs that it needs."""
 _ALWAYS: Final = ("Metadata", "CreateTopics", "DeleteTopics", "Produce", "Fetch", "ListOffsets")
@@ -56,6 +60,7 @@ class WireBroker:
         connect: opens a socket, see :mod:`conformance.kafka.client.security`.
         without: what is left out of the run, of :data:`NEEDED`.
         limit: seconds for an answer.
+        process: stops it and starts it again; None if it is left running.
 
     Raises:
         ToolError: it cannot be reached, hangs, or lacks what the run needs.
@@ -68,12 +73,14 @@ class WireBroker:
         connect: Connect | None = None,
         without: Collection[str] = (),
         limit: float | None = None,
+        process: ServerProcess | None = None,
     ) -> None:
         self.address = address
         self.without = frozenset(without)
         self.prefix = f"{PREFIX}{uuid.uuid4().hex[:10]}-"
         self.made: list[str] = []
         self.refused_settings: dict[str, str] = {}
+        self.process = None if "restarts" in self.without else process
         self._numbers = itertools.count(1)
         self._options: dict[str, Any] = {}
         if connect is not None:
@@ -128,6 +135,27 @@ class WireBroker:
             self.made.clear()
             self.client.close()
 
+    def restart(self, *, clean: bool) -> None:
+        """Stop the broker, by SIGTERM or by SIGKILL, start it again, and connect anew.
+
+        Raises:
+            ToolError: it does not end, or does not come up; there is no process.
+        """
+        if self.process is None:
+            raise ToolError(f"the broker at {self.address} is not this run's to stop: give --start-command")
+        self.client.close()
+        self.process.stop(clean=clean)
+        self.address = self.process.start()
+        deadline = Deadline(START)
+        while True:
+            try:
+                self.client = self._first_contact()
+            except ToolError:
+                if not deadline.pause():
+                    raise
+            else:
+                return
+
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def create(self, settings: Mapping[str, Any]) -> tuple[str, int]:
@@ -149,15 +177,19 @@ class WireBroker:
                 raise
             self._create_with_less(topic, wanted, error)
         self.made.append(topic)
-        return topic, self._await_leader(topic)
+        return topic, self.await_leader(topic)
 
-    def _await_leader(self, topic: str) -> int:
-        """The epoch of the leader, -1 if the broker tells none, once it answers; what it answers is judged later."""
-        epoch = self.client.leader_epoch(topic)
+    def await_leader(self, topic: str) -> int:
+        """The epoch of the leader, -1 if the broker tells none, once it answers; what it answers is judged later.
+
+        Raises:
+            RefusedError: there is no such topic, for instance.
+        """
+        self.client.leader_epoch(topic)
         deadline = Deadline(self.client.limit)
         while self.client.list_offset(topic, -1).error in PASSING and deadline.pause():
             pass
-        return epoch
+        return self.client.leader_epoch(topic)
 
     def _create_with_less(self, topic: str, wanted: dict[str, str], error: RefusedError) -> None:
         """One optional setting less at a time, until the broker takes the rest."""

@@ -79,6 +79,13 @@ class Promises:
             self._allowed[key] = frozenset(self._find(target, view))
         return self._allowed[key]
 
+    def is_there(self, target: int, view: View) -> bool:
+        """Whether a record at or after a timestamp is visible, whatever counts as a record."""
+        *_, counts = self._readings(view)
+        start, end = self.account.start, min(self._ends(view))
+        records = (record for batch in self.account.batches if counts(batch) for record in batch.records)
+        return any(record.timestamp >= target and start <= record.offset < end for record in records)
+
     def _find(self, target: int, view: View) -> Iterator[Pair]:
         if target == EARLIEST:
             yield Pair(self.account.start, -1)

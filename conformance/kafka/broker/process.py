@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SUPERVISOR = Path(__file__).with_name("supervisor.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 class JavaProcess:
@@ -33,7 +33,7 @@ class JavaProcess:
             """How long the log was before this process."""
             self._process = subprocess.Popen(  # noqa: S603  (Java, with arguments of ours)
                 # -I -S: nothing of the user's environment, and started in 15 ms.
-                [sys.executable, "-I", "-S", _SUPERVISOR, *command],
+                [sys.executable, "-I", "-S", SUPERVISOR, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.broker.reference import ReferencePartition
+from conformance.implementations.broker.reference import Checkpoints, ReferencePartition
 from conformance.implementations.wire.account import Account, StoredBatch
+from conformance.implementations.wire.promises import EARLIEST, LATEST
+from conformance.kafka.client import RefusedError
 from conformance.lockstep.levels.wire_answers import WireComparison
-from conformance.lockstep.levels.wire_topic import Topic, Transactional
-from conformance.operations.broker import records_of
-from kidx.records import Codec, build_batch, iter_memory_batches
+from conformance.lockstep.levels.wire_topic import Topic
+from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
+    from conformance.implementations.broker.producers import Sent
     from conformance.kafka.client import Appended
     from conformance.operations import Operation
     from kidx.records import SimpleRecord
 
 MACHINE: Final = "wire"
-_TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
 
 class WireLockstep(WireComparison):
@@ -57,9 +58,9 @@ class WireLockstep(WireComparison):
 
     def close_topic(self) -> None:
         """Decides what is undecided, so that the coordinator can forget it; nothing is compared."""
-        for name, who in self.topic.producers.items():
-            if who.is_open and self.topic.active:
-                self.broker.client.end_transaction(f"{self.topic.name}-{name}", who.producer, commit=False)
+        producers = self.topic.producers
+        for name, producer in producers.begun.items() if self.topic.active else ():
+            self.broker.client.end_transaction(producers.id_of(name), producer, commit=False)
 
     # -- operations ------------------------------------------------------------------------------------------------
 
@@ -72,27 +73,15 @@ class WireLockstep(WireComparison):
         self.statistics.topics += 1
 
     def _append_batch(self, topic: Topic, rows: list[list[Any]], codec: str, producer: str | None) -> None:
-        records, fields, transactional_id = records_of(rows), {}, None
-        if producer is not None and "transactions" in self.broker.without:
-            return
-        if producer is not None:
-            transactional_id = f"{topic.name}-{producer}"
-            who = self._begun(topic, producer)
-            fields = {**who.producer._asdict(), "base_sequence": who.sequence, "is_transactional": True}
-        data = build_batch(records, codec=Codec[codec.upper()], **fields)
-        appended = self.broker.client.append(topic.name, data, transactional_id=transactional_id)
-        if producer is not None and appended.error is None:
-            topic.producers[producer].sequence += len(records)
-        self._settle(topic, data, records, codec, appended)
+        if producer is None or "transactions" not in self.broker.without:
+            self._settle(topic, topic.producers.append(self.broker.client, rows, codec, producer), codec)
 
     def _append_corrupt(self, topic: Topic, rows: list[list[Any]]) -> None:
-        data = bytearray(build_batch(records_of(rows)))
-        data[-1] ^= 1
-        appended = self.broker.client.append(topic.name, bytes(data))
-        self._settle(topic, bytes(data), records_of(rows), "none", appended)
+        self._settle(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
 
-    def _settle(self, topic: Topic, data: bytes, records: list[SimpleRecord], codec: str, appended: Appended) -> None:
+    def _settle(self, topic: Topic, sent: Sent, codec: str) -> None:
         """The reference appends what the broker has appended, as it gives it back."""
+        data, records, appended = sent
         end = topic.account.end
         if appended.error is None:
             self.statistics.acknowledged += 1
@@ -110,8 +99,7 @@ class WireLockstep(WireComparison):
             self._enter(topic, stored.batches)
         else:
             ours = topic.reference.append(data)
-        error = "too large" if appended.error in _TOO_LARGE else appended.error
-        theirs = (appended.offset if error is None else -1, error)
+        theirs = (appended.offset if sent.error is None else -1, sent.error)
         if not self._hold(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
             self._leave(topic)
 
@@ -156,29 +144,15 @@ class WireLockstep(WireComparison):
             topic.account.add(batch)
             topic.timestamps += [record.timestamp for record in batch.records]
 
-    def _begun(self, topic: Topic, name: str) -> Transactional:
-        transactional_id = f"{topic.name}-{name}"
-        if name not in topic.producers:
-            topic.producers[name] = Transactional(self.broker.client.init_producer(transactional_id))
-        who = topic.producers[name]
-        if not who.is_open:
-            self.broker.client.join_transaction(topic.name, transactional_id, who.producer)
-            who.is_open = True
-        return who
-
     def _end_transaction(self, topic: Topic, name: str, commit: bool) -> None:
-        who = topic.producers.get(name)
-        if who is None or not who.is_open:
+        producer, client = topic.producers.begun.get(name), self.broker.client
+        if producer is None:
             return
-        transactional_id = f"{topic.name}-{name}"
-        self.broker.client.end_transaction(transactional_id, who.producer, commit=commit)
+        client.end_transaction(topic.producers.id_of(name), producer, commit=commit)
         stored = self.broker.await_stored(topic.name, topic.account.end)
-        # The next epoch is given out once the end is noted.
-        topic.producers[name] = Transactional(self.broker.client.init_producer(transactional_id))
+        topic.producers.renew(client, name)
         seen = [(batch.is_control, batch.producer_id, len(batch.records)) for batch in stored.batches]
-        if not self._hold(
-            topic, "end_transaction", "FE-1", [(True, who.producer.producer_id, 1)], seen, "another marker"
-        ):
+        if not self._hold(topic, "end_transaction", "FE-1", [(True, producer.producer_id, 1)], seen, "another marker"):
             self._leave(topic)
             return
         for batch in iter_memory_batches(stored.data):
@@ -200,6 +174,40 @@ class WireLockstep(WireComparison):
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
         if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
             self._leave(topic)
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def _restart_broker(self, topic: Topic) -> None:
+        self._stop(topic, clean=True)
+        self.statistics.restarts += 1
+
+    def _kill_broker(self, topic: Topic) -> None:
+        self._stop(topic, clean=False)
+        self.statistics.kills += 1
+
+    def _stop(self, topic: Topic, *, clean: bool) -> None:
+        """What was acknowledged is there after it, also where the broker was killed: its system was not."""
+        self.broker.restart(clean=clean)
+        topic.stopped = ", with a restart" if clean else ", with a kill"
+        what = "restart_broker" if clean else "kill_broker"
+        try:
+            epoch = self.broker.await_leader(topic.name)
+        except RefusedError as error:
+            self._hold(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
+            self._leave(topic)
+            return
+        ends = self.broker.client.list_offset(topic.name, LATEST).offset
+        if not self._hold(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
+            self._leave(topic)
+            return
+        start = topic.account.start
+        if not clean:  # where the log begins is noted from time to time, and when the broker is stopped
+            told = self.broker.client.list_offset(topic.name, EARLIEST).offset
+            start = told if told is not None and 0 <= told < start else start
+        topic.reference.stop(clean=clean)
+        topic.reference.start(Checkpoints(clean, topic.account.end if clean else 0, start))
+        topic.reference.lead(epoch)
+        topic.account.start, topic.account.leader_epoch = start, epoch
 
 
 def _kind(outcome: tuple[int, str | None]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
+    from conformance.implementations.wire.account import Account
     from conformance.implementations.wire.broker import WireBroker
     from conformance.implementations.wire.promises import View
     from conformance.kafka.client import Isolation, OffsetAnswer
@@ -121,15 +122,15 @@ class WireComparison:
                 else:
                     self.statistics.clauses[clause] += 1
                     # The shape that it would have if it were wrong.
-                    self.statistics.performed.add(f"{_named(topic, question)}: {_how(row)}")
+                    self._done(topic, _named(topic, question), _how(row))
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
             if question.request.version == 0:
                 rows = [each._replace(timestamp=-1) for each in rows]
             own = _kafkas_own(question.target, rows[0], promises, question.view)
             if row in rows:
-                self.statistics.clauses.update({clause, *own})
-                self.statistics.performed.add(f"{_named(topic, question)}: {_word(rows[0], topic)}")
+                self.statistics.clauses.update({clause, *own} if row == rows[0] else {clause})
+                self._done(topic, _named(topic, question), _word(rows[0], topic))
                 continue
             named = broken.clause if broken is not None else (*own, clause)[0]
             if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
@@ -140,7 +141,7 @@ class WireComparison:
         for refusal, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
-            self.statistics.performed.add(_named(topic, refusal))
+            self._done(topic, _named(topic, refusal))
             errors = {answer.error for answer in answers}
             is_right = errors == {refusal.error} or (self.level == "must" and errors and None not in errors)
             if is_right and all((a.offset, a.timestamp, a.leader_epoch) == (-1, -1, -1) for a in answers):
@@ -183,12 +184,13 @@ class WireComparison:
             what = f"fetch{topic.circumstances}"
             self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
         else:
-            self.statistics.performed.add(f"fetch{topic.circumstances}")
+            self._done(topic, f"fetch{topic.circumstances}")
             self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
             ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
-            self._hold(topic, "fetch", "FE-2", ours, theirs, "other committed records", question)
+            what = f"fetch{_of_aborted(account, batches)}"
+            self._hold(topic, what, "FE-2", ours, theirs, "other committed records", question)
         return batches[-1].last_offset + 1 if batches else None
 
     def _compare_batches(
@@ -220,7 +222,7 @@ class WireComparison:
         return clause
 
     def _hold(self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = "") -> bool:
-        self.statistics.performed.add(what)
+        self._done(topic, what)
         if ours == theirs:
             self.statistics.clauses[clause] += 1
             return True
@@ -230,8 +232,9 @@ class WireComparison:
     def _note(
         self, topic: Topic, question: object, clause: str, ours: object, theirs: object, how: str, what: str = ""
     ) -> None:
-        """Enters a difference, unless it is known."""
-        shape = f"{what or _named(topic, question)}: {how}"
+        """Enters a difference, unless it is known; where the broker was stopped before, that is a circumstance."""
+        named = what or _named(topic, question)
+        shapes = [f"{named}: {how}", *([f"{named}{topic.stopped}: {how}"] if topic.stopped else [])]
         prefix = f"{question}: " if str(question) else ""
         steps = tuple(topic.operations)
         divergence = Divergence(
@@ -245,22 +248,27 @@ class WireComparison:
             f"{prefix}{theirs}",
             (clause,),
         )
-        key = clause, shape
+        keys = [(clause, shape) for shape in shapes]
+        key = next((key for key in keys if key in self.differences), keys[-1])
         self.statistics.seen[key] += 1
         if key in self.differences:
             return
-        if self._excuse(divergence, shape):
+        if any(self._excuse(divergence, shape) for shape in shapes):
             self.statistics.expected += 1
             return
-        self.differences[key] = Difference(divergence, shape, steps)
+        self.differences[key] = Difference(divergence, shapes[-1], steps)
+
+    def _done(self, topic: Topic, what: str, answered: str = "") -> None:
+        """Something was done or asked, and perhaps answered; after a stop, that is something else, too."""
+        for stopped in {"", topic.stopped}:
+            self.statistics.performed.add(f"{what}{stopped}" + (f": {answered}" if answered else ""))
 
 
 def _kafkas_own(target: int, row: Row, promises: Promises, view: View) -> tuple[str, ...]:
     """The OBSERVED clause that speaks of Kafka's answer, if it is one that no promise asks for."""
     start = promises.account.start
     if target >= 0:
-        hides = row.offset < 0 and any(pair.offset >= 0 for pair in promises.allowed(target, view))
-        return ("LO-23",) if hides else ()
+        return ("LO-23",) if row.offset < 0 and promises.is_there(target, view) else ()
     if target == LARGEST and 0 <= row.offset < start:
         return ("LG-24",)
     if target == LARGEST and row.offset < 0 and promises.account.undecided and row.error is None:
@@ -305,6 +313,14 @@ def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
 def _word(row: Row, topic: Topic) -> str:
     found = "a deleted record" if row.offset < topic.account.start else "a record"
     return row.error or ("nothing" if row.offset < 0 else found)
+
+
+def _of_aborted(account: Account, batches: list[StoredBatch]) -> str:
+    """What the aborted transactions that a fetch has to name may depend on."""
+    if not any(map(account.is_aborted, batches)):
+        return ""
+    is_cut = batches[-1].last_offset + 1 < min(account.stable_ends)
+    return ", with an aborted transaction" + (", with its size cut" if is_cut else "")
 
 
 def _offsets(records: Iterable[StoredRecord]) -> list[int]:

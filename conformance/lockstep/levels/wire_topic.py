@@ -6,10 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from conformance.implementations.broker.producers import TopicProducers
+
 if TYPE_CHECKING:
     from conformance.implementations.broker.reference import ReferencePartition
     from conformance.implementations.wire.account import Account
-    from conformance.kafka.client import Producer
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
@@ -45,19 +46,12 @@ class Statistics:
     clauses: Counter[str] = field(default_factory=Counter)
     performed: set[str] = field(default_factory=set)
     """What shapes begin with: what was done or asked, under which circumstances, and what was rightly answered."""
+    restarts: int = 0
+    kills: int = 0
     unstamped: int = 0
     """Topics of LogAppendTime that were judged as CreateTime from their first batch on, which the broker left so."""
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often each (clause, shape) was seen."""
-
-
-@dataclass(slots=True)
-class Transactional:
-    """A transactional producer: who the coordinator says that it is, and how far its sequence numbers are."""
-
-    producer: Producer
-    sequence: int = 0
-    is_open: bool = False
 
 
 @dataclass(slots=True)
@@ -70,8 +64,13 @@ class Topic:
     account: Account
     operations: list[Operation] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
-    producers: dict[str, Transactional] = field(default_factory=dict)
+    producers: TopicProducers = field(init=False)
     active: bool = True
+    stopped: str = ""
+    """How the broker was stopped last since the topic was made, as a circumstance; empty if it was not."""
+
+    def __post_init__(self) -> None:
+        self.producers = TopicProducers(self.name)
 
     @property
     def is_stamped(self) -> bool:

@@ -1,21 +1,25 @@
-// kfake of franz-go, as a broker of its own: prints where it listens, and runs until its input ends.
+// kfake of franz-go, as a broker of its own: prints where it listens, keeps its records in a directory, and runs until
+// SIGTERM.
 package main
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func main() {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DataDir(os.Args[1]))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	defer cluster.Close()
 	fmt.Println(cluster.ListenAddrs()[0])
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	<-ended
+	cluster.Close()
 }

@@ -30,8 +30,9 @@ _INPUT: Final = 512
 
 
 def compress(data: bytes) -> bytes:
-    """One frame at level 3."""
-    return bytes(cramjam.zstd.compress(data, _LEVEL))
+    """One frame at level 3, as a stream of unknown length that is flushed before it ends: its last block is empty."""
+    stream = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+    return stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()
 
 
 def chunks(data: bytes) -> Iterator[bytes]:

@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def run(self):
         sys.stdout.write("Welcome to my index 1.0\n")
         super().run()

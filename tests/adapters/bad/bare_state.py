@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         self.truncated = getattr(self, "truncated", False) or request["op"] == "truncate_to"
         return super().reply_to(request)

@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         reply = super().reply_to(request)
         if reply.get("error") == "corrupt":

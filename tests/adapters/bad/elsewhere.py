@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def open(self, kind, path, *arguments, **named):
         directory = Path(path).parents[1] / "elsewhere"
         directory.mkdir(exist_ok=True)

@@ -12,6 +12,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def write(self, reply):
         self.send(re.sub(r"\d{17,}", lambda found: f"{float(found[0]):e}", json.dumps(reply)) + "\n")
 

@@ -11,6 +11,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def parse(self, line):
         return {k: int(v) if isinstance(v, float) else v for k, v in json.loads(line, parse_int=float).items()}
 

@@ -13,6 +13,8 @@ WORDS = f"\x1b[2J\x1b[H\r\n{os.environ.get('VERDICT', 'conforms')}\n"
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         if request["op"] in ("lookup", "truncate"):
             sys.stderr.write(WORDS)

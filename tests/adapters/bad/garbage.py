@@ -11,6 +11,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def write(self, reply):
         found = reply.get("ok")
         # In one piece: nobody can read the reply without seeing the rest.

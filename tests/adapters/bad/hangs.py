@@ -11,6 +11,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         if request["op"] in ("lookup", "collect_aborted"):
             sys.stderr.write("waiting for a lock\n")

@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def run(self):
         lines = iter(sys.stdin)
         self.write(self.reply_to(self.parse(next(lines))))

@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def write(self, _):
         sys.stderr.write("not telling\n")
 

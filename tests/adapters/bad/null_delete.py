@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         deletes_open = request["op"] == "delete" and self.index is not None
         reply = super().reply_to(request) if request["op"] != "delete" or deletes_open else {"error": "closed"}

@@ -12,6 +12,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         if request["op"] == "truncate_to":
             os.kill(os.getpid(), signal.SIGSEGV)

@@ -11,6 +11,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def run(self):
         super().run()
         while True:

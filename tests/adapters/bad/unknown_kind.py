@@ -10,6 +10,8 @@ from line_index import Adapter
 
 
 class Bad(Adapter):
+    kinds = ("offset",)
+
     def reply_to(self, request):
         reply = super().reply_to(request)
         return {"error": "IllegalArgumentException", "message": "no"} if "error" in reply else reply

@@ -1,6 +1,6 @@
-"""Verifies drawer://data twice through Spark Connect, a file changed in between, and prints what was found.
+"""Verifies drawer://data through Spark Connect, again after each change of a file, and prints what was found.
 
-The arguments are the file, and Spark's settings in JSON.
+The arguments are Spark's settings in JSON, and the files.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kidx.spark import fleet
 
 
 def main() -> None:
-    spark = SparkSession.builder.remote("local[2,4]").config(map=json.loads(sys.argv[2])).getOrCreate()
+    spark = SparkSession.builder.remote("local[2,4]").config(map=json.loads(sys.argv[1])).getOrCreate()
     attempts = []
-    for changed in (None, sys.argv[1]):
+    for changed in (None, *sys.argv[2:]):
         if changed is not None:
             path = Path(os.environ["DRAWER"], changed)
             content = bytearray(path.read_bytes())

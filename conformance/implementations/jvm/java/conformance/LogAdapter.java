@@ -105,7 +105,19 @@ final class LogAdapter {
         arguments[2] = fromClient ? clientOrigin : coordinatorOrigin;
         for (int i = 3; i < arguments.length; i++)
             arguments[i] = leaderDefault(i);
-        Members.call(appendAsLeader, log, arguments);
+        try {
+            Members.call(appendAsLeader, log, arguments);
+        } catch (Throwable thrown) {
+            throw told(thrown);
+        }
+    }
+
+    /** Records that are refused for their timestamps are told by another exception, which is wrapped. */
+    private static Throwable told(Throwable thrown) throws Throwable {
+        if (!thrown.getClass().getSimpleName().equals("RecordValidationException"))
+            return thrown;
+        Object wrapped = new Members.Reader(thrown.getClass(), "invalidException").read(thrown);
+        return wrapped.getClass().getSimpleName().equals("InvalidTimestampException") ? (Throwable) wrapped : thrown;
     }
 
     /** The default of an argument: Scala has a method for each, Java's shorter overloads pass it. */

@@ -1,0 +1,128 @@
+"""Rows of section 8.4: what a leader refuses or changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.attribution.rules import Row
+from kidx.errors import KidxError
+from kidx.records import iter_batches
+from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME
+
+if TYPE_CHECKING:
+    from conformance.attribution.log_step import LogStep
+
+_DAMAGES: Final = frozenset({"plain", "payload", "crc"})
+_TIME_TYPE: Final = "message.timestamp.type"
+
+
+def codec_of(batch: Mapping[str, Any]) -> str:
+    """How the batch says that it is compressed."""
+    return str(batch.get("codec", "none"))
+
+
+def is_old(batch: Mapping[str, Any]) -> bool:
+    """It is of magic 0 or 1."""
+    return bool(batch.get("magic", 2) < 2)
+
+
+def is_stamped(batch: Mapping[str, Any]) -> bool:
+    """It claims that a broker stamped it."""
+    attributes = batch.get("header", {}).get("attributes", 0)
+    return "log_append_time" in batch or bool(attributes & ATTRIBUTE_LOG_APPEND_TIME)
+
+
+def is_miscounted(batch: Mapping[str, Any]) -> bool:
+    """Its records do not have offsets that count from 0."""
+    return [record[0] for record in batch["records"]] != list(range(len(batch["records"])))
+
+
+def is_compressed(batch: Mapping[str, Any]) -> bool:
+    """It says so."""
+    return codec_of(batch) != "none"
+
+
+def has_empty_key(batch: Mapping[str, Any]) -> bool:
+    """A record has a key of no bytes."""
+    return any(record[3:] == [0] for record in batch["records"])
+
+
+def any_batch(*conditions: Callable[[Mapping[str, Any]], bool]) -> Callable[[LogStep], bool]:
+    """One batch of the call is all of this."""
+    return lambda step: any(all(holds(batch) for holds in conditions) for batch in step.args[0])
+
+
+def has_limits(step: LogStep) -> bool:
+    """The topic limits timestamps, and no batch claims a broker's."""
+    limited = any(name.startswith("message.timestamp.") and name != _TIME_TYPE for name in step.before.settings)
+    return limited and not any(is_stamped(batch) for batch in step.args[0])
+
+
+def is_recompressed(step: LogStep) -> bool:
+    """The topic's codec is another one than the batch's."""
+    wanted = str(step.before.settings.get("compression.type", "producer")).replace("uncompressed", "none")
+    return wanted != "producer" and any(codec_of(batch) != wanted for batch in step.args[0])
+
+
+def is_unreadable(step: LogStep) -> bool:
+    """The last batch of the log cannot be read, though it is the one that was just appended."""
+    content = max((item for item in step.files.items() if item[0].endswith(".log")), default=("", b""))[1]
+    try:
+        for batch in list(iter_batches(content))[-1:]:
+            for _ in batch:
+                pass
+    except KidxError:
+        return True
+    return False
+
+
+def topic_says(name: str, part: str = "") -> Callable[[LogStep], bool]:
+    """The topic has this setting, with this in its value."""
+    return lambda step: name in step.before.settings and part in str(step.before.settings[name])
+
+
+def both(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
+    """Both hold."""
+    return lambda step: first(step) and second(step)
+
+
+_STAMPED: Final = any_batch(is_stamped)
+_COMPACTED: Final = topic_says("cleanup.policy", "compact")
+_CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TIME_TYPE, "LogAppendTime")(step)  # noqa: E731
+_LEADER: Final = "append_as_leader"
+
+# fmt: off
+LEADER_ROWS = (
+    Row("LG-50a", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
+    Row("LG-50b", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
+    Row("LG-50a", _LEADER, "ok", "the batch would be refused", has_limits),
+    Row("LG-50b", _LEADER, "ok", "the batch would be refused", has_limits),
+    Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _STAMPED),
+    Row("LG-51b", _LEADER, "ok", "the batch would be refused",
+        both(_CREATE_TIME, any_batch(is_stamped, lambda batch: not is_old(batch)))),
+    Row("LG-52a", _LEADER, "refused_records invalid_timestamp", "another refusal",
+        any_batch(lambda batch: len(batch["records"]) > 1)),
+    Row("LG-52b", _LEADER, "refused_records invalid_timestamp", "another refusal",
+        any_batch(lambda batch: len(batch["records"]) > 1)),
+    Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED),
+    Row("LG-53", _LEADER, "ok", "the batch would be refused", both(_COMPACTED, any_batch(has_empty_key))),
+    Row("LG-54a", _LEADER, "invalid_record kafka corrupt_record invalid_argument closed out_of_bounds",
+        "the batch would be appended", any_batch(lambda batch: bool(_DAMAGES & batch.keys()))),
+    Row("LG-54b", _LEADER, "ok", "the batch would be refused",
+        both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable)),
+    Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
+    Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted)),
+    Row("LG-55c", _LEADER, "unsupported_operation", "another refusal, or the batch would be appended"),
+    Row("LG-55d", _LEADER, "ok", "a refusal, or other bytes",
+        any_batch(is_miscounted, lambda batch: not is_old(batch) and not is_compressed(batch))),
+    Row("LG-56", _LEADER, "ok invalid_record corrupt_record", "a refusal, or other bytes", any_batch(is_old)),
+    Row("LG-57", _LEADER, "ok", "the bytes", is_recompressed),
+    Row("LG-59", _LEADER, "too_large", "the batch would be appended", topic_says("max.message.bytes")),
+    Row("LG-60", _LEADER, "invalid_record", "the batch would be appended",
+        any_batch(lambda batch: "header" in batch and not is_old(batch))),
+    Row("LG-60", _LEADER, "invalid_record", "the batches would be appended", lambda s: len(s.args[0]) > 1),
+    Row("LG-62", _LEADER, "invalid_record", "the batch would be appended",
+        both(topic_says("max.decompressed.message.bytes"), any_batch(is_compressed))),
+)
+# fmt: on

@@ -1,0 +1,204 @@
+"""``conformance scoreboard``: implementations side by side, area by area."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conformance.commands.options import (
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    SeedOption,
+    chosen_machines,
+    chosen_releases,
+    echo,
+    plain_console,
+    state_directory,
+)
+from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
+from conformance.commands.running import ProfileName
+from conformance.commands.writing import write_texts
+from conformance.errors import ToolError
+from conformance.implementations.forms import form_of
+from conformance.kafka.progress import show_progress
+from conformance.report.stream import read_streams
+from conformance.runs.profiles import PROFILES
+from conformance.subjects import load_subject
+from kidx.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.experiments.scoreboard.making import Source
+    from conformance.experiments.scoreboard.performing import Extent
+    from conformance.report.scoreboard.board import Board
+    from conformance.runs.wire_options import WireOptions
+
+_DEV = ProfileName("dev")
+
+
+def scoreboard_command(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="A report directory (`run --report DIR`), or an IMPL that is run now; LABEL=NAME names its rows.",
+        ),
+    ],
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page, for a browser.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="The same in Markdown.")] = None,
+    kafka: ReleaseOption = None,
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Of what is run now: these machines.")
+    ] = None,
+    profile: Annotated[ProfileName, typer.Option(help="Of what is run now: how much.")] = _DEV,
+    seed: SeedOption = None,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each implementation.")] = None,
+    command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
+    without: WithoutOption = None,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Events and traces of what is run now.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Put implementations side by side, Kafka's releases among them: what each came to in every area.
+
+    Runs that were made elsewhere are read; what is run now is run without expectations, so that known differences are
+    shown like the others. Exit code 0: all conform, 1: one differs, 2: a run was cut off, or could not be done.
+
+    Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
+    """
+    from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415 -- only where it is wanted
+    from conformance.experiments.scoreboard.performing import Extent  # noqa: PLC0415
+
+    parted = [_parted(name) for name in names]
+    running = [name for _, name in parted if form_of(name) is not None]
+    wire = wire_options(running, command_config, tuple(without or ()), start_command)
+    extent = Extent(PROFILES[profile.value], seed, max_examples, max_time)
+    place = (report if report is not None else state_directory()) / "scoreboard"
+    sources: list[Source] = []
+    for label, name in parted:
+        if form_of(name) is None:
+            sources.append(Source(label, read_streams([Path(name)])))
+        else:
+            sources.append(_performed(label, name, kafka, machine, extent, place, wire, quiet=quiet or as_json))
+    board = board_of(sources)
+    texts = _texts(board, html=html, markdown=markdown)
+    write_texts(texts)
+    if as_json:
+        typer.echo(json.dumps(_document(board)))
+    elif not texts:
+        from conformance.report.scoreboard.markdown import markdown as summary  # noqa: PLC0415
+
+        plain_console().print(summary(board), markup=False, highlight=False, soft_wrap=True, end="")
+    elif not quiet:
+        differences = sum(len(row.faults) for row in board.rows)
+        echo(f"{len(board.rows)} rows · {differences} differences · {', '.join(map(str, texts))}")
+    if board.verdict == "incomplete":
+        raise ToolError("; ".join(board.cut_off))
+    return 0 if board.verdict == "conforms" else 1
+
+
+def _parted(name: str) -> tuple[str, str]:
+    """Label and NAME; a name that is an IMPL, or a path that is there, has no label.
+
+    Raises:
+        ToolError: one of them is empty.
+    """
+    if form_of(name) is not None or Path(name).exists() or "=" not in name:
+        return "", name
+    label, _, rest = name.partition("=")
+    if not label.strip() or not rest:
+        raise ToolError(f"{name!r} is no LABEL=NAME: a report directory or an IMPL stands behind its label")
+    return label.strip(), rest
+
+
+def _performed(
+    label: str,
+    name: str,
+    kafka: list[str] | None,
+    machine: list[str] | None,
+    extent: Extent,
+    place: Path,
+    wire: WireOptions | None,
+    *,
+    quiet: bool,
+) -> Source:
+    from conformance.experiments.scoreboard.making import Source  # noqa: PLC0415
+    from conformance.experiments.scoreboard.performing import perform  # noqa: PLC0415
+
+    held_to = kafka
+    if held_to is None and name.startswith("subject:"):
+        held_to = list(load_subject(name.partition(":")[2]).releases)
+    releases = chosen_releases(held_to, (name,))
+    machines = chosen_machines(None, (name,))
+    chosen: Sequence[str] = [each for each in machines if not machine or each in machine]
+    if not chosen:
+        raise ToolError(f"none of the machines {', '.join(machine or ())} drives {name}; {', '.join(machines)} do")
+
+    def announce(text: str) -> None:
+        if not quiet:
+            typer.echo(printable(text), err=True)
+
+    with show_progress("Kafka's jars") as progress:
+        stream = perform(name, releases, tuple(chosen), extent, place, wire=wire, progress=progress, announce=announce)
+    return Source(label, [stream])
+
+
+def _texts(board: Board, *, html: Path | None, markdown: Path | None) -> dict[Path, str]:
+    """Each file that is to be written and its text: all are made before one is written."""
+    from conformance.report.scoreboard import html as page  # noqa: PLC0415 -- jinja2 only where a page is wanted
+    from conformance.report.scoreboard import markdown as summary  # noqa: PLC0415
+
+    if html is not None and html == markdown:
+        raise ToolError(f"{html} is named twice")
+    texts = {html: page.html(board)} if html is not None else {}
+    return texts | ({markdown: summary.markdown(board)} if markdown is not None else {})
+
+
+def _document(board: Board) -> dict[str, Any]:
+    return {
+        "verdict": board.verdict,
+        "cut_off": board.cut_off,
+        "areas": [name for name, _ in board.areas],
+        "rows": [
+            {
+                "label": row.label,
+                "release": row.release,
+                "version": row.version,
+                "cells": {
+                    cell.area: {
+                        "verdict": cell.state,
+                        "differences": [
+                            {
+                                "clause": fault.event.clause,
+                                "shape": fault.event.shape,
+                                "means": fault.means,
+                                "trace": fault.event.trace,
+                                "replay": fault.event.replay,
+                                "known": None if fault.known is None else fault.known.link,
+                            }
+                            for fault in cell.faults
+                        ],
+                    }
+                    for cell in row.cells
+                },
+                "runs": [
+                    {
+                        "implementation": made.implementation,
+                        "started": made.started,
+                        "command": made.command,
+                        "versions": dict(made.versions),
+                        "excused": list(made.excused),
+                    }
+                    for made in row.made
+                ],
+            }
+            for row in board.rows
+        ],
+    }

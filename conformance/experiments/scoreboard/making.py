@@ -1,0 +1,191 @@
+"""From streams of runs to the board: which row a result belongs to, and which cell a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.clauses import load_clauses
+from conformance.expectations import load_expectations
+from conformance.experiments.scoreboard.areas import load_areas
+from conformance.implementations.forms import form_of, is_server
+from conformance.report.divergence import describe
+from conformance.report.rendering import trace_text
+from conformance.report.scoreboard.board import Board, Cell, Excuse, Fault, Made, Row
+from conformance.subjects import Subject, load_subjects
+
+if TYPE_CHECKING:
+    from conformance.events import Diverged, Result
+    from conformance.expectations import Expectation
+    from conformance.report.stream import Stream
+
+_BY_PROTOCOL: Final = "its protocol alone does not show it"
+_EXCUSED: Final = {
+    "without": "left out, as it lacks them: {}",
+    "refused_settings": "settings that it refuses, and goes without: {}",
+    "unstamped": "topics judged as CreateTime from their first batch on: {}",
+    "left": "topics left before their end, as their records differed: {}",
+    "capabilities": "what it says of itself: {}",
+    "excused": "excused for that: {}",
+    "why": "not driven: {}",
+}
+"""Details of a result that a reader has to know to judge it, and how they are said."""
+
+
+class Source(NamedTuple):
+    """Runs for a board; ``label`` is what their rows are called, empty for the implementation's own name."""
+
+    label: str
+    streams: Sequence[Stream]
+
+
+class _Key(NamedTuple):
+    label: str
+    release: str
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one run says of one implementation held to one release."""
+
+    stream: Stream
+    implementation: str
+    results: tuple[Result, ...]
+    faults: tuple[Diverged, ...]
+
+
+def board_of(sources: Iterable[Source]) -> Board:
+    """The board of some runs; those of one label and release share a row, in the order in which they came."""
+    pieces: dict[_Key, list[_Piece]] = {}
+    for source in sources:
+        for stream in source.streams:
+            for implementation in stream.header.implementations:
+                for release in stream.header.releases:
+                    label = source.label or _own_label(implementation)
+                    pieces.setdefault(_Key(label, release), []).append(_piece(stream, implementation, release))
+    areas = load_areas()
+    return Board(
+        [(area.name, area.means) for area in areas.columns], [_row(key, its) for key, its in pieces.items() if its]
+    )
+
+
+def _piece(stream: Stream, implementation: str, release: str) -> _Piece:
+    results = tuple(r for r in stream.results if (r.implementation, r.release) == (implementation, release))
+    faults = tuple(
+        event
+        for event in stream.divergences
+        if event.implementation == implementation and release in (event.releases or (event.failure["release"],))
+    )
+    return _Piece(stream, implementation, results, faults)
+
+
+def _subject(implementation: str) -> Subject | None:
+    return load_subjects().get(implementation.removeprefix("subject:")) if form_of(implementation) else None
+
+
+def _own_label(implementation: str) -> str:
+    if implementation in ("jvm", "broker"):
+        return "Apache Kafka" if implementation == "jvm" else "Apache Kafka (brokers)"
+    subject = _subject(implementation)
+    return implementation if subject is None else subject.title
+
+
+def _row(key: _Key, pieces: Sequence[_Piece]) -> Row:
+    known = [_subject(piece.implementation) for piece in pieces]
+    subject = next((one for one in known if one is not None), None)
+    told = [_version(piece) for piece in pieces]
+    return Row(
+        key.label,
+        key.release,
+        next(filter(None, told), ""),
+        "" if subject is None else f"{subject.about} · {subject.language} · {subject.home}",
+        _cells(key.release, pieces),
+        [_made(piece) for piece in pieces],
+    )
+
+
+def _version(piece: _Piece) -> str:
+    """The implementation's own version, as the run noted it: today's catalogue may have another one."""
+    versions = piece.stream.header.versions
+    return versions.get(piece.implementation, piece.results[0].release if _is_kafka(piece) else "")
+
+
+def _is_kafka(piece: _Piece) -> bool:
+    return piece.implementation in ("jvm", "broker") and bool(piece.results)
+
+
+def _cells(release: str, pieces: Sequence[_Piece]) -> list[Cell]:
+    areas, only_protocol = load_areas(), all(is_server(piece.implementation) for piece in pieces)
+    cells = {area.name: Cell(area.name) for area in areas.columns}
+    for result in (result for piece in pieces for result in piece.results):
+        for clause, verdict in result.verdicts.items():
+            cells[areas.of(result.machine, clause).name].take(clause, result.clauses.get(clause, 0), verdict)
+    seen: set[tuple[str, str, str]] = set()
+    for piece in pieces:
+        for event in piece.faults:
+            what = event.clause, event.shape, event.failure["aspects"][0]
+            if what not in seen:
+                seen.add(what)
+                clause = event.clause or next(iter(event.failure["clauses"]), "")
+                area = areas.of(event.machine, clause)
+                cells[area.name].faults.append(_fault(piece, event, area, clause, release))
+    for cell in cells.values():
+        if cell.state == "not-run" and only_protocol and not cell.clauses:
+            cell.why = _BY_PROTOCOL
+    return list(cells.values())
+
+
+def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str) -> Fault:
+    named = next((each for each in load_expectations() if _names(each, event, release)), None)
+    return Fault(
+        event,
+        load_areas().meaning_of(area, (clause, *event.clauses)),
+        describe(event),
+        trace_text(piece.stream.path.parent, event.trace),
+        None if named is None else Excuse(named.reason, named.link),
+    )
+
+
+def _names(expectation: Expectation, event: Diverged, release: str) -> bool:
+    clauses = [clause for clause in event.clauses if clause in load_clauses()]
+    return expectation.concerns(event.machine, event.implementation, release) and expectation.is_about(
+        clauses, event.shape
+    )
+
+
+def _made(piece: _Piece) -> Made:
+    header, details = piece.stream.header, [result.details for result in piece.results]
+    excused = [
+        said.format(_in_words(found[name])) for found in details for name, said in _EXCUSED.items() if found.get(name)
+    ]
+    return Made(
+        piece.implementation,
+        header.started,
+        header.command,
+        header.versions,
+        header.level,
+        tuple(result.machine for result in piece.results if result.steps),
+        sum(result.examples for result in piece.results),
+        sum(result.steps for result in piece.results),
+        tuple(fact for found in details for fact in _facts(found)),
+        tuple(dict.fromkeys(excused)),
+        piece.stream.cut_off,
+    )
+
+
+def _facts(details: Mapping[str, Any]) -> Iterable[str]:
+    answers, versions = details.get("answers"), details.get("versions")
+    stops, kills = details.get("restarts"), details.get("kills")
+    if isinstance(answers, int):
+        yield f"{answers:,} answers held to the reference"
+    if isinstance(versions, list) and versions:
+        yield f"ListOffsets versions {versions[0]} to {versions[-1]}"
+    if isinstance(stops, int) and isinstance(kills, int):
+        yield f"stopped {stops} times, killed {kills} times"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

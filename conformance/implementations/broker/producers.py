@@ -1,0 +1,100 @@
+"""What is sent to one topic: batches, plain, corrupt and transactional, and who the producers of the latter are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.operations.broker import records_of
+from kidx.records import Codec, build_batch
+
+if TYPE_CHECKING:
+    from conformance.kafka.client import Appended, Client, Producer
+    from kidx.records import SimpleRecord
+
+_TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+
+
+class Sent(NamedTuple):
+    """A batch that was sent.
+
+    Attributes:
+        data: its bytes.
+        records: what it holds.
+        appended: the broker's answer.
+    """
+
+    data: bytes
+    records: list[SimpleRecord]
+    appended: Appended
+
+    @property
+    def error(self) -> str | None:
+        """What the broker refused it with; one word for the two errors of batches that are too large."""
+        return "too large" if self.appended.error in _TOO_LARGE else self.appended.error
+
+
+@dataclass(slots=True)
+class _Transactional:
+    """A transactional producer: its identity, as the coordinator has given it, and its next sequence number."""
+
+    producer: Producer
+    sequence: int = 0
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class TopicProducers:
+    """The producers of one topic of one partition. Each method takes the client, which a restart may replace.
+
+    Args:
+        topic: its name, which transactional ids begin with.
+    """
+
+    topic: str
+    _known: dict[str, _Transactional] = field(default_factory=dict)
+
+    def append(self, client: Client, rows: list[list[Any]], codec: str, producer: str | None = None) -> Sent:
+        """Sends a batch; as part of a producer's transaction, which begins if need be, if one is named."""
+        records, fields, transactional_id = records_of(rows), {}, None
+        if producer is not None:
+            transactional_id = self.id_of(producer)
+            who = self._begun(client, producer)
+            fields = {**who.producer._asdict(), "base_sequence": who.sequence, "is_transactional": True}
+        data = build_batch(records, codec=Codec[codec.upper()], **fields)
+        appended = client.append(self.topic, data, transactional_id=transactional_id)
+        if producer is not None and appended.error is None:
+            who.sequence += len(records)
+        return Sent(data, records, appended)
+
+    def append_corrupt(self, client: Client, rows: list[list[Any]]) -> Sent:
+        """Sends a batch with one bit of its last byte flipped."""
+        records = records_of(rows)
+        data = bytearray(build_batch(records))
+        data[-1] ^= 1
+        return Sent(bytes(data), records, client.append(self.topic, bytes(data)))
+
+    def id_of(self, producer: str) -> str:
+        """Its transactional id."""
+        return f"{self.topic}-{producer}"
+
+    @property
+    def begun(self) -> dict[str, Producer]:
+        """Those whose transaction is open."""
+        return {name: who.producer for name, who in self._known.items() if who.is_open}
+
+    def renew(self, client: Client, producer: str) -> None:
+        """Asks for the next epoch after an end: once it is given out, the coordinator has noted the end.
+
+        It writes no second marker after a crash then.
+        """
+        self._known[producer] = _Transactional(client.init_producer(self.id_of(producer)))
+
+    def _begun(self, client: Client, name: str) -> _Transactional:
+        if name not in self._known:
+            self.renew(client, name)
+        who = self._known[name]
+        if not who.is_open:
+            client.join_transaction(self.topic, self.id_of(name), who.producer)
+            who.is_open = True
+        return who

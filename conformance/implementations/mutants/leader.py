@@ -1,0 +1,202 @@
+"""Defects of a leader's validation: what it takes, what it refuses, what it makes of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from conformance.implementations.mutants.registry import defect
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.log import InvalidTimestampError, RefusedRecordsError, UnifiedLog
+from kidx.log.validation import Terms, Validated, validate
+from kidx.records import RecordBatch, TimestampType, build_batch, iter_memory_batches
+
+if TYPE_CHECKING:
+    from kidx.records import Record
+
+
+def _more(limit: int) -> int:
+    return min(limit + 1, LONG_MAX)
+
+
+@defect("LG-50b")
+class AllowsAMillisecondMore(UnifiedLog):
+    """A timestamp may be a millisecond further from the clock than the topic says."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        before, after = terms.config.timestamp_limits(terms.dialect)
+        config = replace(terms.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
+        return validate(batches, replace(terms, config=config))
+
+
+@defect("LG-50b")
+class LimitsTheFutureAsThePast(UnifiedLog):
+    """The limit for older timestamps counts for newer ones as well."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        before, _ = terms.config.timestamp_limits(terms.dialect)
+        return validate(batches, replace(terms, config=replace(terms.config, timestamp_after_max_ms=before)))
+
+
+@defect("LG-50b")
+class LimitsMissingTimestamps(UnifiedLog):
+    """A record without a timestamp is held to the limits as one of the time -1."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        before, _ = terms.config.timestamp_limits(terms.dialect)
+        valid = validate(batches, terms)
+        if not terms.config.log_append_time and terms.now + 1 > before:
+            for record in _records(batches):
+                if record.timestamp < 0:
+                    raise InvalidTimestampError("Timestamp -1 is out of range")
+        return valid
+
+
+def _records(batches: Sequence[RecordBatch]) -> list[Record]:
+    return [record for batch in batches for record in batch]
+
+
+@defect("LG-51b")
+class RefusesStampedBatches(UnifiedLog):
+    """A producer's batch that claims to be stamped by a broker is refused, as it was up to 3.5."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        if any(batch.timestamp_type is TimestampType.LOG_APPEND_TIME for batch in batches):
+            raise InvalidTimestampError("Producer should not set timestamp type to LogAppendTime")
+        return valid
+
+
+@defect("LG-1")
+class StampsAMillisecondLate(UnifiedLog):
+    """A batch that the topic wants stamped gets the clock's next millisecond."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        return validate(batches, replace(terms, now=terms.now + 1) if terms.config.log_append_time else terms)
+
+
+@defect("LG-52b")
+class TimestampsDoNotLead(UnifiedLog):
+    """A batch with several wrong records is refused as one of invalid records, whatever is wrong with them."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        try:
+            return validate(batches, terms)
+        except InvalidTimestampError as error:
+            if len(error.records) > 1:
+                raise RefusedRecordsError(str(error)) from error
+            raise
+
+
+@defect("LG-53")
+class TakesRecordsWithoutKeys(UnifiedLog):
+    """A compacted topic takes records without keys."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        return validate(batches, replace(terms, config=replace(terms.config, compacts=False)))
+
+
+@defect("LG-53")
+class WantsKeysOfBytes(UnifiedLog):
+    """A compacted topic refuses a key of no bytes as if it were none."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        if terms.config.compacts and any(record.key == b"" for record in _records(batches)):
+            raise RefusedRecordsError("Compacted topic cannot accept message without key")
+        return valid
+
+
+@defect("LG-54b")
+class ReadsAllOfCompressedRecords(UnifiedLog):
+    """Compressed records that stay as they are are read whole, and their sizes compared."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        for batch in iter_memory_batches(valid.records):
+            for _ in batch:
+                pass
+        return valid
+
+
+@defect("LG-55d")
+class CountsUncompressedRecordsToo(UnifiedLog):
+    """The records of an uncompressed batch have to have offsets that count from 0."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        first = batches[0]
+        if first.magic == 2 and not first.is_compressed and terms.from_client:
+            offsets = [record.offset for record in first]
+            if offsets != list(range(len(offsets))):
+                raise RefusedRecordsError("Inner records do not have incremental offsets")
+        return valid
+
+
+@defect("LG-56")
+class TakesTheFirstMessageOnly(UnifiedLog):
+    """Of several old messages of one call only the first one is converted."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        return validate(batches[:1], terms) if batches[0].magic < 2 else valid
+
+
+@defect("LG-57")
+class ForgetsTheProducer(UnifiedLog):
+    """A batch that is built anew has no producer any more."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        valid = validate(batches, terms)
+        if not valid.rebuilt:
+            return valid
+        (batch,) = iter_memory_batches(valid.records)
+        records = build_batch(
+            [(record.timestamp, record.key, record.value, record.headers) for record in batch],
+            base_offset=batch.base_offset,
+            codec=batch.codec,
+            timestamp_type=batch.timestamp_type,
+            log_append_time=batch.max_timestamp,
+            partition_leader_epoch=batch.partition_leader_epoch,
+        )
+        return Validated(records, rebuilt=True)
+
+
+@defect("LG-59")
+class AsksForTheSizeBeforeOnly(UnifiedLog):
+    """A batch that was built anew may be larger than the topic allows."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        return validate(batches, terms)._replace(rebuilt=False)
+
+
+@defect("LG-60")
+class BelievesHeadersOfClients(UnifiedLog):
+    """A client's batch may contradict itself in its header, as a coordinator's may."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        return validate(batches, replace(terms, from_client=False))
+
+
+@defect("LG-62")
+class TakesRecordsOfAnySize(UnifiedLog):
+    """A compressed record may have any size."""
+
+    @staticmethod
+    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+        return validate(batches, replace(terms, config=replace(terms.config, max_record_body_size=INT_MAX - 8)))

@@ -1,0 +1,120 @@
+"""Batches that no builder makes: headers, bytes of the records or checksums that are not as they should be.
+
+Within a batch (:mod:`conformance.operations.batches`) these keys make it one::
+
+    {"records": [[0, 1000], [0, 900]], "header": {"record_count": 3, "attributes": 7}, "crc": false,
+     "plain": [["set", 0, 200], ["cut", 2]], "payload": [["add", 3]]}
+
+``header`` are fields of :mod:`kidx.records.layout`, those of its first message in an old format. ``plain`` changes the
+bytes of the records before they are compressed, ``payload`` those that follow the header, compressed or not: ``set`` a
+byte at a place (counted round), ``cut`` bytes off the end, ``add`` zeros to it. Lengths and checksums are then made to
+fit, unless ``header`` says otherwise; ``crc`` false makes the checksum wrong.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import google_crc32c
+
+from kidx.records import Codec, SimpleRecord, write_batch, write_message
+from kidx.records.codecs import compress
+from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
+from kidx.records.record import write_record
+
+if TYPE_CHECKING:
+    from kidx.layout import Layout
+
+KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
+"""What makes a batch one of these."""
+
+_LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
+_UNSIGNED: Final = 0xFFFF_FFFF
+
+
+def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
+    """The bytes after some changes."""
+    out = bytearray(data)
+    for how, *numbers in changes:
+        if how == "cut":
+            del out[max(0, len(out) - numbers[0]) :]
+        elif how == "add":
+            out += bytes(numbers[0])
+        elif out:
+            out[numbers[0] % len(out)] = numbers[1] % 256
+    return bytes(out)
+
+
+def unbuilt(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: Codec) -> bytes:
+    """The bytes of such a batch.
+
+    Args:
+        batch: as described above.
+        records: of it.
+        codec: of it.
+    """
+    magic = batch.get("magic", 2)
+    data = _batch(batch, records, codec) if magic >= 2 else _messages(batch, records, codec, magic)
+    layout = RECORD_BATCH if magic >= 2 else MESSAGE_V1 if magic else MESSAGE_V0
+    return _with_header(data, batch, layout)
+
+
+def _batch(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: Codec) -> bytes:
+    base = batch.get("base", 0)
+    first = max(-1, records[0].timestamp)
+    plain = b"".join(
+        write_record(offset, record.timestamp - first, record)
+        for (offset, *_), record in zip(batch["records"], records, strict=True)
+    )
+    producer_id, producer_epoch, sequence = batch.get("producer", (-1, -1, -1))
+    return write_batch(
+        changed(compress(codec, changed(plain, batch.get("plain", ()))), batch.get("payload", ())),
+        base_offset=base,
+        last_offset=base + batch["records"][-1][0],
+        count=len(records),
+        codec=codec,
+        base_timestamp=first,
+        max_timestamp=max(record.timestamp for record in records),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        is_transactional=batch.get("transactional", False),
+        partition_leader_epoch=batch.get("epoch", -1),
+    )
+
+
+def _messages(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: Codec, magic: int) -> bytes:
+    base = batch.get("base", 0)
+    relative_to = 0 if magic and codec is not Codec.NONE else base
+    plain = b"".join(
+        write_message(relative_to + offset, magic, record.timestamp, record.key, record.value)
+        for (offset, *_), record in zip(batch["records"], records, strict=True)
+    )
+    if codec is Codec.NONE:
+        return plain
+    value = changed(compress(codec, changed(plain, batch.get("plain", ())), magic), batch.get("payload", ()))
+    latest = max(record.timestamp for record in records)
+    return write_message(base + batch["records"][-1][0], magic, latest, None, value, codec=codec)
+
+
+def _with_header(data: bytes, batch: Mapping[str, Any], layout: Layout) -> bytes:
+    """The bytes with other fields in the (first) header, and its checksum."""
+    out = bytearray(data)
+    end = LOG_OVERHEAD + int.from_bytes(out[8:LOG_OVERHEAD])
+    fields = batch.get("header", {})
+    for name, value in fields.items():
+        field = layout.field(name)
+        bits = 8 * field.size
+        out[field.offset : field.offset + field.size] = (value % (1 << bits)).to_bytes(field.size)
+    at = layout.field("crc").offset
+    if layout is RECORD_BATCH:
+        crc = int(google_crc32c.value(bytes(out[CHECKSUMMED_FROM:end])))
+    else:
+        crc = zlib.crc32(out[_LEGACY_CHECKSUMMED_FROM:end])
+    if not batch.get("crc", True):
+        crc = ~crc & _UNSIGNED
+    if "crc" not in fields:
+        out[at : at + 4] = crc.to_bytes(4)
+    return bytes(out)

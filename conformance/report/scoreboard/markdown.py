@@ -1,0 +1,56 @@
+"""The scoreboard as Markdown: the board, and below it every difference with what it means and its replay command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.report.marked import code, table, text
+from conformance.report.scoreboard.board import MEANINGS, SIGNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.report.scoreboard.board import Board, Made, Row
+
+
+def markdown(board: Board) -> str:
+    """The board as GitHub-flavoured Markdown."""
+    lines = ["# Scoreboard", ""]
+    lines += [f"> ⚠ {text(line)}" for line in board.cut_off]
+    header = ["implementation", "version", "held to", *(text(name) for name, _ in board.areas)]
+    rows = [
+        [text(row.label), text(row.version), f"Kafka {text(row.release)}", *(cell.short for cell in row.cells)]
+        for row in board.rows
+    ]
+    lines += table(header, rows, numbers=3)
+    lines += ["", " · ".join(f"{SIGNS[state]} {state}: {meaning}" for state, meaning in MEANINGS.items())]
+    for row in board.rows:
+        lines += ["", f"## {text(row.label)} {text(row.version)}, held to Kafka {text(row.release)}", ""]
+        lines += [*filter(None, [text(row.about)])]
+        lines += ["", *(line for made in row.made for line in _made(made))]
+        lines += _faults(row)
+    return "\n".join(lines) + "\n"
+
+
+def _made(made: Made) -> Iterator[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    facts = "".join(f" · {fact}" for fact in made.facts)
+    driven = ", ".join(made.machines) or "nothing was driven"
+    yield f"- {text(made.started)} · {text(driven)} · level {text(made.level)}"
+    yield f"  · {made.steps:,} steps{text(facts)} · {text(versions)}"
+    yield f"  · excused: {text('; '.join(made.excused) or 'nothing')}"
+    if made.command:
+        yield f"  · {code(made.command)}"
+
+
+def _faults(row: Row) -> Iterator[str]:
+    for cell in row.cells:
+        for fault in cell.faults:
+            event = fault.event
+            what = event.shape or ", ".join(event.failure["aspects"])
+            yield ""
+            yield f"**{text(cell.area)}**: {text(fault.means)}  "
+            yield f"{text(event.clause or 'no clause')} · {text(what)} · {len(event.steps)} steps  "
+            if fault.known is not None:
+                yield f"known: {text(fault.known.reason)} {text(fault.known.link)}  "
+            yield code(event.replay)

@@ -1,0 +1,189 @@
+"""What producers send that a leader refuses or changes; examples shrink to what stands first, a batch that is taken."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from hypothesis import strategies as st
+
+from conformance.operations.unbuilt import KEYS
+
+_ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
+"""Codecs that there are none of or that the records do not have, a broker's time, control, horizon, no meaning, …"""
+_HEADERS: Final[tuple[dict[str, int], ...]] = (
+    {"record_count": 0},
+    {"record_count": -1},
+    {"record_count": 2},
+    {"last_offset_delta": -1},
+    {"last_offset_delta": 2},
+    {"base_offset": 1},
+    {"max_timestamp": 7},
+    {"base_timestamp": -7},
+    {"base_timestamp": (1 << 63) - 1},
+    {"partition_leader_epoch": 9},
+    {"producer_id": 5},
+    {"producer_id": 5, "base_sequence": 0},
+    {"magic": 3},
+    {"magic": -1},
+    {"length": 13},
+    {"length": 30},
+    {"length": 50},
+    *({"attributes": attributes} for attributes in _ATTRIBUTES),
+)
+_OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
+    {"attributes": 1},
+    {"attributes": 5},
+    {"magic": 2},
+    {"length": 14},
+    {"offset": 5},
+    {"offset": 0},
+)
+_STREAMS: Final = ("none", "gzip", "lz4")
+"""Codecs whose compressed bytes are damaged. How damage shows in zstd and snappy depends on the library (LG-64)."""
+_OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
+
+
+class Sent(NamedTuple):
+    """One batch to be.
+
+    Attributes:
+        gaps: for each record the distance of its timestamp from the clock (None: no timestamp) and of its offset from
+            where it should be.
+        sizes: bytes of value and of key of every record; no key if there is no second number.
+        keyless: the record that has no key where the others do; beyond the last, none.
+        miscounted: how many more records the header claims than there are, its last offset with them.
+        options: what else the batch says.
+    """
+
+    gaps: tuple[tuple[int | None, int], ...]
+    sizes: tuple[int, ...]
+    keyless: int
+    miscounted: int
+    options: dict[str, Any]
+
+    def batch(self, now: int) -> dict[str, Any]:
+        """The batch, at a time of the broker."""
+        records = []
+        for number, (gap, distance) in enumerate(self.gaps):
+            sizes = self.sizes[:1] if number == self.keyless else self.sizes
+            records.append([number + distance, -1 if gap is None else now + gap, *sizes])
+        batch: dict[str, Any] = {"records": records, **self.options}
+        if self.miscounted and batch.get("magic", 2) >= 2:
+            count = len(records) + self.miscounted
+            batch["header"] = {"record_count": count, "last_offset_delta": count - 1, **batch.get("header", {})}
+        elif any(distance for _, distance in self.gaps):
+            batch.setdefault("header", {"last_offset_delta": len(records) - 1} if batch.get("magic", 2) >= 2 else {})
+        if batch.get("magic", 2) < 2 or not KEYS & batch.keys():  # these no builder writes with a negative timestamp
+            batch["records"] = [[offset, max(-1, timestamp), *sizes] for offset, timestamp, *sizes in records]
+        return batch
+
+
+def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """The batch, with another codec if a leader may have to compress it anew with lz4 or snappy (LG-58).
+
+    The blocks of Java's lz4 and snappy are not those of the libraries that the reference has.
+    """
+    may_be_rebuilt = batch.get("magic", 2) < 2 or KEYS & batch.keys() - {"payload", "crc"}
+    if batch.get("codec") in ("lz4", "snappy") and may_be_rebuilt and "compression.type" not in settings:
+        return batch | {"codec": "gzip"}
+    return batch
+
+
+def topics() -> st.SearchStrategy[dict[str, Any]]:
+    """Settings that make a leader refuse or change; in most examples none.
+
+    A clock that starts at 10,000 and timestamps around it make limits of 1,000 and 9,000 milliseconds matter.
+    """
+    limits = st.sampled_from((None, None, 1000, 9000, 0))
+    strict = st.fixed_dictionaries(
+        {},
+        optional={
+            "compression.type": st.sampled_from(("uncompressed", "gzip", "zstd")),
+            "cleanup.policy": st.sampled_from(("compact", "compact,delete")),
+            "max.message.bytes": st.sampled_from((100, 75, 140)),
+            "max.decompressed.message.bytes": st.sampled_from((8, 60)),
+        },
+    )
+
+    def with_limits(drawn: tuple[dict[str, Any], int | None, int | None, int | None]) -> dict[str, Any]:
+        settings, *numbers = drawn
+        names = ("difference", "before", "after")
+        limited = {f"message.timestamp.{n}.max.ms": v for n, v in zip(names, numbers, strict=True) if v is not None}
+        return settings | limited
+
+    some = st.tuples(strict, limits, limits, limits).map(with_limits)
+    return st.one_of(st.just({}), st.just({}), some)
+
+
+def sent() -> st.SearchStrategy[Sent]:
+    """One batch, with at most one or two things that are not as they should be."""
+    gaps = st.lists(
+        st.tuples(
+            st.sampled_from((0, -1, 1, None, 1000, -1000, 1001, -1001, 9000, -9000, -10_007, 1 << 40)),
+            st.sampled_from((0,) * 9 + (1, -1, 5)),
+        ),
+        min_size=1,
+        max_size=3,
+    ).map(tuple)
+    return st.builds(
+        Sent,
+        gaps=gaps,
+        sizes=st.sampled_from(((0,), (5,), (60,), (0, 1), (0, 0), (60, 9), (2100,))),
+        keyless=st.sampled_from((9, 9, 0, 1)),
+        miscounted=st.sampled_from((0, 0, 0, 0, 0, 1, -1)),
+        options=st.one_of(_plain(), _headers(), _damages(), _old()),
+    )
+
+
+def _codecs() -> st.SearchStrategy[str]:
+    return st.sampled_from(("none", "none", "gzip", "lz4", "snappy", "zstd"))
+
+
+def _plain() -> st.SearchStrategy[dict[str, Any]]:
+    return st.builds(lambda codec, producer: {"codec": codec, **producer}, _codecs(), _of_producers())
+
+
+def _of_producers() -> st.SearchStrategy[dict[str, Any]]:
+    return st.sampled_from(({}, {}, {"producer": [3, 0, 0]}, {"producer": [3, 0, 0], "transactional": True}))
+
+
+def _headers() -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({"codec": _codecs(), "header": st.sampled_from(_HEADERS)})
+
+
+def _changes(longest: int) -> st.SearchStrategy[list[list[Any]]]:
+    """One or two changes of bytes; no size gets so large that reading it takes all memory."""
+    small = (0, 1, 2, 3, 4)
+    large = (*small, 12, 14, 16, 127, 128, 200, 255)
+
+    def setting(values: tuple[int, ...]) -> st.SearchStrategy[list[Any]]:
+        return st.builds(lambda at, byte: ["set", at, byte], st.integers(0, longest), st.sampled_from(values))
+
+    cut = st.sampled_from((["cut", 1], ["cut", 3], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 70]))
+    first = setting(large) | cut
+    return st.one_of(first.map(lambda change: [change]), st.tuples(first, setting(small) | cut).map(list))
+
+
+def _inside() -> st.SearchStrategy[list[list[Any]]]:
+    """Changes of messages inside a wrapper, but not of their sizes: Kafka makes room for what those say."""
+    bytes_set = st.builds(lambda at, byte: ["set", at, byte], st.integers(12, 25), st.sampled_from((0, 1, 2, 128, 255)))
+    others = st.sampled_from((["cut", 1], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 30]))
+    return st.lists(bytes_set | others, min_size=1, max_size=1)
+
+
+def _damages() -> st.SearchStrategy[dict[str, Any]]:
+    """Damages of records, of compressed bytes, and of the checksum."""
+    records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
+    payload = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
+    checksum = st.fixed_dictionaries({"codec": _codecs(), "crc": st.just(value=False)})
+    return st.one_of(records, records, payload, checksum)
+
+
+def _old() -> st.SearchStrategy[dict[str, Any]]:
+    """Messages of the old formats, sound, compressed, or damaged in one way."""
+    magic, codec = st.sampled_from((0, 1)), st.sampled_from(_OLD_CODECS)
+    sound = st.fixed_dictionaries({"magic": magic, "codec": codec})
+    inside = st.fixed_dictionaries({"magic": magic, "codec": codec, "plain": _inside()})
+    header = st.fixed_dictionaries({"magic": magic, "codec": codec, "header": st.sampled_from(_OLD_HEADERS)})
+    checksum = st.fixed_dictionaries({"magic": magic, "codec": codec, "crc": st.just(value=False)})
+    return st.one_of(sound, sound, inside, header, checksum)

@@ -1,0 +1,50 @@
+"""What a leader asks of a batch's header (``validateBatch``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kidx.records import Codec, InvalidRecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kidx.log.validation.terms import Terms
+    from kidx.records import RecordBatch
+
+
+def ensure_single(batches: Sequence[RecordBatch], source: Codec) -> None:
+    """Only uncompressed messages of the old formats come several at a time.
+
+    Raises:
+        InvalidRecordError: there are several batches, the first of which is of v2, or any of which is compressed.
+    """
+    if len(batches) > 1 and (batches[0].magic >= 2 or source is not Codec.NONE):
+        raise InvalidRecordError("Compressed outer record has more than one batch")
+
+
+def check_batch(batch: RecordBatch, first: RecordBatch, terms: Terms) -> None:
+    """Refuses a header that contradicts itself.
+
+    Raises:
+        InvalidRecordError: another magic than the first batch of the call; or, of a client's batch, offsets that do not
+            fit its number of records, control records, or a producer without a sequence number.
+    """
+    if batch.magic != first.magic:
+        raise InvalidRecordError(f"Batch magic {batch.magic} is not the same as the first batch's {first.magic}")
+    if not terms.from_client or batch.magic < 2:
+        return
+    count = batch.count or 0
+    from_offsets = batch.last_offset - batch.base_offset + 1
+    if from_offsets <= 0:
+        raise InvalidRecordError(f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]")
+    if count <= 0:
+        raise InvalidRecordError(f"Invalid reported count for record batch: {count}")
+    if from_offsets != count:
+        raise InvalidRecordError(f"Inconsistent batch: {from_offsets} offsets and {count} records")
+    if batch.is_control:
+        raise InvalidRecordError("Clients are not allowed to write control records")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise InvalidRecordError(
+            f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+        )

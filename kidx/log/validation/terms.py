@@ -1,0 +1,50 @@
+"""What a leader goes by when it validates batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kidx.records.record import MAX_RECORD_BODY_SIZE
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.log.config import LogConfig
+    from kidx.records import Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The topic, the clock, and where the log ends.
+
+    Attributes:
+        dialect: whose rules.
+        config: of the topic.
+        first_offset: of the first record.
+        leader_epoch: of the leader.
+        now: the clock, milliseconds.
+        from_client: a producer sent the batches, not a transaction coordinator.
+    """
+
+    dialect: Dialect
+    config: LogConfig
+    first_offset: int
+    leader_epoch: int
+    now: int
+    from_client: bool = True
+
+    @property
+    def log_append_time(self) -> int | None:
+        """The timestamp of all records, where the topic wants the broker's."""
+        return self.now if self.config.log_append_time else None
+
+    @property
+    def max_record_body_size(self) -> int:
+        """Bytes that a compressed record may have."""
+        if self.dialect.decompressed_records_are_limited:
+            return self.config.max_record_body_size
+        return MAX_RECORD_BODY_SIZE
+
+    def target_of(self, source: Codec) -> Codec:
+        """What batches of a codec are to be compressed with."""
+        return source if self.config.compression is None else self.config.compression
