@@ -14,7 +14,12 @@ from conformance.clauses.release_range import ReleaseRange
 from conformance.experiments.release_proposal.clause_changes import change, changes_of
 from conformance.experiments.release_proposal.patch import patch_of, row_of
 from conformance.experiments.release_proposal.probing import CANDIDATES, fitted
+from conformance.experiments.release_proposal.suspects import broken_clauses
+from conformance.experiments.release_proposal.trials import Failing, Result
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep import Divergence
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
 from kidx.dialect import DIALECTS, assumed, dialect_of, varied
 
 KNOWN = tuple(DIALECTS)
@@ -91,3 +96,21 @@ def test_a_dialect_is_assumed_for_a_while():
     assert dialect_of("4.3.1").index == "X5"
     with pytest.raises(ValueError, match="no dialect has a behaviour"):
         varied(other, closes_twice=True)
+
+
+def failing(number, *clauses):
+    """A trace of so many steps that differs at a step about clauses."""
+    operations = (Operation("close"),) * number
+    divergence = Divergence(0, Operation("close"), "jvm", "4.4.0", "kidx", ("bytes",), None, None, clauses)
+    return Failing(Trace("offset", "4.4.0", operations), divergence)
+
+
+def test_the_clause_that_most_traces_differ_at_is_broken():
+    traces = {
+        "a": failing(9, "LG-33", "SEG-24b"),
+        "b": failing(5, "SEG-24b"),
+        "c": failing(3, "TX-12b", "TX-12a"),
+    }
+    found = broken_clauses(Result(traces, {"LG-33": 1, "SEG-24b": 90, "TX-12b": 2, "TX-12a": 7}))
+    assert found == {"SEG-24b": "b", "TX-12b": "c"}
+    assert broken_clauses(Result({}, {})) == {}

@@ -1,7 +1,7 @@
 """Which clause a release has broken, where no value of the dialect that is known explains what it does.
 
-Every step names the clauses that it exercises. The clause at stake in a step that differs is the one that is seldom
-exercised where nothing differs: of the candidates the one with the largest share of steps that differ.
+Every step names the clauses that it exercises. The clause that most traces differ at is taken first, of equals the one
+that is seldom exercised where nothing differs; the traces that it explains say nothing of other clauses.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ def broken_clauses(result: Result) -> dict[str, str]:
     Args:
         result: of a release in the dialect that comes closest.
     """
-    differing = Counter(clause for one in result.failing.values() for clause in one.divergence.clauses)
-    shortest = sorted(result.failing.items(), key=lambda item: len(item[1].trace.operations))
     broken: dict[str, str] = {}
-    for id_, one in shortest:
-        clauses = one.divergence.clauses
-        if clauses:
-            suspect = max(clauses, key=lambda clause: differing[clause] / max(result.exercised.get(clause, 0), 1))
-            broken.setdefault(suspect, id_)
+    left = dict(sorted(result.failing.items(), key=lambda item: len(item[1].trace.operations)))
+    while differing := Counter(clause for one in left.values() for clause in one.divergence.clauses):
+        suspect = max(
+            differing,
+            key=lambda clause: (differing[clause], differing[clause] / max(result.exercised.get(clause, 0), 1)),
+        )
+        explained = [id_ for id_, one in left.items() if suspect in one.divergence.clauses]
+        broken[suspect] = explained[0]
+        for id_ in explained:
+            del left[id_]
     return broken
