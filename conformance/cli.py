@@ -22,8 +22,10 @@ from conformance.commands import (
     running,
     scoreboard,
     smoking,
+    starting,
     subjects,
 )
+from kidx.commands import manual
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
@@ -35,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(running.run_command)
+app.command("init")(starting.init_command)
 app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)
@@ -49,6 +52,7 @@ app.command("file-damage", hidden=True)(file_damage.file_damage_command)
 app.command("power")(power.power_command)
 app.command("historical")(power_historical.historical_command)
 app.command("small-world")(power_small_world.small_world_command)
+app.command("man")(manual.man_command)
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(subjects.app, name="subjects")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kidx.commands import dump, lookup, rebuild, repair, trends, verify
+from kidx.commands import dump, lookup, manual, rebuild, repair, trends, verify
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("rebuild")(rebuild.rebuild_command)
 app.command("verify")(verify.verify_command)
 app.command("repair")(repair.repair_command)
 app.command("trends")(trends.trends_command)
+app.command("man")(manual.man_command)
 
 
 @app.callback()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.rules import Row
+from conformance.operations.batches import encode
 from kidx.errors import KidxError
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME
@@ -87,6 +88,12 @@ def both(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) ->
     return lambda step: first(step) and second(step)
 
 
+def exceeds_limit(step: LogStep) -> bool:
+    """A batch is larger than the topic allows."""
+    limit = step.before.settings.get("max.message.bytes")
+    return limit is not None and any(len(encode([batch])) > limit for batch in step.args[0])
+
+
 _STAMPED: Final = any_batch(is_stamped)
 _COMPACTED: Final = topic_says("cleanup.policy", "compact")
 _CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TIME_TYPE, "LogAppendTime")(step)  # noqa: E731
@@ -122,6 +129,11 @@ LEADER_ROWS = (
     Row("LG-60", _LEADER, "invalid_record", "the batch would be appended",
         any_batch(lambda batch: "header" in batch and not is_old(batch))),
     Row("LG-60", _LEADER, "invalid_record", "the batches would be appended", lambda s: len(s.args[0]) > 1),
+    Row("LG-66", "apply_retention", "ok", "the number of segments",
+        lambda s: s.before.settings.get("cleanup.policy") == "compact"
+        and s.was is not None and len(s.was.segments) > 1),
+    Row("LG-65a", "append_as_follower", "too_large", "the batch would be appended", exceeds_limit),
+    Row("LG-65b", "append_as_follower", "ok", "the batch would be refused", exceeds_limit),
     Row("LG-62", _LEADER, "invalid_record", "the batch would be appended",
         both(topic_says("max.decompressed.message.bytes"), any_batch(is_compressed))),
 )

@@ -34,7 +34,7 @@ from conformance.runs.shrinking import SECONDS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.experiments.fuzz.campaign import FuzzResult
+    from conformance.experiments.fuzz.plan import FuzzResult
 
 FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
 
@@ -51,7 +51,10 @@ def fuzz_command(
     corpus: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where contents worth keeping are, for the next run as well.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the traces of findings here.")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the traces of findings here, and what of Kafka's classes was reached."),
+    ] = None,
     guided: Annotated[
         bool, typer.Option("--guided", help="Let atheris, if it is installed, choose by what code is reached.")
     ] = False,
@@ -63,13 +66,15 @@ def fuzz_command(
     """Damage valid files, with knowledge of the format and without, and compare all that is made of them.
 
     Every bit of a small file of each format is flipped first, and the outcomes counted. Contents with outcomes that
-    were not seen before are kept and damaged further, in this run and in the next. Exit code 0: all agree and nothing
+    were not seen before, or that have Kafka run through code as none before, are kept and damaged further, in this run
+    and in the next. Exit code 0: all agree and nothing
     escaped or hung, 1: a finding, with its trace, 2: could not do the work.
 
     Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
     """
-    from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz  # noqa: PLC0415 -- keeps --help quick
+    from conformance.experiments.fuzz.campaign import fuzz  # noqa: PLC0415 -- keeps --help quick
     from conformance.experiments.fuzz.guided import fuzz_guided, has_atheris  # noqa: PLC0415
+    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415 -- keeps --help quick
 
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
     for text in implementations:
@@ -99,6 +104,8 @@ def fuzz_command(
         )
         tell = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
         results = fuzz_guided(plan) if guided else fuzz(plan, tell, progress)
+    if report is not None:
+        _write(report, results)
     if as_json:
         typer.echo(json.dumps([result.to_json() for result in results]))
     elif not quiet:
@@ -107,6 +114,19 @@ def fuzz_command(
     if not as_json:
         console.print(f"findings: {findings}" if findings else "no finding", highlight=False)
     return 1 if findings else 0
+
+
+def _write(directory: Path, results: list[FuzzResult]) -> None:
+    from conformance.experiments.fuzz.figures import markdown  # noqa: PLC0415
+
+    figures = json.dumps([result.to_json() for result in results], indent=1)
+    for name, text in (("fuzz.md", f"# Fuzzing\n\n{markdown(results)}"), ("fuzz.json", f"{figures}\n")):
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise ToolError(f"the report {path} cannot be written: {error.strerror or error}") from error
 
 
 def _show(console: Console, results: list[FuzzResult]) -> None:
@@ -133,6 +153,10 @@ def _show(console: Console, results: list[FuzzResult]) -> None:
         )
     console.print(table)
     for result in results:
+        for name, classes in result.coverage.items():
+            sums = [sum(counts) for counts in zip(*(each[1:] for each in classes), strict=True)]
+            reached = f"{sums[0]} of {sums[1]} lines, {sums[2]} of {sums[3]} branches" if sums else "nothing"
+            console.print(f"{result.format}, reached of {name}: {reached}", highlight=False, markup=False)
         size = sum(result.flips.values()) // 8
         console.print(f"{result.format}, every bit of {size} bytes flipped:", highlight=False)
         for what, count in result.flips.most_common():

@@ -99,11 +99,11 @@ def about_from(reply: Any) -> About:
     value = reply.get("ok") if isinstance(reply, dict) and len(reply) == 1 else None
     if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version", "language")):
         kinds = value.get("kinds")
-        if isinstance(kinds, list) and kinds and all(kind in KINDS for kind in kinds) and value["name"]:
+        if isinstance(kinds, list) and kinds and all(kind in _INTRODUCED for kind in kinds) and value["name"]:
             return About(value["name"], value["version"], value["language"], tuple(kinds))
     raise MalformedReplyError(
         'the reply to start is {"ok": {"name": TEXT, "version": TEXT, "language": TEXT, "kinds": [KIND, ...]}},'
-        f" each KIND one of {', '.join(KINDS)}"
+        f" each KIND one of {', '.join(_INTRODUCED)}"
     )
 
 
@@ -157,6 +157,8 @@ def _refusal(reply: Json) -> Outcome:
     return Outcome(kind, None, message or None)
 
 
+_INTRODUCED: Final = (*KINDS, "log")
+"""What a program may have; a log is asked for in version 2 of the protocol."""
 _STATE: Final = frozenset({"entries", "max_entries", "full", "length", "last"})
 _STATE_OF_TRANSACTIONS: Final = frozenset({"entries", "last"})
 _LAST: Final = {"offset": (1,), "time": (2,), "transaction": (0, 1)}

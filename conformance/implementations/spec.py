@@ -101,6 +101,8 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
         return lambda release, progress: _jvm(release, progress, *words)
     if form == "subject" and load_subject(words[0]).driven == "jvm":
         return lambda release, progress: _subject(release, progress, words[0])
+    if form == "subject" and load_subject(words[0]).driven == "line":
+        raise NotDrivenError(f"{text} has a log and no index of its own: only the log machine takes it")
     raise ToolError(f"a broker has no index that could be driven: it takes part in the {form} machine only")
 
 

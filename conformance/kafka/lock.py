@@ -37,6 +37,9 @@ TOOLS = {
     # Reads and writes class files: tests make broken builds of Kafka with it.
     "asm": "org.ow2.asm:asm:9.8",
     "asm-tree": "org.ow2.asm:asm-tree:9.8",
+    # Says which code of Kafka's classes a fuzzed file has reached; besides asm and asm-tree it needs asm-commons.
+    "asm-commons": "org.ow2.asm:asm-commons:9.8",
+    "jacoco": "org.jacoco:org.jacoco.core:0.8.13",
     # Runs the JUnit tests that replay --script writes, as a ticket's reader would.
     "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",
 }

@@ -38,6 +38,7 @@ from platformdirs import user_config_path
 
 from conformance.errors import ToolError, UnknownReleaseError
 from kidx.dialect import DIALECTS, adopt
+from kidx.dialect.spelling import meant
 
 Group = Literal["index", "segment", "log", "broker"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -118,7 +119,7 @@ def load_release(name: str) -> Release:
     """Read the lock file of one release; one of the user's own has the dialect of the newest release before it.
 
     Raises:
-        UnknownReleaseError: the release is not locked; the message lists those that are.
+        UnknownReleaseError: the release is not locked; the message has those that are, or may be meant.
         ToolError: the user's lock file is not one.
     """
     table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8")) if name in RELEASES else _users_lock(name)
@@ -144,10 +145,10 @@ def users_releases() -> tuple[str, ...]:
 def _users_lock(name: str) -> dict[str, Any]:
     path = user_locks() / f"{name}.toml"
     if not _RELEASE.fullmatch(name):
-        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {', '.join(RELEASES)}")
+        raise UnknownReleaseError(f"Kafka {name} is not locked; {_what_is_locked(name)}")
     if not path.is_file():
-        there = ", ".join(RELEASES)
-        raise UnknownReleaseError(f"Kafka {name} is not locked; there are: {there}; or: conformance kafka lock {name}")
+        there = f"{_what_is_locked(name)}; or: conformance kafka lock {name}".replace("?;", "?")
+        raise UnknownReleaseError(f"Kafka {name} is not locked; {there}")
     try:
         table = tomllib.loads(path.read_text("utf-8"))
         sound = (
@@ -168,6 +169,10 @@ def _users_lock(name: str) -> dict[str, Any]:
     if name not in DIALECTS:
         adopt(name)
     return table
+
+
+def _what_is_locked(name: str) -> str:
+    return meant(name, RELEASES) or f"there are: {', '.join(RELEASES)}"
 
 
 @cache

@@ -323,7 +323,9 @@ class Lockstep(Generic[Seen, Files]):
             actual = participant.perform(step.operation)
         finally:
             self.at = None
-        contents = participant.read()
+        (expected, files), (actual, contents) = participant.fairly(
+            step.operation, (expected, files), (actual, participant.read())
+        )
         if actual == expected and contents == files:
             return
         implementation = participant.implementation

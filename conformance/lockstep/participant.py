@@ -62,6 +62,17 @@ class Participant(ABC):
     def read(self) -> Any:
         """The content of the files that are compared, right now."""
 
+    def fairly(self, operation: Operation, expected: Any, actual: Any) -> tuple[Any, Any]:
+        """What it is held to after a step, and what there is: both without what it may do otherwise.
+
+        Args:
+            operation: the step's.
+            expected: the reference's observation, and its files.
+            actual: the same of this participant.
+        """
+        del operation
+        return expected, actual
+
     def listing(self) -> list[str]:
         """Names of all files in the directory, sorted."""
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above

@@ -12,6 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
+from conformance.implementations.subject.build import command_of
+from conformance.subjects import load_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,6 +31,8 @@ class FilesMachine(RuleBasedStateMachine):
     kind: ClassVar[str]
     lockstep_type: ClassVar[type[Lockstep[Any, Any]]]
     lockstep: ClassVar[Lockstep[Any, Any]]
+    program: ClassVar[Callable[..., Any] | None] = None
+    """What drives a program behind the line protocol, if this machine can: called with its command and a release."""
 
     @classmethod
     def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
@@ -57,7 +61,12 @@ class FilesMachine(RuleBasedStateMachine):
             return cls.jvm(release, progress, build_of(*words) if words else None)
         if form == "mutant":
             return mutant_subject(words[0], release, (cls.kind,))
-        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives jvm and mutants")
+        if form == "exec" and cls.program is not None:
+            return cls.program(words, release, name=specification)
+        if form == "subject" and cls.program is not None and load_subject(words[0]).driven == "line":
+            return cls.program(command_of(load_subject(words[0])), release, name=specification)
+        drives = "jvm and mutants" if cls.program is None else "jvm, exec and mutants"
+        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives {drives}")
 
     @classmethod
     def new_lockstep(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.implementations.process import ProcessLog
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
@@ -23,6 +24,7 @@ class LogBase(FilesMachine):
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
+    program = ProcessLog
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
@@ -42,9 +44,10 @@ class LogBase(FilesMachine):
         self.is_open = False
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Performs an operation with every participant, if the log is open."""
-        if self.is_open:
-            self.lockstep.perform(Operation(name, arguments))
+        """Performs an operation with every participant, if the log is open and every participant has what it takes."""
+        operation = Operation(name, arguments)
+        if self.is_open and self.lockstep.can(operation):
+            self.lockstep.perform(operation)
 
     # -- what there is -----------------------------------------------------------------------------------------
 
@@ -86,6 +89,12 @@ class LogBase(FilesMachine):
             records.append([offset, self.timestamp(gap)])
             offset += 1
         return records
+
+    def keyed(self, records: list[list[int]]) -> list[list[int]]:
+        """The records as a leader of this topic takes them: with keys, where it is compacted."""
+        if "compact" not in self.settings.get("cleanup.policy", ""):
+            return records
+        return [[*record, 0, 1] if len(record) == 2 else record for record in records]
 
     def append_one(self, of_producer: dict[str, Any]) -> None:
         """Appends a batch of one record as a follower."""

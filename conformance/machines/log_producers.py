@@ -41,7 +41,8 @@ class ProducerRules(LogBase):
             end = {"marker": write.ends, "producer": [write.producer, epoch, -1], "records": stamps[:1]}
             known = max(0, coordinator + write.coordinator)
             return batch | end | ({"coordinator_epoch": known} if known else {})
-        batch |= {"records": stamps, "producer": [write.producer, epoch, self.sequence(write, batches)]}
+        batch["records"] = self.keyed(stamps) if base is None else stamps
+        batch |= {"producer": [write.producer, epoch, self.sequence(write, batches)]}
         if write.transactional:
             batch["transactional"] = True
         if write.empty:

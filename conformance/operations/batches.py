@@ -34,7 +34,7 @@ from kidx.records import (
     empty_batch,
     end_transaction_marker,
 )
-from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
+from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
 
 Batch = Mapping[str, Any]
 """A batch as described above."""
@@ -108,6 +108,14 @@ def _with_sequence(data: bytes, sequence: int) -> bytes:
     at = RECORD_BATCH.field("crc").offset
     changed[at : at + 4] = crc.to_bytes(4)
     return bytes(changed)
+
+
+def first_batch(data: bytes) -> tuple[int, ...] | None:
+    """Base offset, bytes and their CRC-32C of the first of some batches; of what is left if it is cut off."""
+    if not data:
+        return None
+    batch = data[: max(0, LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], signed=True))]
+    return int.from_bytes(data[:8], signed=True), len(batch), int(google_crc32c.value(batch))
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:

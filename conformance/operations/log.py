@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from conformance.operations.outcomes import Json, Outcome
 
@@ -31,6 +31,8 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "update_high_watermark": ("offset",),
     "assign_epoch": ("epoch", "start_offset"),
     "list_offsets": ("targets",),
+    # The first batch of a fetch from an offset: its base offset, bytes, and their CRC-32C; nothing at the log's end.
+    "read_log": ("offset",),
     "set_clock": ("now",),
     # What a broker does now and then: producers that have been silent for too long are forgotten.
     "expire_producers": (),
@@ -145,6 +147,11 @@ class LogState(NamedTuple):
             for batch in batches:
                 numbers += batch
         return numbers
+
+    def without(self, names: Container[str]) -> Self:
+        """This state with None in some fields, as a foreign log has it that does not tell them."""
+        pairs = zip(self._fields, self, strict=True)
+        return type(self)._make([None if name in names else value for name, value in pairs])
 
     def to_json(self) -> Json:
         """As a trace or a report carries it."""

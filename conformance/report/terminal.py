@@ -109,6 +109,7 @@ class TerminalWriter:
             self.console.print(self._table())
             self._print_brokers()
             self._print_not_driven()
+            self._print_excused()
             self._print_cut()
             if self.verbose:
                 self._print_not_run()
@@ -172,6 +173,13 @@ class TerminalWriter:
         whys = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
         for why in filter(None, dict.fromkeys(whys)):
             self.console.print(why, markup=False, highlight=False, soft_wrap=True)
+
+    def _print_excused(self) -> None:
+        """What was not held against implementations that lack a capability."""
+        for result in self._results:
+            for words, steps in result.details.get("excused", {}).items():
+                said = f"excused in {steps} steps, {result.machine} machine on {result.release}: {words}"
+                self.console.print(said, markup=False, highlight=False, soft_wrap=True)
 
     def _print_cut(self) -> None:
         """The machines that did not do all their examples."""

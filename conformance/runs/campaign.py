@@ -29,7 +29,7 @@ from conformance.runs.shares import helpers_for
 from conformance.runs.shrinking.hanging import shrunk_hang
 from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
-from conformance.runs.verdicts import coverage_of, results_of
+from conformance.runs.verdicts import coverage_of, excused_in, results_of
 from conformance.scratch import scratch_directory
 from conformance.subjects import load_subjects
 
@@ -144,7 +144,7 @@ class _Run:
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
             found = self.told.found(its, evidence)
-            for row in coverage_of(its, evidence):
+            for row in (*coverage_of(its, evidence), *excused_in(its, evidence)):
                 self.sink(row)
             for result in results_of(its, evidence, found, seconds):
                 self.results.append(result)

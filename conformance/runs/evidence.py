@@ -30,6 +30,8 @@ class Evidence:
         examples: how many were done, and ``steps``: of how many operations.
         cells: operation, state and error, as the newest dialect's reference went through them.
         credited: for each participant, how many steps exercised each clause while it took part.
+        excused: for each participant, how many steps differed in a way that is excused for want of a capability, by the
+            words of the excuse.
         lacking: for each participant, the operations that it was asked for and does not have.
         sightings: the differences that count.
         expected: for each participant, the clauses of differences that are known or do not count.
@@ -44,6 +46,7 @@ class Evidence:
     steps: int = 0
     cells: Counter[CellKey] = field(default_factory=Counter)
     credited: dict[str, Counter[str]] = field(default_factory=dict)
+    excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
     sightings: Sightings = field(default_factory=Sightings)
     expected: dict[str, set[str]] = field(default_factory=dict)
@@ -64,9 +67,10 @@ class Evidence:
         self.examples += chunk.examples
         self.steps += chunk.steps
         self.cells.update(chunk.cells)
-        for participant, counts in chunk.credited.items():
-            if participant not in gone:
-                self.credited.setdefault(participant, Counter()).update(counts)
+        for totals, chunks in ((self.credited, chunk.credited), (self.excused, chunk.excused)):
+            for participant, counts in chunks.items():
+                if participant not in gone:
+                    totals.setdefault(participant, Counter()).update(counts)
         for mine, theirs in ((self.lacking, chunk.lacking), (self.expected, chunk.expected)):
             for participant, names in theirs.items():
                 if participant not in gone:

@@ -153,6 +153,7 @@ class MachineRun:
         credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
         for _, subject in self.subjects:
             subject.lacking.clear()
+            subject.excused.clear()
         self._evidence = evidence = Evidence(number)
         self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
@@ -169,6 +170,7 @@ class MachineRun:
         for name, (_, subject) in self._by_name.items():
             evidence.credited[name] = subject.exercised() - credited[name]
             evidence.lacking[name] = set(subject.lacking)
+            evidence.excused[name] = Counter(subject.excused)
         return evidence
 
     def _begin_example(self) -> None:

@@ -42,6 +42,9 @@ class Participation:
         self._missed: Counter[str] = Counter()
         self.lacking: set[str] = set()
         """Operations it has been asked for and does not have."""
+        excused: Counter[str] | None = getattr(implementation, "excused", None)
+        self.excused = Counter() if excused is None else excused
+        """Steps that differed in a way that is excused for want of a capability, by the words of the excuse."""
 
     @property
     def implementation(self) -> Implementation:

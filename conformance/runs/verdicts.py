@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance import attribution
 from conformance.clauses import clauses_for
@@ -14,6 +14,7 @@ from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
 from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
 from conformance.operations import every_signature
+from conformance.operations.log_capabilities import is_beyond
 
 if TYPE_CHECKING:
     from conformance.events import Verdict
@@ -46,7 +47,7 @@ def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], s
             len(mine),
             clauses,
             _verdicts(run.name, subject, clauses, evidence, mine),
-            {"cut_by_time": True} if evidence.cut else {},
+            _details(evidence, subject),
         )
     for specification, error in run.unsupported.items():
         why = {"why": str(error)} if directory_of(specification) else {}
@@ -54,6 +55,19 @@ def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], s
             ids = [clause.id for clause in clauses_for(run.name, release)]
             verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
             yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, why)
+
+
+def _details(evidence: Evidence, subject: Participation) -> dict[str, Any]:
+    excused = evidence.excused.get(subject.name)
+    cut = {"cut_by_time": True} if evidence.cut else {}
+    return cut | ({"excused": dict(sorted(excused.items()))} if excused else {})
+
+
+def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
+    """What was not held against implementations because they lack a capability; a table of the reports."""
+    for specification, subject in run.subjects:
+        for words, steps in sorted(evidence.excused.get(subject.name, Counter()).items()):
+            yield Measured("excused differences", f"{specification} {subject.release}: {words}", None, {"steps": steps})
 
 
 def _verdicts(
@@ -65,10 +79,13 @@ def _verdicts(
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     expected = evidence.expected.get(subject.name, set())
     lacking = evidence.lacking.get(subject.name, set())
+    capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
         if clause in diverging:
             verdicts[clause] = "diverges"
+        elif capabilities is not None and is_beyond(clause, capabilities):
+            verdicts[clause] = "unsupported"
         elif clause in expected:
             verdicts[clause] = "expected-divergence"
         elif count:

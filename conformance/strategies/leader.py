@@ -94,7 +94,7 @@ def topics() -> st.SearchStrategy[dict[str, Any]]:
 
     A clock that starts at 10,000 and timestamps around it make limits of 1,000 and 9,000 milliseconds matter.
     """
-    limits = st.sampled_from((None, None, 1000, 9000, 0))
+    limits = st.sampled_from((None, None, None, None, 9000, 9000, 1000, 0))
     strict = st.fixed_dictionaries(
         {},
         optional={

@@ -5,7 +5,8 @@ One file a subject, ``<name>.toml``, beside a folder with the program that start
     title = "kfake"                       # as its makers call it
     about = "franz-go's broker in memory"
     driven = "wire"                       # by protocol: prints HOST:PORT, runs until SIGTERM;
-                                          # "jvm": index classes in {out}/lib, in this process
+                                          # "jvm": index classes in {out}/lib, in this process;
+                                          # "line": a log behind version 2 of the line protocol
     language = "Go"
     version = "..."                       # locked by the files in the folder
     home = "https://..."
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.resources.abc import Traversable
 
-DRIVEN: Final = ("wire", "jvm")
+DRIVEN: Final = ("wire", "jvm", "line")
 _TEXTS: Final = ("title", "about", "driven", "language", "version", "home", "sources")
 _LISTS: Final = ("releases", "needs", "build", "start", "without")
 
@@ -99,7 +100,7 @@ def read_subject(name: str, table: Mapping[str, Any]) -> Subject:
     """
     if unknown := sorted(set(table) - {*_TEXTS, *_LISTS, "environment"}):
         raise SubjectError(f"the subject {name} has {', '.join(unknown)}, which no subject has")
-    needed = ("build", "start") if table.get("driven") == "wire" else ("build",)
+    needed = ("build", "start") if table.get("driven") in ("wire", "line") else ("build",)
     wrong = [key for key in _TEXTS if not isinstance(table.get(key), str) or not table[key]]
     lists = {key: table.get(key, []) for key in _LISTS}
     wrong += [key for key, value in lists.items() if not _is_texts(value) or (not value and key in needed)]

@@ -12,6 +12,7 @@ import typer
 
 from kidx.commands.line import complain, say, say_json
 from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 from kidx.log.lookup import TARGETS, knows
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def lookup_command(
-    directory: Annotated[Path, typer.Argument(metavar="PARTITION_DIR", help="Such as /data/orders-0.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A partition, such as /data/orders-0, one of its files, or its disk.")
+    ],
     release: ReleaseOption = None,
     offset: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The record at this offset or behind it.")
@@ -65,6 +68,7 @@ def lookup_command(
     from kidx.lookup import ReadOnlyLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
 
     wanted = _wanted(dialect, timestamp, time, targets)
+    directory = _partition_of(path)
     try:
         with ReadOnlyLog(directory, dialect) as log:
             if offset is not None:
@@ -85,6 +89,23 @@ def lookup_command(
         )
     )
     return int(bool(wrong))
+
+
+def _partition_of(path: Path) -> Path:
+    """The partition's directory that a path stands for: as other commands take them, but for one partition.
+
+    Raises:
+        ToolError: there are several.
+    """
+    if path.is_file():
+        return path.absolute().parent if path.parent == Path() else path.parent
+    try:
+        below = sorted(each for each in path.iterdir() if parse_partition(each.name) and each.is_dir())
+    except OSError:
+        return path
+    if len(below) > 1:
+        raise ToolError(f"{path} is not the directory of one partition, but of {len(below)}; such as {below[0]}")
+    return below[0] if below else path
 
 
 def _wanted(dialect: Dialect, timestamp: str | None, time: str | None, targets: str | None) -> Iterator[int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated
 
 import typer
 
 from kidx.dialect import DIALECTS, NEWEST, Dialect
+from kidx.dialect.spelling import meant
 from kidx.errors import ToolError
 
 ReleaseOption = Annotated[
@@ -29,7 +29,5 @@ def chosen_dialect(release: str | None) -> Dialect:
 
 def unknown_release(release: str) -> str:
     """What to say of a release that kidx does not know: those that may be meant, or the first and the last."""
-    meant = [name for name in DIALECTS if name.startswith(f"{release}.")][-1:]
-    meant += difflib.get_close_matches(release, [name for name in reversed(DIALECTS) if name not in meant], 3, 0.75)
-    hint = f"did you mean {' or '.join(meant[:3])}?" if meant else f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
+    hint = meant(release, list(DIALECTS)) or f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
     return f"unknown Kafka release {release!r}; {hint}"

@@ -14,6 +14,11 @@ class LeaderBehaviours(ProducerBehaviours):
     """One observable behaviour a property."""
 
     @cached_property
+    def followers_ask_for_sizes(self) -> bool:
+        """A follower refuses what is larger than its topic allows, though its leader has it (KAFKA-9617; up to 2.5)."""
+        return self.version < (2, 6)
+
+    @cached_property
     def record_errors_are_collected(self) -> bool:
         """A leader looks at all records of a batch before it refuses it; before, the first wrong one ended it (2.5)."""
         return self.version >= (2, 5)

@@ -47,13 +47,19 @@ def delete_old_segments(log: Retained) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    rules = [_before_start, _by_size, _by_time] if log.config.deletes else [_before_start]
+    before_start = delete_segments_before_start
+    rules = [before_start, _by_size, _by_time] if log.config.deletes else [before_start]
     if not log.dialect.retention_starts_with_start_offset:
         rules.reverse()
     return sum(rule(log) for rule in rules)
 
 
-def _before_start(log: Retained) -> int:
+def delete_segments_before_start(log: Retained) -> int:
+    """Deletes the segments that lie before the log start; returns how many.
+
+    Raises:
+        KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
+    """
     return _delete(log, lambda _, following: following is not None and following.base_offset <= log.start_offset)
 
 

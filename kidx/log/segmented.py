@@ -10,7 +10,7 @@ from kidx.errors import InvalidArgumentError
 from kidx.log.errors import LogError
 from kidx.log.offsets import LogOffsets
 from kidx.log.rebuilding import rebuild_producers
-from kidx.log.retention import delete_old_segments
+from kidx.log.retention import delete_old_segments, delete_segments_before_start
 from kidx.segment.files import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -178,6 +178,15 @@ class SegmentedLog(LogOffsets):
         """
         with self._operation():
             return delete_old_segments(self)
+
+    def delete_segments_before_start(self) -> int:
+        """Deletes the segments that lie before the log start, and no others; returns how many.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting do.
+        """
+        with self._operation():
+            return delete_segments_before_start(self)
 
     def remove_oldest(self, segments: list[LogSegment]) -> None:
         """Removes the first segments, and makes an empty one if that were all; for retention.

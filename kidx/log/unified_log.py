@@ -151,11 +151,11 @@ class UnifiedLog(SegmentedLog):
             if not batches:
                 return
             terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
-            final, rebuilt = self.validate(batches, terms)
+            final, rebuilt, first_largest = self.validate(batches, terms)
             appended = list(iter_memory_batches(final))
             if rebuilt:
                 ensure_allowed_size(appended, limit)
-            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt)
+            info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
             self._append(final, appended, info, self.end_offset, origin)
 
@@ -173,7 +173,8 @@ class UnifiedLog(SegmentedLog):
         """
         with self._operation():
             limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
-            batches = checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=limit)
+            largest = self.config.max_message_bytes if self.dialect.followers_ask_for_sizes else None
+            batches = checked_batches(records, self.directory.name, largest, highest_epoch=limit)
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]

@@ -24,11 +24,12 @@ from kidx.producers.errors import (
     ShortMarkerError,
     UnknownProducerError,
 )
-from kidx.producers.manager import EXPIRATION_MS, SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_name
+from kidx.producers.manager import EXPIRATION_MS, SNAPSHOT_LIMIT, SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_name
 from kidx.producers.state import ProducerState
 
 __all__ = [
     "EXPIRATION_MS",
+    "SNAPSHOT_LIMIT",
     "SNAPSHOT_SUFFIX",
     "BatchMetadata",
     "CompletedTxn",

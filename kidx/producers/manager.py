@@ -22,7 +22,7 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 EXPIRATION_MS: Final = 24 * 3_600_000
 """``producer.id.expiration.ms``: after how much silence a producer is forgotten."""
 
-_SNAPSHOT_LIMIT: Final = 256 << 20
+SNAPSHOT_LIMIT: Final = 256 << 20
 """Bytes that a snapshot may have: more than four million producers."""
 
 
@@ -132,7 +132,7 @@ class ProducerStateManager(ProducerState):
         """Reads the latest snapshot that can be believed; the others are deleted."""
         while (offset := self.latest_snapshot) is not None:
             try:
-                found = decode(read_small(self.directory / snapshot_name(offset), limit=_SNAPSHOT_LIMIT), self.dialect)
+                found = decode(read_small(self.directory / snapshot_name(offset), limit=SNAPSHOT_LIMIT), self.dialect)
             except CorruptSnapshotError:
                 self.delete_snapshot(offset)
                 continue

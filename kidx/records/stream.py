@@ -73,7 +73,8 @@ def iter_batches(
             return
         kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
         batch = kind(buffer, position, size, in_file=True, source=source, offset=offset, magic=magic)
-        if known is not None and size >= RECORD_BATCH_OVERHEAD:  # what a shorter one is said to have lies behind it
+        # What a shorter one is said to have lies behind it; one of a negative magic answers otherwise once it is read.
+        if known is not None and size >= RECORD_BATCH_OVERHEAD and magic >= 0:
             known[position] = batch
         yield batch
         position += size

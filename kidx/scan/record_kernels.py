@@ -17,18 +17,24 @@ def _varint(buffer: Any, at: int, end: int, most: int) -> tuple[Any, int]:
 
     The position is -1 if there is no such number before ``end``, or ``at`` is -1.
     """
-    value = np.int64(0)
-    for number in range(most):
-        if at < 0 or at >= end:
-            break
-        byte = np.int64(buffer[at])
+    if at < 0 or at >= end:
+        return np.int64(0), -1
+    byte = np.int64(
+        buffer[np.uint64(at)]
+    )  # numba lets indexes without a sign be, and looks whether others are negative
+    value = byte & 0x7F
+    at += 1
+    number = 1
+    while byte >= 128:
+        if at >= end or number >= most:
+            return value, -1
+        byte = np.int64(buffer[np.uint64(at)])
         value |= (byte & 0x7F) << (7 * number)
         at += 1
-        if byte < 128:
-            if most == 5:
-                value &= 0xFFFFFFFF
-            return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
-    return value, -1
+        number += 1
+    if most == 5:
+        value &= 0xFFFFFFFF
+    return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1), at
 
 
 @kernel
@@ -41,21 +47,33 @@ def _behind(buffer: Any, at: int, end: int) -> tuple[Any, int, int]:
 
 @kernel
 def _read_records(
-    buffer: Any, at: int, end: int, base_offset: int, base_timestamp: int, fixed: bool, rows: Any
+    buffer: Any,
+    at: int,
+    end: int,
+    base_offset: int,
+    base_timestamp: int,
+    fixed: bool,
+    rows: Any,
+    first: int,
+    count: Any,
 ) -> bool:
-    """Reads the records of one batch, as many as there are rows; False where the reference finds anything wrong."""
-    for number in range(len(rows)):
+    """Reads so many records of a batch into rows from the first on; False where the reference finds anything wrong."""
+    for number in range(first, first + count):
         length, at = _varint(buffer, at, end, 5)
         stop = at + length
         if at < 0 or length < 1 or stop > end:
             return False
-        row = rows[number]
+        row = rows[np.uint64(number)]
         stamp, at = _varint(buffer, at + 1, stop, 10)
         delta, at = _varint(buffer, at, stop, 5)
         row["offset"] = base_offset + delta
         row["timestamp"] = base_timestamp if fixed else base_timestamp + stamp
-        row["key_size"], row["key_position"], at = _behind(buffer, at, stop)
-        row["value_size"], row["value_position"], at = _behind(buffer, at, stop)
+        size, begin, at = _behind(buffer, at, stop)
+        row["key_size"] = size
+        row["key_position"] = begin
+        size, begin, at = _behind(buffer, at, stop)
+        row["value_size"] = size
+        row["value_position"] = begin
         headers, at = _varint(buffer, at, stop, 5)
         row["headers"] = headers
         row["headers_position"] = at
@@ -91,7 +109,7 @@ def read_records(
         Whether they are all there, and nothing else is.
     """
     with np.errstate(over="ignore"):  # offsets and times wrap around, as Java's do
-        return bool(_read_records(buffer, start, end, base_offset, base_timestamp, fixed, rows))
+        return bool(_read_records(buffer, start, end, base_offset, base_timestamp, fixed, rows, 0, len(rows)))
 
 
 @kernel
@@ -108,9 +126,8 @@ def _read_batches(buffer: Any, batches: Any, first: int, rows: Any, most: int) -
             return number, filled, FULL
         fixed = attributes & ATTRIBUTE_LOG_APPEND_TIME != 0
         stamp = batch["max_timestamp"] if fixed else batch["base_timestamp"]
-        part: Any = rows[filled : filled + count]
-        begin = at + RECORD_BATCH_OVERHEAD
-        if count and not _read_records(buffer, begin, at + size, batch["base_offset"], stamp, fixed, part):
+        begin, base = at + RECORD_BATCH_OVERHEAD, batch["base_offset"]
+        if count and not _read_records(buffer, begin, at + size, base, stamp, fixed, rows, filled, count):
             return number, filled, ODD
         filled += int(count)
     return len(batches), filled, END
@@ -162,6 +179,37 @@ def views(buffer: Array, first: int, positions: Array, sizes: Array) -> Array:
     words = np.zeros((len(positions), 4), np.int32)
     _views(buffer, first, positions, sizes, words, words.view(np.uint8))
     return words
+
+
+@kernel
+def _gather(buffer: Any, positions: Any, sizes: Any, starts: Any, pieces: Any) -> None:
+    at: Any = 0
+    for number in range(len(positions)):
+        starts[number] = at
+        size = np.int64(sizes[number])
+        if size > 0:
+            position = positions[number]
+            for index in range(size):  # numba looks for overlaps in slices; indexes without a sign are not wrapped
+                pieces[np.uint64(at + index)] = buffer[np.uint64(position + index)]
+            at += size
+    starts[len(positions)] = at
+
+
+def gather(buffer: Array, positions: Array, sizes: Array, pieces: Array) -> Array:
+    """Puts pieces of a buffer one behind the other, as Arrow's "binary" has them.
+
+    Args:
+        buffer: uint8.
+        positions: of the pieces, shape (n,).
+        sizes: theirs, less than 2 GiB together; negative ones count as 0.
+        pieces: their bytes, uint8, to be written.
+
+    Returns:
+        Where each begins, and the end: int32, shape (n + 1,).
+    """
+    starts = np.empty(len(positions) + 1, np.int32)
+    _gather(buffer, positions, sizes, starts, pieces)
+    return starts
 
 
 @kernel

@@ -38,13 +38,17 @@ def follower_append_info(records: Buffer) -> AppendInfo:
     return AppendInfo(largest_offset, timestamp, offset)
 
 
-def leader_append_info(records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False) -> AppendInfo:
+def leader_append_info(
+    records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False, first_largest: int | None = None
+) -> AppendInfo:
     """What a leader says of records whose offsets it has just assigned.
 
     Args:
         records: as they are appended: one batch of v2 or compressed v0, v1, or any number of uncompressed v0, v1 ones.
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
         rebuilt: the leader made new batches, because format, codec or inner offsets were not as the topic wants them.
+        first_largest: the offset of the first record with the largest timestamp, where the leader has seen other
+            timestamps than the records have now; looked for among those if None.
 
     Raises:
         KidxError: the records cannot be read.
@@ -54,11 +58,13 @@ def leader_append_info(records: Buffer, *, dialect: str | Dialect | None = None,
     follower = follower_append_info(records)
     if not batches or rules.append_per_batch:
         return follower
-    offset = _leader_offset(batches, follower, rules.leader_timestamp, rebuilt=rebuilt)
+    offset = _leader_offset(batches, follower, rules.leader_timestamp, rebuilt, first_largest)
     return follower._replace(shallow_offset=offset)
 
 
-def _leader_offset(batches: list[RecordBatch], follower: AppendInfo, era: LeaderRule, *, rebuilt: bool) -> int:
+def _leader_offset(
+    batches: list[RecordBatch], follower: AppendInfo, era: LeaderRule, rebuilt: bool, first_largest: int | None
+) -> int:
     first, (last, timestamp, followed) = batches[0], follower
     stamped = first.timestamp_type is TimestampType.LOG_APPEND_TIME
     if rebuilt and timestamp == NO_TIMESTAMP and not stamped:
@@ -70,7 +76,9 @@ def _leader_offset(batches: list[RecordBatch], follower: AppendInfo, era: Leader
     if timestamp == NO_TIMESTAMP:
         return -1
     # In place, the third era names the batch; all others name the record.
-    return followed if era == "L3" and not rebuilt else _first_with_the_largest(batches)
+    if era == "L3" and not rebuilt:
+        return followed
+    return _first_with_the_largest(batches) if first_largest is None else first_largest
 
 
 def _first_with_the_largest(batches: list[RecordBatch]) -> int:

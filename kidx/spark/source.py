@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from kidx.spark.pieces import Pieces
 from kidx.tables.contents import columns_of
 from kidx.tables.options import ReadOptions, read_options
 
@@ -106,7 +105,7 @@ class SegmentsReader(DataSourceReader):
         else:
             tasks = plan_segments(self.options, self.conditions)
         leave(self.options.metrics, "plan", counter)
-        return [Pieces(pieces) for pieces in tasks] or [Pieces(())]
+        return [InputPartition(pieces) for pieces in tasks or [[]]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task as Arrow batches.
@@ -120,11 +119,10 @@ class SegmentsReader(DataSourceReader):
         from kidx.tables.others import rows  # noqa: PLC0415
         from kidx.tables.reading import Reading  # noqa: PLC0415
 
-        assert isinstance(partition, Pieces)
         options, counter = self.options, Counter()
         buffer = RowBuffer(arrow_schema(_columns(self.columns)))
         reading = Reading(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
-        for piece in partition.pieces:
+        for piece in partition.value:
             if options.content == "records":
                 yield from reading.records(piece, buffer, counter)
             else:

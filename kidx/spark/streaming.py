@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from kidx.errors import ToolError
-from kidx.spark.pieces import Pieces
 from kidx.tables.conditions import Conditions
 from kidx.tables.indexes import Counter
 from kidx.tables.offsets import LogOffsets, range_of
@@ -83,7 +82,7 @@ class StreamReader(DataSourceStreamReader):
                 self._from(Bound(by_time=False, value=first)), topics=None, pattern=None, assigned=frozenset({key})
             )
             pieces = plan_pieces(replace(one, end=Bound(by_time=False, value=last)), Conditions(), Counter())
-            tasks += [Pieces(each) for each in pieces]
+            tasks += [InputPartition(each) for each in pieces]
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

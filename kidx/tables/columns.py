@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 1 << 14
 """Rows of an Arrow batch at most."""
-BYTES: Final = 8 << 20
+BYTES: Final = 1 << 19
 """Bytes of keys and values in an Arrow batch, about."""
 _LARGEST_MILLISECONDS: Final = (1 << 63) // 1000 - 1
 

@@ -105,13 +105,16 @@ def range_of(key: TopicPartition, log: PartitionLog, options: ReadOptions, count
 
     Raises:
         ToolError: no record has the time asked for and the strategy is ``error``; or an offset is not there any more or
-            not yet, and data loss is to fail; or the log cannot be read.
+            not yet, and data loss is to fail; or the end is before the start; or the log cannot be read.
     """
     offsets = LogOffsets(log, counter, use_indexes=options.use_indexes)
     try:
-        return _start(key, offsets, options), _end(key, offsets, options)
+        start, end = _start(key, offsets, options), _end(key, offsets, options)
     except (KidxError, OSError) as error:
         raise ToolError(f"the offsets of {key} in {log.store.name_of(log.directory)}: {error}") from error
+    if end is not None and start > end:
+        raise ToolError(f"{key} would be read from offset {start}, behind the end at {end}")
+    return start, end
 
 
 def _start(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> int:

@@ -6,7 +6,7 @@ option                              meaning
 ``content``                         which table; ``records`` if not given (:mod:`kidx.tables.contents`)
 ``path``                            what ``load`` is given; several as a JSON array
 ``subscribe``                       topics, separated by commas; all that are there if none of these three is given
-``subscribePattern``                a regular expression that the whole name of a topic matches
+``subscribePattern``                a regular expression of Java's that some part of a topic's name matches
 ``assign``                          JSON, ``{"topic": [0, 1]}``
 ``startingTimestamp``               milliseconds; goes before the two below
 ``startingOffsetsByTimestamp``      JSON, ``{"topic": {"0": 1700000000000}}``; goes before the one below
@@ -37,13 +37,13 @@ has to name every partition, as there.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kidx.errors import ToolError
 from kidx.tables.contents import CONTENTS
+from kidx.tables.patterns import check, matches
 from kidx.tables.segments import TopicPartition
 from kidx.tables.storage import Store
 
@@ -94,7 +94,7 @@ class ReadOptions:
 
     Attributes:
         topics: wanted topics; None for no such option.
-        pattern: that the name of a topic matches as a whole; None likewise.
+        pattern: that some part of a topic's name matches; None likewise.
         assigned: wanted partitions; None likewise.
         start, end: the range of offsets.
         latest_if_no_match: ``startingOffsetsByTimestampStrategy`` is ``latest``.
@@ -124,7 +124,7 @@ class ReadOptions:
         if self.topics is not None:
             return key.topic in self.topics
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, key.topic) is not None
+            return matches(self.pattern, key.topic)
         return self.assigned is None or key in self.assigned
 
 
@@ -149,10 +149,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise ToolError("subscribe names no topic")
     pattern = values.get("subscribePattern")
     if pattern is not None:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ToolError(f"subscribePattern {pattern!r} is no regular expression: {error}") from None
+        check(pattern)
     isolation = values.one_of(
         "isolationLevel",
         ("read_uncommitted", "read_committed"),

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
-from kidx.records.codecs import Codec
 from kidx.records.errors import CorruptRecordError
 from kidx.scan import decode_batch
 from kidx.scan.compiled import worth_compiling
-from kidx.tables.columns import HEADERS_TYPE, RowBuffer, timestamps, to_microseconds
+from kidx.tables.columns import RowBuffer, to_microseconds
+from kidx.tables.extending import extend, headers_of
 from kidx.tables.isolation import AbortedFilter, aborted_transactions
+from kidx.tables.runs import runs_of
 from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
-    from kidx.records import Header, RecordBatch
+    import pyarrow as pa
+
+    from kidx.records import RecordBatch
     from kidx.scan import RecordColumns
     from kidx.tables.conditions import Conditions
     from kidx.tables.indexes import Counter
     from kidx.tables.options import Isolation
-    from kidx.tables.segments import Segment
     from kidx.tables.splits import Piece
     from kidx.tables.storage import RangeReader
 
 _logger: Final = logging.getLogger("kidx.spark")
 _NEVER: Final = 1 << 63
-_OF_RECORDS: Final = frozenset({"key", "value", "timestamp", "headers"})
-"""Columns that a batch's header does not tell."""
-_SMALLEST_RECORD: Final = 7
-_MOST_PACKED: Final = 1 << 16
-"""Records of a compressed batch whose number is believed without looking."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +58,12 @@ class Reading:
         try:
             aborted = self._aborted(piece, counter)
             compiled = worth_compiling(counter.log_bytes + piece.end - piece.start)
-            for position, batch in self._batches(piece, counter):
-                if batch.is_control or aborted.hides(batch):
-                    continue
-                try:
-                    yield from self._add(piece, batch, buffer, compiled=compiled)
-                except KidxError as error:
-                    raise _Damage(position, error) from error
+            for position, batch in self._batches(piece, counter, buffer, compiled=compiled):
+                if batch is not None and not batch.is_control and not aborted.hides(batch):
+                    try:
+                        yield from self._add(piece, batch, buffer, compiled=compiled)
+                    except KidxError as error:
+                        raise _Damage(position, error) from error
                 if buffer.is_full:
                     yield from buffer.flush()
         except (_Damage, OSError) as error:
@@ -96,14 +89,10 @@ class Reading:
         first, last = piece.first_offset, LONG_MAX if piece.end_offset is None else piece.end_offset - 1
         least = LONG_MIN if bounds.least_time is None else bounds.least_time
         largest = LONG_MAX if bounds.largest_time is None else bounds.largest_time
-        unbound = bounds.least_time is None and bounds.largest_time is None
-        if unbound and _OF_RECORDS.isdisjoint(buffer.schema.names) and _is_dense(batch):
-            _extend_by_header(segment, kind, max(first, batch.base_offset), min(last, batch.last_offset), buffer)
-            return
         if compiled and (columns := _columns_of(batch)) is not None:
             offsets, times = columns.rows["offset"], columns.rows["timestamp"]
             there = (offsets >= first) & (offsets <= last) & (times >= least) & (times <= largest)
-            _extend(segment, kind, columns._replace(rows=columns.rows[there]), buffer)
+            extend(segment, kind, columns._replace(rows=columns.rows[there]), buffer)
             return
         for record in batch:
             if not (first <= record.offset <= last and least <= record.timestamp <= largest):
@@ -117,14 +106,16 @@ class Reading:
                 "offset": record.offset,
                 "timestamp": to_microseconds(record.timestamp),
                 "timestampType": kind,
-                "headers": _headers(record.headers),
+                "headers": headers_of(record.headers),
             }
             if buffer.is_full:
                 yield from buffer.flush()
             buffer.add(row, len(key or b"") + len(value or b""))
 
-    def _batches(self, piece: Piece, counter: Counter) -> Iterator[tuple[int, RecordBatch]]:
-        """The batches of a piece that can hold wanted records.
+    def _batches(
+        self, piece: Piece, counter: Counter, buffer: RowBuffer, *, compiled: bool
+    ) -> Iterator[tuple[int, RecordBatch | None]]:
+        """The batches of a piece that can hold wanted records; None where the buffer was given those of many at once.
 
         Raises:
             _Damage: what comes next is no batch.
@@ -142,12 +133,25 @@ class Reading:
             try:
                 hard_end = piece.end if piece.exact_end else max(segment.size, piece.end)
                 walk = BatchWalk(reader, piece.start, piece.end, hard_end, source=segment.name, wanted=wanted)
+                committed = self.isolation == "read_committed"
+                runs = runs_of(
+                    walk,
+                    piece,
+                    self.conditions,
+                    buffer,
+                    checked=self.check_crcs,
+                    committed=committed,
+                    compiled=compiled,
+                )
                 try:
                     for position, batch, is_wanted in walk:
                         if position == piece.start > 0 and _begins_too_late(piece, batch):
                             # The offset index leads behind what it should find, or into the middle of something.
-                            yield from self._batches(replace(piece, start=0, end=hard_end), counter)
+                            again = replace(piece, start=0, end=hard_end)
+                            yield from self._batches(again, counter, buffer, compiled=compiled)
                             return
+                        if runs is not None and is_wanted and (yield from runs.take(position)):
+                            continue
                         if is_wanted and (batch.magic >= 2 or wanted(batch)):
                             yield position, batch
                         if piece.end_offset is not None and batch.last_offset >= piece.end_offset - 1:
@@ -181,54 +185,9 @@ def _is_zero(reader: RangeReader, position: int) -> bool:
     return not any(reader.read(position, 1 << 12))
 
 
-def _headers(headers: tuple[Header, ...]) -> list[dict[str, Any]] | None:
-    """As Spark's Kafka source has them: null if there are none."""
-    return [{"key": key, "value": value} for key, value in headers] if headers else None
-
-
 def _columns_of(batch: RecordBatch) -> RecordColumns | None:
     """The records, unless the batch is damaged or old: then the reference gives what can be read, and says more."""
     try:
         return decode_batch(batch)
     except KidxError:
         return None
-
-
-def _is_dense(batch: RecordBatch) -> bool:
-    """Whether a batch has a record for each of its offsets, as every batch has that was never compacted."""
-    if batch.magic < 2 or batch.count != batch.last_offset - batch.base_offset + 1:
-        return False
-    packed = batch.codec is not Codec.NONE
-    return batch.count <= (_MOST_PACKED if packed else batch.size_in_bytes // _SMALLEST_RECORD)
-
-
-def _extend_by_header(segment: Segment, kind: int, first: int, last: int, buffer: RowBuffer) -> None:
-    number = last - first + 1
-    if number > 0:
-        arrays = _of_all(segment, kind, number) | {"offset": lambda: pa.array(np.arange(first, last + 1))}
-        buffer.extend(arrays, number, 0)
-
-
-def _of_all(segment: Segment, kind: int, number: int) -> dict[str, Callable[[], pa.Array]]:
-    """The columns that all records of a batch have in common."""
-    return {
-        "topic": lambda: pa.repeat(segment.topic, number),
-        "partition": lambda: pa.repeat(pa.scalar(segment.partition, pa.int32()), number),
-        "timestampType": lambda: pa.repeat(pa.scalar(kind, pa.int32()), number),
-    }
-
-
-def _extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffer) -> None:
-    rows = columns.rows
-    number = len(rows)
-    if not number:
-        return
-    arrays = _of_all(segment, kind, number) | {
-        "key": lambda: columns.column("key"),
-        "value": lambda: columns.column("value"),
-        "offset": lambda: pa.array(rows["offset"].copy()),
-        "timestamp": lambda: timestamps(rows["timestamp"]),
-        "headers": lambda: pa.array([_headers(each[4]) for each in columns.tuples()], HEADERS_TYPE),
-    }
-    sizes = rows["key_size"].clip(0).sum(dtype="i8") + rows["value_size"].clip(0).sum(dtype="i8")
-    buffer.extend(arrays, number, int(sizes))

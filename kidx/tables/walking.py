@@ -30,7 +30,10 @@ class BatchWalk:
         wanted: says from a batch's header whether its records will be looked at; by default all are.
 
     Attributes:
-        position: behind the last batch; short of ``hard_end`` if what follows is no whole batch.
+        position: behind the last batch; short of ``hard_end`` if what follows is no whole batch. It may be
+            set: the walk goes on there.
+        window, base: bytes that have been read, and where in the log they begin.
+        hard_end: where the log ends.
     """
 
     def __init__(
@@ -45,11 +48,11 @@ class BatchWalk:
     ) -> None:
         self._reader = reader
         self._end = end
-        self._hard_end = end if hard_end is None else hard_end
+        self.hard_end = end if hard_end is None else hard_end
         self._source = source
         self._wanted = wanted
-        self._base = start
-        self._window = b""
+        self.base = start
+        self.window = b""
         self.position = start
 
     def __iter__(self) -> Iterator[tuple[int, RecordBatch, bool]]:
@@ -59,15 +62,15 @@ class BatchWalk:
             CorruptRecordError: a length that no batch can have (RB-4).
             OSError: the log cannot be read.
         """
-        while self.position < self._hard_end - PREFIX.size:
-            if self.position + RECORD_BATCH_OVERHEAD > self._base + len(self._window):
+        while self.position < self.hard_end - PREFIX.size:
+            if self.position + RECORD_BATCH_OVERHEAD > self.base + len(self.window):
                 self._read(RECORD_BATCH_OVERHEAD)
             batch = self._here()
             if batch is None:
                 return
             size = batch.size_in_bytes
             wanted = self._wanted is None or batch.magic < 2 or self._wanted(batch)
-            if wanted and self.position + size > self._base + len(self._window):
+            if wanted and self.position + size > self.base + len(self.window):
                 self._read(size)
                 batch = self._here()
                 if batch is None:
@@ -77,14 +80,14 @@ class BatchWalk:
             yield position, batch, wanted
 
     def _here(self) -> RecordBatch | None:
-        start = self.position - self._base
-        if start + PREFIX.size > len(self._window):
-            raise CorruptRecordError(f"{self._source} ends at {self._base + len(self._window)}, within a batch")
-        return next(iter_batches(self._window, start, self._hard_end - self._base, source=self._source), None)
+        start = self.position - self.base
+        if start + PREFIX.size > len(self.window):
+            raise CorruptRecordError(f"{self._source} ends at {self.base + len(self.window)}, within a batch")
+        return next(iter_batches(self.window, start, self.hard_end - self.base, source=self._source), None)
 
     def _read(self, least: int) -> None:
         """Reads the window that begins where we are."""
         planned = self._end - self.position
         length = min(WINDOW, planned) if planned > 0 else BEYOND
-        self._base = self.position
-        self._window = self._reader.read(self.position, max(length, least))
+        self.base = self.position
+        self.window = self._reader.read(self.position, max(length, least))

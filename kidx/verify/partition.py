@@ -49,12 +49,12 @@ def verify_partition(
     interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
     files: list[FileVerdict] = []
     findings: list[Finding] = [*reporter.findings]
-    log_start = ordered[0].segment.base_offset if ordered else 0
-    transactions = OpenTransactions(whole=partition.complete and log_start == 0)
+    first = ordered[0].segment.base_offset if ordered else 0
+    transactions = OpenTransactions(partition.complete and first == 0, max(first, partition.start_offset or 0))
     for verdict in ordered:
         own = Reporter(verdict.segment, name)
         files += [_settled(file, changed, interval, index_interval_bytes) for file in verdict.files]
-        files += check_transactions(verdict, transactions, log_start, own)
+        files += check_transactions(verdict, transactions, own)
         findings += [*verdict.findings, *own.findings()]
     return PartitionVerdict(
         partition.directory,

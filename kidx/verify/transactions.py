@@ -24,13 +24,17 @@ _SUFFIX: Final = ".txnindex"
 
 
 class Aborted(NamedTuple):
-    """An entry; ``first_offset`` and ``last_stable_offset`` are upper bounds where ``known`` is False."""
+    """An entry; ``first_offset`` and ``last_stable_offset`` are upper bounds where ``known`` is False.
+
+    It is ``visible`` if records of the transaction are known that a consumer can read.
+    """
 
     producer_id: int
     first_offset: int
     last_offset: int
     last_stable_offset: int
     known: bool
+    visible: bool = True
 
     def allows(self, entry: tuple[int, ...], log_start: int) -> bool:
         """Whether an entry of a file, version first, can be this one."""
@@ -39,8 +43,9 @@ class Aborted(NamedTuple):
             return False
         if self.known:
             return (first, stable) == (self.first_offset, self.last_stable_offset)
-        unseen = first < log_start or first == self.first_offset
-        return unseen and (stable < log_start or stable <= self.last_stable_offset)
+        # Of what is below the log start a recovery reads nothing: then it begins with what is left of it.
+        unseen = min(first, self.first_offset) < log_start or first == self.first_offset
+        return unseen and (min(stable, self.last_stable_offset) < log_start or stable <= self.last_stable_offset)
 
 
 @dataclass(slots=True)
@@ -49,11 +54,15 @@ class OpenTransactions:
 
     Attributes:
         whole: the log is there from offset 0 on, so that nothing can have begun before it.
+        log_start: below it is nothing that a consumer can read.
         first: where each open transaction began, by producer.
+        visible: producers with an open transaction of which something is at or above the log start.
     """
 
     whole: bool
+    log_start: int = 0
     first: dict[int, int] = field(default_factory=dict)
+    visible: set[int] = field(default_factory=set)
 
     def follow(self, events: Iterable[TransactionEvent]) -> list[Aborted]:
         """The transactions that a segment's events abort, in order."""
@@ -61,32 +70,34 @@ class OpenTransactions:
         for event in events:
             if event.kind == "data":
                 self.first.setdefault(event.producer_id, event.first_offset)
+                if event.first_offset >= self.log_start:
+                    self.visible.add(event.producer_id)
                 continue
             first = self.first.pop(event.producer_id, None)
+            visible = event.producer_id in self.visible
+            self.visible.discard(event.producer_id)
             if event.kind == "abort" and (first is not None or not self.whole):
                 stable = min(self.first.values(), default=event.last_offset + 1)
                 start = event.first_offset if first is None else first
-                known = self.whole and first is not None
-                aborted.append(Aborted(event.producer_id, start, event.last_offset, stable, known))
+                known = self.whole and first is not None and min(first, stable) >= self.log_start
+                aborted.append(Aborted(event.producer_id, start, event.last_offset, stable, known, visible))
         return aborted
 
 
-def check_transactions(
-    verdict: SegmentVerdict, open_: OpenTransactions, log_start: int, reporter: Reporter
-) -> list[FileVerdict]:
+def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporter: Reporter) -> list[FileVerdict]:
     """Reports what a fetch of committed records would get wrong; the verdict on the file, if there is or should be one.
 
     Args:
         verdict: of the segment.
         open_: as the segments before leave it; taken on.
-        log_start: base offset of the first segment.
         reporter: receives the findings.
     """
     expected = open_.follow(verdict.transactions)
     path = verdict.segment.path(_SUFFIX)
     if any(file.path == str(path) for file in verdict.files):  # unreadable, and said so
         return []
-    certain = [each for each in expected if each.first_offset < each.last_offset]
+    log_start = open_.log_start
+    certain = [each for each in expected if each.visible and each.first_offset < each.last_offset]
     if verdict.aborted is None:
         if not certain or verdict.compacted:
             return []

@@ -1,30 +1,26 @@
 """Many small segments on Spark and by the plain parallel verifier, side by side: what Spark costs, and what it needs.
 
-``python3 bootstrap.py python tests/bench/fleet.py --segments 10000``. The session is started, and one segment verified
-by each worker, before the clock starts. Sizes: of the tables, and of the driver.
+``python3 bootstrap.py python -m tests.bench.fleet --segments 1000 --segments 10000``. The session is started, and one
+partition verified by each, before the clock starts; both then do the same work on the same cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
-import resource
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from kidx.discovery import discover
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.spark import fleet, session
 from kidx.spark.fleet.sizing import size_of
 from kidx.verify import verify_paths
+from tests.bench.telling import machine, processor_seconds, tell
 
 SEGMENTS_A_PARTITION = 100
 BATCHES = 8
@@ -53,70 +49,78 @@ def make(root: Path, segments: int, batch_records: int) -> None:
     shutil.rmtree(template)
 
 
-def resident() -> float:
-    """Largest resident size of this process, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def peak(process: int) -> float:
+    """Largest resident size of a process, MB."""
+    lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def timed(work):
+    """What a piece of work gives, its seconds by the clock, and of processor time."""
+    clock, processor = time.perf_counter(), processor_seconds()
+    found = work()
+    return found, time.perf_counter() - clock, processor_seconds() - processor
+
+
+def measure(segments: int, batch_records: int, spark, cores: int) -> list[str]:
+    """A row of the table."""
+    root = Path(tempfile.mkdtemp(prefix="kidx-fleet-"))
+    try:
+        make(root, segments, batch_records)
+        data, out = root / "data", root / "out"
+        logs = sum(path.stat().st_size for path in data.rglob("*.log"))
+        fleet.verify(spark, [next(data.iterdir())], out=out, run_id="warm")
+        jvm = spark.sparkContext._gateway.proc.pid
+        before = peak(os.getpid()), peak(jvm)
+        plain, *plain_seconds = timed(lambda: verify_paths([data], processes=cores))
+        result, *seconds = timed(lambda: fleet.verify(spark, [data], out=out, run_id="bench"))
+        assert result.summary.files == len(plain.files)
+        assert result.findings() == plain.findings
+        tables = {
+            table.name: sum(path.stat().st_size for path in (table / "run_id=bench").rglob("*.parquet"))
+            for table in out.iterdir()
+        }
+        model = size_of(plain.segments, logs)
+        return [
+            f"{segments:,}",
+            f"{plain_seconds[0]:.1f} ({plain_seconds[1]:.1f})",
+            f"{seconds[0]:.1f} ({seconds[1]:.1f})",
+            f"{seconds[0] / plain_seconds[0] - 1:+.0%} ({seconds[1] / plain_seconds[1] - 1:+.0%})",
+            ", ".join(f"{name} {step:.1f}" for name, step in result.seconds.items()),
+            f"{len(list((out / 'verdicts/run_id=bench').glob('*.parquet')))} ({model.tasks})",
+            f"{peak(os.getpid()) - before[0]:.0f} + {peak(jvm) - before[1]:.0f}",
+            f"{(tables['listing'] + tables['verdicts']) / segments:.0f} ({model.kept_bytes / segments:.0f})",
+        ]
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--segments", type=int, default=10_000)
+    parser.add_argument("--segments", type=int, action="append")
     parser.add_argument("--batch-records", type=int, default=10)
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    root = Path(tempfile.mkdtemp(prefix="kidx-fleet-"))
-    try:
-        make(root, arguments.segments, arguments.batch_records)
-        data = root / "data"
-        size = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-        started = time.monotonic()
-        found = discover([data])
-        listing = time.monotonic() - started
-        verify_paths([next(data.iterdir())], processes=1)
-        started = time.monotonic()
-        plain = verify_paths(found, processes=cores)
-        plain_seconds = time.monotonic() - started
-        started = time.monotonic()
-        spark = session(f"local[{cores},4]")
-        fleet.verify(spark, [next(data.iterdir())], out=root / "out", run_id="warm")
-        start = time.monotonic() - started
-        before = resident()
-        result = fleet.verify(spark, [data], out=root / "out", run_id="bench")
-        assert result.summary.files == len(plain.files)
-        assert result.findings() == plain.findings
-        sizes = {
-            table.name: sum(path.stat().st_size for path in (table / "run_id=bench").rglob("*.parquet"))
-            for table in (root / "out").iterdir()
-        }
-        kept = sizes["listing"] + sizes["verdicts"]
-        tables = sum(sizes.values()) - kept
-        on_spark = sum(result.seconds.values())
-        logs = sum(path.stat().st_size for path in data.rglob("*.log"))
-        model = size_of(plain.segments, logs)
-        table = Table(title=f"{platform.processor() or platform.machine()}, {cores} cores, {sys.version.split()[0]}")
-        table.add_column("figure")
-        table.add_column("measured", justify="right")
-        table.add_column("model", justify="right")
-        for name, value, *expected in (
-            ("segments", f"{plain.segments:,}"),
-            ("bytes", f"{size:,}"),
-            ("listing", f"{listing:.2f} s", f"{model.listing:.2f} s"),
-            ("plain parallel verifier", f"{plain_seconds:.2f} s"),
-            ("Spark's start, first run included", f"{start:.2f} s"),
-            *((f"on Spark: {step}", f"{seconds:.2f} s") for step, seconds in result.seconds.items()),
-            ("on Spark", f"{on_spark:.2f} s"),
-            ("verifying on Spark / plain", f"{result.seconds['verify'] / plain_seconds:.2f}"),
-            ("all on Spark / plain", f"{on_spark / plain_seconds:.2f}"),
-            ("tasks", f"{len(list((root / 'out/verdicts/run_id=bench').glob('*.parquet')))}", f"{model.tasks}"),
-            ("driver, more than before", f"{resident() - before:.1f} MB", "0 MB"),
-            ("kept", f"{kept:,} bytes", f"{model.kept_bytes:,} bytes"),
-            ("tables", f"{tables:,} bytes", f"{model.table_bytes:,} bytes"),
-        ):
-            table.add_row(name, value, *expected)
-        Console().print(table)
-        spark.stop()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    console = Console(width=200)
+    console.print(f"{machine('pyspark', 'pyarrow')}; by the clock and (in brackets) of processor time")
+    spark, *start = timed(lambda: session(f"local[{cores},4]"))
+    console.print(f"Spark's start {start[0]:.1f} s ({start[1]:.1f} s)")
+    rows = []
+    for segments in arguments.segments or [1000, 4000, 10_000, 20_000]:
+        rows.append(measure(segments, arguments.batch_records, spark, cores))
+        console.print(*rows[-1], sep="; ")
+    heads = (
+        "segments",
+        "plain, s",
+        "on Spark, s",
+        "more",
+        "steps, s",
+        "tasks (model)",
+        "driver + JVM, MB",
+        "kept, B each",
+    )
+    tell(console, heads, rows)
+    spark.stop()
 
 
 if __name__ == "__main__":

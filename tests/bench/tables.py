@@ -1,13 +1,15 @@
 """``kafka_segments`` beside a source of constant batches with the same columns, in one session: what is left to gain.
 
 ``python3 bootstrap.py python -m tests.bench.tables --megabytes 256``. Each query is performed once, and then as
-often as ``--times``; the best counts. ``kidx.read`` does the same without Spark, in one process.
+often as ``--times``, in turns; medians count. Processor time is that of the driver, its JVM and all workers: on a
+machine that others use, too, it says more than a clock. ``kidx.read`` does the same without Spark, in one process.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -21,10 +23,15 @@ from kidx.spark import session
 from kidx.tables.columns import ROWS, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.telling import machine, tell
+from tests.bench.telling import machine, processor_seconds, tell
 
 RECORDS, VALUE = 100, 150
-COLUMNS = {"all columns": None, "offset, timestamp": "offset bigint, timestamp timestamp", "offset": "offset bigint"}
+COLUMNS = {
+    "all columns": None,
+    "value": "value binary",
+    "offset, timestamp": "offset bigint, timestamp timestamp",
+    "offset": "offset bigint",
+}
 
 
 class Constant(DataSource):
@@ -66,20 +73,22 @@ class ConstantReader(DataSourceReader):
             yield one
 
 
-def best(perform, times):
-    perform()
-    seconds = []
-    for _ in range(times):
-        started = time.perf_counter()
-        perform()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+def medians(works, times):
+    """Of each piece of work the median seconds by the clock, and of processor time; performed in turns."""
+    taken = [[] for _ in works]
+    for turn in range(times + 1):
+        for work, seconds in zip(works, taken, strict=True):
+            clock, processor = time.perf_counter(), processor_seconds()
+            work()
+            if turn:
+                seconds.append((time.perf_counter() - clock, processor_seconds() - processor))
+    return [tuple(statistics.median(each) for each in zip(*seconds, strict=True)) for seconds in taken]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=256)
-    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--times", type=int, default=5)
     arguments = parser.parse_args()
     tasks = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as place:
@@ -94,23 +103,27 @@ def main() -> None:
             ours = spark.read.format("kafka_segments").option("maxPartitionBytes", 1 << 40)
             theirs = spark.read.format("constant_batches").options(rows=count, tasks=tasks, columns=columns or "")
             ours, theirs = (ours.schema(columns) if columns else ours).load(place), theirs.load()
-            noop = [each.write.format("noop").mode("overwrite") for each in (ours, theirs)]
+            works = [each.write.format("noop").mode("overwrite").save for each in (ours, theirs)]
             names = [column.split()[0] for column in columns.split(", ")] if columns else None
-            taken = (
-                best(noop[0].save, arguments.times),
-                best(noop[1].save, arguments.times),
-                best(lambda names=names: sum(b.num_rows for b in kidx.read(place, columns=names)), arguments.times),
-            )
-            rows.append([label, *(f"{count / seconds / 1e6:.2f}" for seconds in taken), f"{taken[1] / taken[0]:.0%}"])
-        counting = spark.read.format("kafka_segments").schema("offset bigint").load(place)
-        rows.append(["count()", f"{count / best(counting.count, arguments.times) / 1e6:.2f}", "", "", ""])
+            works.append(lambda names=names: sum(b.num_rows for b in kidx.read(place, columns=names)))
+            if label == "offset":
+                works += [ours.count, theirs.count]
+            found = medians(works, arguments.times)
+            rows += [told(label, count, found[:3]), *(told("count()", count, found[3:]) for _ in found[3:4])]
         spark.stop()
-    heads = ["query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit"]
     console = Console()
     console.print(
-        f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks, million records a second; {machine('pyspark')}"
+        f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks, million records a second by the clock,"
+        f" and in brackets a second of processor time; medians of {arguments.times}; {machine('pyspark', 'pyarrow')}"
     )
-    tell(console, heads, rows)
+    tell(console, ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit"), rows)
+
+
+def told(label, count, found):
+    """A row of the table."""
+    rates = [f"{count / clock / 1e6:.2f} ({count / processor / 1e6:.2f})" for clock, processor in found]
+    clock, processor = (theirs / ours for ours, theirs in zip(*found[:2], strict=True))
+    return [label, *rates, *[""] * (3 - len(rates)), f"{clock:.0%} ({processor:.0%})"]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,24 @@ def machine(*packages: str) -> str:
     return f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {', '.join(versions)}"
 
 
+def processor_seconds() -> float:
+    """Seconds of processor time of this process and of all that it has started, directly or not."""
+    parents: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text("utf-8").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        process = int(status.parent.name)
+        parents[process] = int(fields[1])
+        seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # with children that have ended
+    ours = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(seconds[process] for process in ours)
+
+
 def tell(console: Console, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Prints a table."""
     table = Table(*heads, box=None, pad_edge=False)

@@ -341,6 +341,8 @@ def test_what_an_implementation_lacks_is_unsupported(conformance):
     ("arguments", "said"),
     [
         (("--kafka", "1.0.0"), "Kafka 1.0.0 is not locked; there are: 2.4.0"),
+        (("--kafka", "3.9"), "Kafka 3.9 is not locked; did you mean 3.9.2 or 3.9.1 or 3.9.0?"),
+        (("--kafka", "4.3.7"), "Kafka 4.3.7 is not locked; did you mean 4.3.1? or: conformance kafka lock 4.3.7"),
         (("--machine", "nothing"), "there is no machine 'nothing'; there are offset, time, transaction"),
         (("-i", "nothing"), "'nothing'"),
         (("-i", "python:wrong"), "python:MODULE:FACTORY"),

@@ -36,6 +36,18 @@ def test_one_object_a_line_with_nulls_for_none(lookup):
     ]
 
 
+def test_a_file_and_a_disk_of_one_partition_stand_for_it(tmp_path, in_process):
+    """As verify, repair and dump take paths."""
+    shutil.copytree(PARTITION, tmp_path / "disk" / PARTITION.name)
+    log = next((tmp_path / "disk" / PARTITION.name).glob("*.log"))
+    told = [
+        in_process("kidx", "lookup", path, "--offset", 7, work=work)
+        for path, work in ((PARTITION, tmp_path), (log, tmp_path), (log.name, log.parent), ("disk", tmp_path))
+    ]
+    assert {(done.returncode, done.stdout) for done in told} == {(0, told[0].stdout)}
+    assert told[0].stdout.startswith("7: offset 7, ")
+
+
 def test_an_offset_and_the_names_of_times(lookup):
     found = json.loads(lookup(PARTITION, "--kafka", "3.9.2", "--offset", 77, "--json").stdout)
     assert found == {"target": 77, "offset": 77, "timestamp": 1700000000891, "leader_epoch": 0}
@@ -64,7 +76,7 @@ def test_the_way_is_told_from_segment_to_record(lookup):
         ((PARTITION, "--time", "max-timestamp", "--kafka", "2.8.2"), "Kafka 2.8.2 has no time 'max-timestamp'"),
         ((PARTITION, "--targets", "/nowhere"), "/nowhere cannot be read"),
         ((PARTITION, "--timestamp", 1 << 63), "--timestamp is not a timestamp in milliseconds"),
-        ((PARTITION.parent, "--time", "latest"), "is not the directory of one partition"),
+        ((PARTITION.parent, "--time", "latest"), "is not the directory of one partition, but of 8; such as"),
         (("/nowhere", "--time", "latest"), "/nowhere is missing"),
         ((PARTITION, "--time", "latest", "--kafka", "1.0"), "unknown Kafka release '1.0'"),
     ],

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
-from in_ci import in_ci
+import json
+from pathlib import Path
 
-from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz
+import pytest
+from broken_kafka import broken
+from in_ci import in_ci
+from kafka_builds import build_at
+from kafka_changes import BROKEN, RELEASE
+
+from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.campaign import fuzz
+from conformance.experiments.fuzz.plan import FuzzPlan
+from conformance.experiments.fuzz.seeds import SEEDS
 
 pytestmark = pytest.mark.jvm
+INDEX = {"offset": ".OffsetIndex", "time": ".TimeIndex", "txn": ".TransactionIndex"}
 
 
 @pytest.mark.parametrize("format_name", ["offset", in_ci("time"), in_ci("txn")])
@@ -20,3 +30,57 @@ def test_damaged_files_are_read_alike(format_name, tmp_path):
     assert result.findings == {}
     assert sum(result.flips.values()) > 200
     assert not result.flips["implementations differ"]
+    assert result.settled == 0
+    assert list(result.coverage) == [f"jvm {release}" for release in releases]
+    for classes in result.coverage.values():
+        name, lines, of_lines, branches, of_branches = next(
+            row for row in classes if row[0].endswith(INDEX[format_name])
+        )
+        assert of_lines // 2 < lines <= of_lines, name
+        assert 0 < branches <= of_branches, name
+
+
+def test_damaged_logs_are_read_alike(tmp_path):
+    seeds = SEEDS["log"](tmp_path)
+    batches = Batches("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))
+    contents = [*seeds, *(seed[: len(seed) - cut] for seed in seeds for cut in (1, 20, 70))]
+    assert [seen.differs for seen in batches.examine(contents)] == [None] * len(contents)
+    assert any(seen.new for seen in batches.examine([b"\x00" * 100, b"\x01" * 100]))
+    outcomes, differs = batches.flips(seeds[0], [seeds[0], b"\x80" + seeds[0][1:]])
+    assert differs == [None, None]
+    assert outcomes[0] != outcomes[1]
+    assert {name.rpartition(" ")[2] for name in batches.coverage()} == {"2.4.1", "4.4.0"}
+    batches.close()
+
+
+def test_the_same_seed_gives_the_same_cases(tmp_path):
+    results = []
+    for name in ("first", "second"):
+        plan = FuzzPlan(("time",), ("4.4.0",), ("jvm",), tmp_path / name, tmp_path / "found", 7, 300.0, max_cases=1200)
+        (result,) = fuzz(plan)
+        results.append(result)
+    assert results[0].cases == results[1].cases
+    assert results[0].new == results[1].new > 10
+    kept = [sorted(path.name for path in (tmp_path / name / "time").iterdir()) for name in ("first", "second")]
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("name", ["search-goes-the-other-way", in_ci("aborted-at-the-bound-is-left-out")])
+def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
+    sound = build_at(tmp_path / "sound", RELEASE)
+    build = broken(sound, BROKEN[name].change, tmp_path / "build")
+    format_name = {"transaction": "txn"}.get(BROKEN[name].machine, BROKEN[name].machine)
+    plan = FuzzPlan(
+        (format_name,), (RELEASE,), (f"jvm:{build}",), tmp_path / "corpus", tmp_path / "found", 0, 300.0, max_cases=60
+    )
+    (result,) = fuzz(plan)
+    assert result.findings
+    assert result.settled == 0
+    for path in result.findings.values():
+        steps = json.loads(Path(path).read_text("utf-8"))["steps"]
+        assert len(steps) <= 6
+
+
+def _new(directory: Path) -> Path:
+    directory.mkdir()
+    return directory

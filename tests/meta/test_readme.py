@@ -91,6 +91,20 @@ def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1][:5]) == (0, "FIXED")
 
 
+def test_a_log_of_your_own_in_three_lines(tmp_path):
+    """What the README types writes an adapter, finds it sane, and finds no difference."""
+    (block,) = [body for language, body in BLOCKS if language == "sh" and "conformance init" in body]
+    said = [
+        subprocess.run(
+            shlex.split(line), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+        for line in block.splitlines()
+    ]
+    assert [done.returncode for done in said] == [0, 0, 0], said
+    assert "excused in" in said[-1].stdout
+    assert "segments and files are not compared" in said[-1].stdout
+
+
 def test_the_gate_uses_options_that_there_are():
     """The workflow is text to GitHub and to us; at least its commands and options exist."""
     commands = get_command(app).commands

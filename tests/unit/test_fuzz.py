@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
 
-from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz
+from conformance.experiments.fuzz.campaign import fuzz
 from conformance.experiments.fuzz.corpus import Corpus
-from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, repair_checksums
+from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, mutated, repair_checksums
+from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.scripts import SCRIPTS
 from conformance.experiments.fuzz.seeds import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.runs.replay import perform_all
+from kidx.errors import KidxError
 from kidx.records import iter_batches
 
 FORMATS = tuple(SEEDS)
@@ -41,9 +45,9 @@ def test_mutations_reach_entries_tails_and_sizes(format_name, tmp_path):
     seed = SEEDS[format_name](tmp_path)[0]
     seen: set[str] = set()
 
-    @settings(phases=[Phase.generate])
-    @given(contents(format_name, [seed]))
-    def look(content):
+    chance = random.Random(1)  # noqa: S311 -- nothing secret
+    for _ in range(2000):
+        content = mutated(chance, format_name, [seed])
         assert len(content) <= LARGEST
         if len(content) > len(seed):
             seen.add("longer")
@@ -51,8 +55,6 @@ def test_mutations_reach_entries_tails_and_sizes(format_name, tmp_path):
             seen.add("same size" if content != seed else "same")
         elif seed.startswith(content):
             seen.add("cut")
-
-    look()
     assert seen >= {"longer", "same size", "cut"}
 
 
@@ -142,3 +144,44 @@ def test_two_runs_add_the_same_content_to_one_corpus(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", replace)
     assert mine.add(b"found by both")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"found by both"]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_buffer_decides_what_a_coverage_guided_fuzzer_tries(format_name, tmp_path):
+    known = SEEDS[format_name](tmp_path)
+    tried = []
+
+    @settings(database=None, phases=[Phase.generate])
+    @given(contents(format_name, known))
+    def case(content):
+        tried.append(content)
+
+    for buffer in (bytes(range(256)) * 4, bytes(range(256)) * 4, bytes(range(255, -1, -1)) * 4):
+        case.hypothesis.fuzz_one_input(buffer)
+    assert tried[0] == tried[1]
+    assert len(set(tried)) == 2
+
+
+def test_records_of_another_batch_fit_into_a_batch(tmp_path):
+    """Structure is mended: a batch whose records are those of another one is still one, and valid."""
+    plain, _, _, _, codecs, _ = SEEDS["log"](tmp_path)
+    chance, found = random.Random(5), 0  # noqa: S311 -- nothing secret
+    for _ in range(4000):
+        content = mutated(chance, "log", [plain, codecs])
+        with contextlib.suppress(KidxError):
+            batches = list(iter_batches(content))
+            found += len({batch.codec for batch in batches if batch.is_valid}) > 1 and len(batches) < 6
+    assert found > 5
+
+
+def test_a_corpus_loses_what_shows_nothing_new_any_more(tmp_path):
+    first = Corpus(tmp_path, [b"seed"])
+    assert all(map(first.add, (b"longer", b"new")))
+    first.drop(b"new")  # it has just been added: it stays
+    again = Corpus(tmp_path, [b"seed"])
+    assert again.contents == [b"seed", b"new", b"longer"]
+    for content in (b"longer", b"seed", b"never there"):
+        again.drop(content)
+    assert again.contents == [b"seed", b"new"]
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"]
+    assert again.add(b"longer")

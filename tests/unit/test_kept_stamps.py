@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kidx.errors import InvalidArgumentError
 from kidx.records import Codec, InvalidRecordError, build_batch
 from kidx.records.stamps import ReadOnce
 from kidx.segment import FileRecords
@@ -88,3 +89,16 @@ def test_a_log_that_others_write_is_read_each_time(tmp_path: Path) -> None:
         os.pwrite(file.fileno(), NEW, 0)
     assert found(log, 101) == (150, 0)
     log.close_handlers()
+
+
+def test_a_batch_of_a_negative_magic_is_met_anew_by_every_search(log: FileRecords) -> None:
+    """What it says of itself depends on whether its records have been read, and Kafka keeps no batches."""
+    damaged = bytearray(OLD)
+    damaged[16] = 0x82
+    log.append(bytes(damaged))
+    for _ in range(2):
+        batch = next(iter(log.batches()))
+        with pytest.raises(InvalidArgumentError, match="Invalid magic used in LegacyRecord: -126"):
+            _ = batch.max_timestamp
+        with pytest.raises(InvalidRecordError):
+            list(batch.stamps())

@@ -41,7 +41,7 @@ def verified(*paths, asked=Asked()):  # noqa: B008
         assert row["problem"] is None
         rows = [row | {"segments": [segment]} for segment in row["segments"]]
         batches = pa.Table.from_pylist(rows, LISTING).to_batches()
-        found = pa.Table.from_batches(verify_rows(asked, 0, lambda _: None, iter(batches)))
+        found = pa.Table.from_batches(verify_rows(asked, lambda _: None, iter(batches)))
         for settled in settle(asked, pa.Table.from_pylist([row], LISTING), found).to_pylist():
             findings += [Finding(**finding) for finding in settled["findings"]]
             verdicts |= {file["path"]: file["verdict"] for file in settled["files"]}
@@ -263,7 +263,7 @@ def test_trouble_in_a_store_is_told_of_what_it_is_about(data, monkeypatch):
         assert (problem["place"], problem["clause"]) == ("memory:///fleet/data/log-start-offset-checkpoint", "LG-12")
         (found,) = [row for row in rows if row["topic"] == "untouched"]
         batches = pa.Table.from_pylist([found | {"segments": found["segments"][:1]}], LISTING).to_batches()
-        (verdict,) = pa.Table.from_batches(verify_rows(Asked(), 0, lambda _: None, iter(batches))).to_pylist()
+        (verdict,) = pa.Table.from_batches(verify_rows(Asked(), lambda _: None, iter(batches))).to_pylist()
         assert [file["why"] for file in verdict["files"]] == ["cannot be fetched: Permission denied"]
     finally:
         store.rm("/fleet", recursive=True)

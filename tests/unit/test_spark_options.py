@@ -72,6 +72,29 @@ def test_a_query_written_for_kafka_is_taken_as_it_is():
     assert [str(log.key) for log in chosen_partitions(read, Conditions())] == ["restarted-0", "transactions-0"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "topic", "there"),
+    [
+        ("order", "orders", True),
+        ("^order$", "orders", False),
+        (r"^\p{Lower}+$", "orders", True),
+        (r"^\p{Lower}+$", "Orders", False),
+        (r"[a-z&&[^x]]+[\p{javaDigit}.]*", "orders.2", True),
+        (r"^[a-z&&[^x]]+$", "x", False),
+        (r"\Qa.b\E.*", "a.bc", True),
+        (r"\Qa.b", "axb", False),
+        (r"\\Q.*", r"\Q1", True),
+        (r"(?<n>\P{javaUpperCase})\k<n>", "aa", True),
+        (r"a++(?i)B\x{63}", "aabc", True),
+        (".*", "__consumer_offsets", False),
+        ("__transaction_state", "__transaction_state", False),
+        (".*", "__of_ones_own", True),
+    ],
+)
+def test_patterns_are_those_of_java_and_match_no_topic_of_kafkas_own(pattern, topic, there):
+    assert options(subscribePattern=pattern).wants(TopicPartition(topic, 0)) == there
+
+
 def test_one_time_goes_before_a_table_of_times_and_that_before_offsets():
     given = {"startingTimestamp": 7, "startingOffsetsByTimestamp": of_key(8), "startingOffsets": of_key(9)}
     assert options(**given).start == Bound(by_time=True, value=7)
@@ -92,6 +115,10 @@ def test_ranges_end_before_the_end_and_losses_fail_or_are_passed_over():
     assert ranged() == (0, None)
     assert ranged(startingOffsets=of_key(5), endingOffsets=of_key(9)) == (5, 9)
     assert ranged(startingOffsets=of_key(-2), endingOffsets=of_key(-1)) == (0, None)
+    assert ranged(startingOffsets=of_key(9), endingOffsets=of_key(9)) == (9, 9)
+    for loss in ("true", "false"):
+        with pytest.raises(ToolError, match="restarted-0 would be read from offset 9, behind the end at 5"):
+            ranged(startingOffsets=of_key(9), endingOffsets=of_key(5), failOnDataLoss=loss)
     assert ranged(startingTimestamp=0, endingTimestamp=1 << 62) == (0, None)
     with pytest.raises(ToolError, match="no record of restarted-0 has the time 4611686018427387904 or a later one"):
         ranged(startingTimestamp=1 << 62)

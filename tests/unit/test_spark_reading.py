@@ -1,13 +1,24 @@
 """Records for Spark are the same by compiled columns as by the readable reference, damage included."""
 
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kidx.errors import ToolError
 from kidx.java_numbers import LONG_MAX
-from kidx.records import SimpleRecord, build_batch
+from kidx.records import (
+    Codec,
+    ControlRecordType,
+    EndTransactionMarker,
+    SimpleRecord,
+    TimestampType,
+    build_batch,
+    end_transaction_marker,
+)
 from kidx.tables.columns import RowBuffer
 from kidx.tables.conditions import Conditions
 from kidx.tables.indexes import Counter
@@ -19,6 +30,8 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TYPES = {"key": pa.binary(), "value": pa.binary(), "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 SCHEMA = pa.schema(TYPES | {"timestamp": pa.timestamp("us", "UTC"), "timestampType": pa.int32(), "headers": HEADERS})
+NARROW = [pa.schema([SCHEMA.field(name) for name in names]) for names in (["offset"], ["timestamp", "offset"])]
+ABORT = EndTransactionMarker(ControlRecordType.ABORT, 0)
 
 
 def rows(directory: Path, schema: pa.Schema = SCHEMA, conditions: Conditions | None = None, **options: str) -> list:
@@ -84,6 +97,75 @@ def test_damage(loss, read, tmp_path):
     assert [row["offset"] for row in found if not isinstance(row, str)] == [0, 1, 2, 3]
     assert len(texts) == (loss == "true")
     assert all("record" in text and log.name in text for text in texts)
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.sampled_from(["plain", "plain", "plain", "stamped", "zstd", "gap", "transaction", "marker", "old", "large"]),
+        st.integers(0, 12),
+    ),
+    min_size=3,
+    max_size=24,
+)
+BOUNDS = st.tuples(*[st.none() | st.integers(0, 30), st.none() | st.integers(30, 300)] * 2)
+
+
+def _log(batches: list[tuple[str, int]]) -> bytes:
+    """Batches of some kinds, one behind the other; times go up and down."""
+    data, base = b"", 0
+    for kind, number in batches:
+        base += 1
+        stamps = [base + 7 * n % 5 for n in range(number + 1)]
+        records = [SimpleRecord(each, None, b"v" * number, (("h", None),)[: each % 2]) for each in stamps]
+        if kind == "marker":
+            data += end_transaction_marker(ABORT, producer_id=1, producer_epoch=0, offset=base)
+        elif kind == "old":
+            data += build_batch([SimpleRecord(base, b"k", b"v")], base_offset=base, magic=1)
+        elif kind == "gap":
+            offsets = [base, base + 20][: len(records)]
+            data += build_batch(records[:2], base_offset=base, offsets=offsets, last_offset=base + 30)
+            base += 30
+        else:
+            more = {
+                "stamped": {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time": base},
+                "zstd": {"codec": Codec.ZSTD},
+                "transaction": {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True},
+            }
+            records = [SimpleRecord(base, b"k", b"l" * 70)] * 50 if kind == "large" else records
+            data += build_batch(records, base_offset=base, **more.get(kind, {}))
+            base += len(records) - 1
+    return data
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(
+    batches=BATCHES,
+    bounds=BOUNDS,
+    window=st.sampled_from([100, 400, 1 << 20]),
+    most=st.sampled_from([60, 1 << 14]),
+    damaged=st.none() | st.none() | st.integers(0, 2000),
+)
+def test_batches_taken_together_are_those_that_are_looked_at_one_by_one(batches, bounds, window, most, damaged):
+    """Of any kind and order, in windows of any size, whole or with a wrong byte; so are offsets and times alone."""
+    conditions = Conditions(None, None, *bounds)
+    data = bytearray(_log(batches))
+    if damaged is not None and damaged < len(data):
+        data[damaged] ^= 1
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
+        patch.setattr("kidx.tables.walking.WINDOW", window)
+        patch.setattr("kidx.tables.runs.ROWS", most)
+        log = Path(place) / "t-0" / f"{0:020d}.log"
+        log.parent.mkdir()
+        log.write_bytes(data)
+        found = []
+        for compiled, schema in [(False, SCHEMA), (True, SCHEMA), *((c, s) for c in (False, True) for s in NARROW)]:
+            patch.setattr("kidx.tables.reading.worth_compiling", lambda _, compiled=compiled: compiled)
+            found.append(rows(Path(place), schema, conditions) if data else [])
+    assert found[1] == found[0]
+    for schema, narrow in zip(NARROW * 2, found[2:], strict=True):
+        assert narrow == [
+            row if isinstance(row, str) else {name: row[name] for name in schema.names} for row in found[0]
+        ]
 
 
 def _at(batch: bytes, base_offset: int) -> bytes:

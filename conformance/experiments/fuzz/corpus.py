@@ -17,7 +17,7 @@ class Corpus:
         seeds: valid files, always part of it.
 
     Attributes:
-        contents: grows with every content that is added.
+        contents: the seeds, then what earlier runs have left, the small ones first; grows with what is added.
 
     Raises:
         ToolError: the directory cannot be used.
@@ -27,12 +27,16 @@ class Corpus:
         self.directory = directory
         self.contents = list(seeds)
         self._known = {_name(content) for content in seeds}
+        self._loaded: set[str] = set()
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            for path in sorted(directory.iterdir()):
-                if path.is_file() and path.name not in self._known and not path.name.endswith(".partial"):
+            for path in sorted(
+                filter(Path.is_file, directory.iterdir()), key=lambda path: (path.stat().st_size, path.name)
+            ):
+                if path.name not in self._known and not path.name.endswith(".partial"):
                     self.contents.append(path.read_bytes())
                     self._known.add(path.name)
+                    self._loaded.add(path.name)
         except OSError as error:
             raise ToolError(f"the corpus {directory} cannot be used: {error.strerror or error}") from error
 
@@ -53,6 +57,22 @@ class Corpus:
         self._known.add(name)
         self.contents.append(content)
         return True
+
+    def drop(self, content: bytes) -> None:
+        """Removes a content that an earlier run has left and that shows nothing new any more; others stay.
+
+        Raises:
+            ToolError: it cannot be removed.
+        """
+        if not self._loaded or (name := _name(content)) not in self._loaded:
+            return
+        try:
+            (self.directory / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ToolError(f"the corpus {self.directory} cannot be written: {error.strerror or error}") from error
+        self._loaded.remove(name)
+        self._known.remove(name)
+        self.contents.remove(content)
 
 
 def _name(content: bytes) -> str:

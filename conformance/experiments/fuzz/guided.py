@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from conformance.experiments.fuzz.campaign import FuzzPlan, FuzzResult
+    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
 _QUIET: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
 """Signals that libFuzzer must leave alone: the JVM uses them itself."""
@@ -37,7 +37,7 @@ def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
         ToolError: a process could not do its work.
     """
     from conformance.errors import ToolError  # noqa: PLC0415 -- the child must not import kidx this early
-    from conformance.experiments.fuzz.campaign import FuzzResult  # noqa: PLC0415
+    from conformance.experiments.fuzz.plan import FuzzResult  # noqa: PLC0415
 
     results = []
     for format_name in plan.formats:
@@ -78,7 +78,8 @@ def main(task: dict[str, Any]) -> None:
     with atheris.instrument_imports(include=["kidx"]):
         import kidx.log  # noqa: PLC0415
         import kidx.segment  # noqa: F401, PLC0415
-    from conformance.experiments.fuzz.campaign import FuzzPlan, fuzz_format  # noqa: PLC0415
+    from conformance.experiments.fuzz.campaign import fuzz_format  # noqa: PLC0415
+    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415
 
     corpus, format_name, status = Path(task["corpus"]), task["format"], Path(task["status"])
     plan = FuzzPlan(

@@ -29,7 +29,11 @@ def offset_script(content: bytes) -> list[Operation]:
     for _, position in rows:
         questions += [Operation("fetch_upper_bound", (BASE_OFFSET, position, size)) for size in (0, 1, INT_MAX)]
     last = BASE_OFFSET + rows[-1][0] if rows else BASE_OFFSET
-    more = [Operation("append", (last + 1, 1 << 20)), Operation("truncate_to", (last,))]
+    more = [
+        Operation("append", (last + 1, 1 << 20)),
+        Operation("truncate_to", (last,)),
+        Operation("append", (last, 1 << 20)),  # the file was full before
+    ]
     return _index_script("offset", content, questions, more)
 
 
@@ -42,6 +46,7 @@ def time_script(content: bytes) -> list[Operation]:
     more = [
         Operation("maybe_append", (min(time + 1, LONG_MAX), BASE_OFFSET + relative + 1, False)),
         Operation("truncate_to", (BASE_OFFSET + relative,)),
+        Operation("maybe_append", (min(time + 1, LONG_MAX), BASE_OFFSET + relative, False)),  # the file was full before
     ]
     return _index_script("time", content, questions, more)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.smoke.kinds import CheckFailedError, NoSuchKindError, NotJudgedError
 from conformance.experiments.smoke.of_kind import OF_ALL, OF_PROCESSES, KindCheck
+from conformance.experiments.smoke.of_log import OF_LOGS, LogCheck, LogSession, introduces_a_log
 from conformance.experiments.smoke.of_process import declares_the_unknown, ends
 from conformance.experiments.smoke.report import Check, SmokeReport, Verdict
 from conformance.experiments.smoke.session import AdapterSession, ObjectSession, ProcessSession
@@ -84,6 +85,7 @@ class _Smoke:
         self.report = report
         self.directory = directory
         self._number = 0
+        self._has_log = False
 
     def of_process(self, session: ProcessSession) -> None:
         """All checks of a program behind the line protocol."""
@@ -93,8 +95,10 @@ class _Smoke:
         unknown = "declares an operation that it does not know as unsupported"
         if usable:
             self._check(session, unknown, partial(declares_the_unknown, usable[0]))
-        else:
+        elif session.kinds:
             self.report.checks.append(Check(unknown, "not-run", hint=_BEFORE))
+        if self._has_log:
+            self._of_log(session)
         self._check(session, "ends on stop, and says nothing more", partial(ends, STOP))
         self._check(session, "ends when its input ends", partial(ends, None))
 
@@ -120,9 +124,27 @@ class _Smoke:
             with session.well_formed():
                 about = about_from(json.loads(line))
             self.report.about = f"{about.name} {about.version} ({about.language})"
-            session.kinds = tuple(dict.fromkeys(about.kinds))
+            session.kinds = tuple(kind for kind in dict.fromkeys(about.kinds) if kind in KINDS)
+            self._has_log = "log" in about.kinds
 
         return self._check(session, name, introduces_itself) == "passed"
+
+    def _of_log(self, other: ProcessSession) -> None:
+        """The checks of a log, in a process of its own: it is started with version 2 of the protocol."""
+        session = LogSession(other.command, other.deadline, other.start_deadline)
+
+        def asked(check: LogCheck) -> Callable[[AdapterSession, Path], None]:
+            return lambda _, directory: check(session, directory)
+
+        try:
+            start = self._check(session, "log: answers start with protocol 2", asked(introduces_a_log))
+            for name, check in OF_LOGS:
+                if start == "failed":
+                    self.report.checks.append(Check(f"log: {name}", "not-run", hint=_BEFORE))
+                else:
+                    self._check(session, f"log: {name}", asked(check))
+        finally:
+            session.kill()
 
     def _of_kind(self, session: AdapterSession, kind: str, more: tuple[tuple[str, KindCheck], ...]) -> bool:
         """The checks of one kind of index; False if not even the first one passes, so that the rest makes no sense."""

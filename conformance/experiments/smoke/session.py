@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.process import START, STATE
@@ -48,13 +48,15 @@ class AdapterSession(Protocol):
 
 
 class ProcessSession:
-    """A program behind the line protocol, started when it is needed.
+    """A program behind the line protocol, started when it is needed with ``start_request``.
 
     Args:
         command: the program and its arguments.
         deadline: seconds for each reply.
         start_deadline: seconds for the reply to ``start``.
     """
+
+    start_request: ClassVar[Json] = START
 
     def __init__(self, command: list[str], deadline: float, start_deadline: float) -> None:
         self.command = command
@@ -83,7 +85,7 @@ class ProcessSession:
                 self.process = LineProcess(self.command)
             except OSError as error:
                 raise ToolError(f"{shlex.join(self.command)} cannot be started: {error.strerror or error}") from None
-            return self._say(START, self.start_deadline)
+            return self._say(self.start_request, self.start_deadline)
         return ""
 
     def begin(self, directory: Path) -> None:

@@ -48,6 +48,7 @@ def connected_driver(
     reply: bytearray,
     progress: Progress | None,
     build: Build | None = None,
+    loader: Any = None,
 ) -> Any:
     """A driver of a release's classes that writes the observation of each operation into ``reply``.
 
@@ -59,6 +60,7 @@ def connected_driver(
         reply: shared with Java; it must live as long as the driver.
         progress: called while jars are fetched.
         build: whose classes are driven instead of the release's own.
+        loader: of the classes, if not the one that all have in common.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
@@ -69,7 +71,8 @@ def connected_driver(
     numbers = jpype.JClass("java.util.HashMap")()
     for exception, number in kinds.items():
         numbers.put(exception, jpype.JInt(number))
-    loader = release_loader(release, group, progress) if build is None else build_loader(build)
+    if loader is None:
+        loader = release_loader(release, group, progress) if build is None else build_loader(build)
     return driver_class(name)(loader, numbers, nio.convertToDirectBuffer(reply))
 
 

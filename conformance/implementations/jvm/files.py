@@ -38,6 +38,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         release: a locked release, or any whose dialect is known if there is a build.
         progress: called while jars are fetched.
         build: whose classes are driven instead of the release's own.
+        loader: of the classes, if not the one that all have in common.
 
     Raises:
         NotDrivenError: the build does not have what the driver needs.
@@ -63,12 +64,16 @@ class JvmFiles(ABC, Generic[ObservationType]):
     silent: ClassVar[Collection[str]] = frozenset()
     """The kinds of refusals whose text is not compared."""
 
-    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+    def __init__(
+        self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
+    ) -> None:
         self.name = name_of(release, build)
         self.release = release
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
-        self.driver = connected_driver(self.driver_name, release, self.group, numbers, self._reply, progress, build)
+        self.driver = connected_driver(
+            self.driver_name, release, self.group, numbers, self._reply, progress, build, loader
+        )
         if build is not None:
             prepared(build, self.driver.prepare)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
+    from conformance.kafka.releases import Group
 
 _REPLY_BYTES = 1 << 20
 
@@ -77,20 +78,25 @@ class JvmIndex:
         release: a locked release, or any whose dialect is known if there is a build.
         progress: called while jars are fetched.
         build: whose classes are driven instead of the release's own.
+        loader: of the classes, if not the one that all have in common.
 
     Raises:
         ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
     """
 
     speaks_kafka = True
+    group: Final[Group] = "index"
+    """The release's jars that it needs."""
 
-    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+    def __init__(
+        self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
+    ) -> None:
         self.name = name_of(release, build)
         self.release = release
         self._build = build
         kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        self.driver = connected_driver("IndexDriver", release, "index", kinds, self._reply, progress, build)
+        self.driver = connected_driver("IndexDriver", release, self.group, kinds, self._reply, progress, build, loader)
 
     def require(self, kind: str) -> None:
         """Finds what a kind of index needs.

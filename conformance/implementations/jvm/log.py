@@ -11,7 +11,6 @@ from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
-    LOG_SIGNATURES,
     TOPIC_DIRECTORY,
     UNLIMITED,
     LogObservation,
@@ -128,7 +127,7 @@ class JvmLog(JvmFiles[LogObservation]):
     group = "log"
     kind_of = LOG_KIND_OF
     error_kinds = LOG_ERROR_KINDS
-    operations = LOG_SIGNATURES
+    operations = _CODES
     reply_bytes = 1 << 20
     any_text = True
     step_of = staticmethod(_step)

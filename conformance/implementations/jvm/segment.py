@@ -37,6 +37,8 @@ SEGMENT_KIND_OF: Final = KIND_OF | {
     "java.lang.NegativeArraySizeException": "io",  # a snappy block of a negative length, up to 3.4
     "org.xerial.snappy.SnappyError": "io",  # the same, since
     "java.nio.BufferUnderflowException": "buffer_underflow",  # its text is Java's own: none
+    # Around an IOException, if it is not about the version of a transaction: a batch could not be read.
+    "org.apache.kafka.common.KafkaException without a version": "io",
 }
 """Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
 
@@ -138,8 +140,10 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     silent = SEGMENT_SILENT
     step_of = staticmethod(_step)
 
-    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
-        super().__init__(release, progress, build)
+    def __init__(
+        self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
+    ) -> None:
+        super().__init__(release, progress, build, loader)
         self._directory = ""
 
     def begin(self, directory: Path) -> None:
@@ -179,8 +183,6 @@ class JvmSegment(JvmFiles[SegmentObservation]):
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """See the base class."""
-        if kind == "unsupported_version" and "aborted transaction version" not in str(text):
-            kind = "io"  # a KafkaException around an IOException: a batch could not be read
         if kind in SEGMENT_SILENT or text is None:
             return Outcome(kind)
         return Outcome(kind, None, comparable(text, self._directory))

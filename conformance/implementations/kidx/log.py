@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.operations import OK, Operation, Outcome
-from conformance.operations.batches import encode, is_marker
+from conformance.operations.batches import encode, first_batch, is_marker
 from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
-from kidx.log import LogConfig, UnifiedLog
+from kidx.log import LogConfig, OffsetOutOfRangeError, UnifiedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,7 @@ class ReferenceLog:
             "append_as_leader": self._append_as_leader,
             "append_as_follower": self._append_as_follower,
             "list_offsets": self._list_offsets,
+            "read_log": self._read,
             "close_log": self._close,
             "crash_log": self.end,
         }
@@ -141,6 +142,22 @@ class ReferenceLog:
             return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
 
         return tuple(answer(target) for target in targets)
+
+    def _read(self, offset: int) -> tuple[int, ...] | None:
+        """The batch at an offset, or the first one behind it, in whichever segment."""
+        log = self._opened
+        if not log.start_offset <= offset <= log.end_offset:
+            raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset}..{log.end_offset}")
+        for segment in log.segments.values_from(offset):
+            found = segment.translate_offset(offset)
+            if found is not None:
+                return first_batch(next(segment.batches(found.position)).to_bytes())
+        return None
+
+    def delete_before_start(self) -> LogState:
+        """Deletes the segments that lie before the log start, as a log does that does not wait for retention."""
+        self._opened.delete_segments_before_start()
+        return self._state(self._opened)
 
     def _close(self, prepared: bool) -> None:
         log, self.log = self._opened, None

@@ -19,48 +19,38 @@ What the protocol has no request for:
 
 from __future__ import annotations
 
-import contextlib
-import json
-import shlex
-import weakref
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.errors import ToolError
 from conformance.implementations.probe import missing_operations
-from conformance.implementations.process.line_process import LineProcess, LineProcessError
+from conformance.implementations.process.line_process import LineProcessError
+from conformance.implementations.process.restarted import (
+    DEADLINE,
+    START_DEADLINE,
+    STOP,
+    RestartedProcess,
+    encode,
+)
 from conformance.implementations.replies import (
     ESSENTIAL,
     FAILURE,
     SHAPES,
-    About,
     MalformedReplyError,
     about_from,
     outcome_from,
     state_from,
 )
-from conformance.operations import OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
-from conformance.quoting import quoted
+from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 PROTOCOL: Final = 1
-DEADLINE: Final = 10.0
-START_DEADLINE: Final = 60.0
-"""Seconds for the reply to ``start``: a program may have to be compiled, or a virtual machine to warm up."""
-
 START: Final[Json] = {"op": "start", "protocol": PROTOCOL}
 STATE: Final[Json] = {"op": "state"}
-STOP: Final[Json] = {"op": "stop"}
 
 _BULK: Final = {"bulk_append": ("append", ()), "bulk_maybe_append": ("maybe_append", (False,))}
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-_STATE_REQUEST: Final = _encode(STATE)
-
-
-class StartError(ToolError):
-    """The program cannot be started, or does not introduce itself."""
+_STATE_REQUEST: Final = encode(STATE)
 
 
 class ProcessIndex:
@@ -93,16 +83,10 @@ class ProcessIndex:
         deadline: float = DEADLINE,
         start_deadline: float = START_DEADLINE,
     ) -> None:
-        self.command = [word.replace("{release}", release) for word in command]
         self.release = release
-        self._deadline = deadline
-        self._start_deadline = start_deadline
-        self._holder: list[LineProcess] = []
-        self._finalizer = weakref.finalize(self, _kill, self._holder)
-        try:
-            self.about = self._start()
-        except (LineProcessError, OSError) as error:
-            raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
+        self._process = RestartedProcess(command, release, START, about_from, deadline, start_deadline)
+        self.command, self._holder = self._process.command, self._process.holder
+        self.about = self._process.introduce()
         self.name = f"{self.about.name if name is None else name} {release}"
         self._prefix = ""
         self._kind = ""
@@ -112,7 +96,7 @@ class ProcessIndex:
         self._lacking: set[str] = set()
         self.failures_between_examples: list[str] = []
         """What went wrong when an example was over: the machines close in the middle of examples as well."""
-        self._lacking |= missing_operations(self, self.about.kinds)
+        self._lacking |= missing_operations(self, [kind for kind in self.about.kinds if kind in KINDS])
         self.failures_between_examples.clear()
 
     def begin(self, directory: Path) -> None:
@@ -125,16 +109,14 @@ class ProcessIndex:
         """See the protocol. An open index is closed, so that it does not touch its file later."""
         if self._open and not self._closed and self._failure is None:
             try:
-                self._request({"op": "close"})
+                self._process.request({"op": "close"})
             except LineProcessError as error:
                 self.failures_between_examples.append(str(error))
         self._open = False
 
     def close(self) -> None:
         """Ends the process: asks it to stop, then kills it if it does not."""
-        if self._holder and self._failure is None:
-            self._holder[0].finish(_encode(STOP), self._deadline)
-        self._finalizer()
+        self._process.close(STOP if self._failure is None else None)
 
     def supports(self, operation: str) -> bool:
         """See the protocol. Every operation has been tried out when the process was started for the first time."""
@@ -182,11 +164,11 @@ class ProcessIndex:
         return outcome
 
     def _call(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
-        reply = self._request({"op": name, **dict(zip(SIGNATURES[name], arguments, strict=True))})
+        reply = self._process.request({"op": name, **dict(zip(SIGNATURES[name], arguments, strict=True))})
         try:
             outcome = outcome_from(name, reply)
         except MalformedReplyError as error:
-            self._refuse(reply, error)
+            self._process.refuse(reply, error)
         if name in ("close", "delete") and outcome.error != "unsupported":
             self._closed = True
         return outcome
@@ -201,85 +183,18 @@ class ProcessIndex:
 
     def _crash(self) -> None:
         self._open = False
-        _kill(self._holder)
+        self._process.kill()
 
     def _state(self) -> State | None:
         if not self.tells_state:
             return None
-        reply = self._request(_STATE_REQUEST)
+        reply = self._process.request(_STATE_REQUEST)
         try:
             told = state_from(self._kind, reply, is_open=not self._closed)
         except MalformedReplyError as error:
-            self._refuse(reply, error)
+            self._process.refuse(reply, error)
         if isinstance(told, State):
             return told
         if told.error == "unsupported":
             self._lacking.add("state")
         return None
-
-    # -- the process -------------------------------------------------------------------------------------------
-
-    def _request(self, request: Json | str) -> Any:
-        """Asks the process, which is started if there is none; LineProcessError if it does not reply with JSON."""
-        if not self._holder:
-            self._restart()
-        process = self._holder[0]
-        try:
-            line = process.ask(request if isinstance(request, str) else _encode(request), self._deadline)
-            return _parsed(process, line)
-        except LineProcessError:
-            self._holder.clear()
-            raise
-
-    def _refuse(self, reply: Any, error: MalformedReplyError) -> NoReturn:
-        """A reply that the protocol does not have, as a LineProcessError."""
-        process = self._holder[0]
-        self._holder.clear()
-        process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(_encode(reply))},")
-
-    def _start(self) -> About:
-        process = LineProcess(self.command)
-        self._holder.append(process)
-        try:
-            return introduce(process, self._start_deadline)
-        except LineProcessError:
-            self._holder.clear()
-            raise
-
-    def _restart(self) -> None:
-        try:
-            self._start()
-        except OSError as error:
-            raise LineProcessError("ended", f"could not be started again: {error}") from None
-
-
-def introduce(process: LineProcess, deadline: float) -> About:
-    """Says ``start`` to a program that has just been started, and reads its name and version.
-
-    Raises:
-        LineProcessError: it does not answer, or with something else.
-    """
-    line = process.ask(_encode(START), deadline)
-    try:
-        return about_from(_parsed(process, line))
-    except MalformedReplyError as error:
-        process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(line)},")
-
-
-def _parsed(process: LineProcess, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        process.fail(f"replied with something that is not JSON, {quoted(repr(line))},")
-
-
-def _kill(holder: list[LineProcess]) -> None:
-    while holder:
-        with contextlib.suppress(OSError):
-            holder.pop().kill()
-
-
-def _reason(error: LineProcessError | OSError) -> str:
-    if isinstance(error, OSError):
-        return f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error)
-    return f"it {error}"

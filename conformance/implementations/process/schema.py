@@ -1,4 +1,4 @@
-"""The line protocol, version 1, as types, and the JSON Schema that they describe.
+"""The line protocol as types, and the JSON Schema that they describe: version 1 here, 2 in ``log_messages``.
 
 ``python -m conformance.implementations.process.schema`` prints the schema: ``conformance/schemas/protocol.json``. It is
 for readers and for other languages; the harness reads replies with :mod:`conformance.implementations.replies`, in a
@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from conformance.implementations.process.log_messages import REPLIES, Start
+from conformance.implementations.process.log_schema import log_definitions, log_name
 from conformance.operations import ERROR_KINDS, SIGNATURES
 from conformance.operations.index_steps import type_of
 from conformance.operations.trace_document import schema_text
@@ -35,7 +37,7 @@ _Transaction = Annotated[
 ]
 _COLLECTED: Final[Object] = {"aborted": list[_Transaction], "complete": bool}
 _MAPPED: Final[Object] = {"entries": _Long, "max_entries": _Long, "full": bool, "length": _Long}
-_KINDS = Annotated[list[Literal["offset", "time", "transaction"]], Meta(min_length=1)]
+_KINDS = Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
 _ABOUT: Final[Object] = {"name": Annotated[str, Meta(min_length=1)], "version": str, "language": str, "kinds": _KINDS}
 
 _OPEN: Final = (
@@ -136,7 +138,11 @@ def _definitions() -> Object:
     found["state_reply"] = {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in _LAST]}
     found["stop_request"] = _request("stop", "The process ends, with status 0. A reply is not waited for.")
     found["stop_reply"] = _closed({"ok": None})
-    return found
+    return found | log_definitions()
+
+
+def _names() -> list[str]:
+    return ["start", *OPERATIONS, "state", "stop", log_name(Start), *map(log_name, REPLIES)]
 
 
 def schema() -> Object:
@@ -144,11 +150,13 @@ def schema() -> Object:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:kidx:line-protocol:1",
-        "title": "Line protocol, version 1",
+        "title": "Line protocol, versions 1 and 2",
         "description": "Requests come on standard input, replies go to standard output, one JSON object a line;"
         " standard error is free. A document of this schema is a request; its reply is the definition of the same"
-        " name that ends in _reply. Integers are written without fraction and exponent.",
-        "anyOf": [{"$ref": f"#/$defs/{name}_request"} for name in ("start", *OPERATIONS, "state", "stop")],
+        " name that ends in _reply. Integers are written without fraction and exponent. Version 1 is about an index;"
+        " version 2 is about a log: start of protocol 2, open_log, and the definitions that begin with log_. Read"
+        " integers of 64 bits as such: a double loses digits beyond 2**53.",
+        "anyOf": [{"$ref": f"#/$defs/{name}_request"} for name in _names()],
         "$defs": _definitions(),
     }
 

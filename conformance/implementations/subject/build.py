@@ -63,6 +63,16 @@ def build(subject: Subject) -> Path:
     return place
 
 
+def command_of(subject: Subject) -> list[str]:
+    """Build it, unless it is built; return the command that starts it.
+
+    Raises:
+        ToolError: as :func:`build`.
+    """
+    out = build(subject)
+    return [word.replace("{out}", str(out)) for word in subject.start]
+
+
 def _run(subject: Subject, partial: Path) -> None:
     command = [word.replace("{out}", str(partial)) for word in subject.build]
     said = f"the subject {subject.name} cannot be built"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import fields
 from functools import cache
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
@@ -14,18 +12,19 @@ from conformance.attribution.log_step import Files, TrackedLog, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.generator_coverage import state_of_log
 from conformance.lockstep.level import Group, Level
+from conformance.lockstep.levels.foreign_log import ForeignLogParticipant
+from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.participant import Participant
-from conformance.lockstep.watched_file import damage
 from conformance.operations import OK, Operation
-from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
+from conformance.operations.log import LOG_SIGNATURES, LogObservation
+from conformance.operations.log_capabilities import CAPABILITIES, missing
 from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect, dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-COMPARED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
-"""The files whose names and bytes are compared."""
+    from conformance.lockstep.participant import Participant
 
 
 def rules_of(dialect: Dialect) -> tuple[object, ...]:
@@ -46,67 +45,6 @@ Seen = tuple[LogObservation, Files]
 
 _WITHOUT_FILES = frozenset({"set_clock", "update_high_watermark"})
 """Operations of the reference that touch no file."""
-_LARGEST = 1 << 24
-"""So many bytes of a file are compared."""
-_OPEN_FILES = 16
-"""So many files stay open from one look to the next: there may be 23 references, and 1,024 files in a process."""
-
-
-class LogParticipant(Participant):
-    """An implementation, and the directory of its log."""
-
-    def __init__(self, implementation: Any, directory: Path) -> None:
-        super().__init__(implementation, directory)
-        self._topic = f"{directory}/{TOPIC_DIRECTORY}"
-        self._descriptors: dict[tuple[str, int], int] = {}
-
-    def begin(self) -> None:
-        """Starts an example in an empty directory."""
-        self.clear()
-        self.directory.mkdir(parents=True)
-        super().begin()
-
-    def clear(self) -> None:
-        """Removes the directory."""
-        self._release()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _release(self) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        self._descriptors = {}
-
-    def names(self) -> dict[str, int]:
-        """Name and inode of every file that is compared."""
-        try:
-            with os.scandir(self._topic) as entries:
-                return {entry.name: entry.inode() for entry in entries if entry.name.endswith(COMPARED)}
-        except FileNotFoundError:
-            return {}
-
-    def read(self) -> Files:
-        """Name and content of every file that is compared."""
-        names = self.names()
-        if len(self._descriptors) > len(names):
-            self._release()
-        return {name: self._content(name, inode) for name, inode in names.items()}
-
-    def _content(self, name: str, inode: int) -> bytes:
-        """What is in a file. As long as one is open, no other one gets its inode."""
-        descriptor = self._descriptors.get((name, inode))
-        if descriptor is not None:
-            return os.pread(descriptor, _LARGEST, 0)
-        descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
-        if len(self._descriptors) < _OPEN_FILES:
-            self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
-            return os.pread(descriptor, _LARGEST, 0)
-        content = os.pread(descriptor, _LARGEST, 0)
-        os.close(descriptor)
-        return content
-
-    def listing(self) -> list[str]:
-        """Names of the files that are compared: which snapshots and checkpoints there are is another matter."""
-        return sorted(self.read())
 
 
 class LogLevel(Level[LogObservation, Files]):
@@ -133,6 +71,8 @@ class LogLevel(Level[LogObservation, Files]):
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""
+        if getattr(implementation, "capabilities", None) is not None:
+            return ForeignLogParticipant(implementation, directory)
         return LogParticipant(implementation, directory)
 
     def reference(self, release: str) -> ReferenceLog:
@@ -164,7 +104,7 @@ class LogLevel(Level[LogObservation, Files]):
         del name
         path, how, numbers = operation.args
         for participant in (group.reference, *group.beside):
-            damage(participant.directory / TOPIC_DIRECTORY / path, how, tuple(numbers))
+            participant.damage(path, how, tuple(numbers))  # type: ignore[attr-defined]
         group.files = group.reference.read()
 
     def tracked(self, release: str) -> TrackedLog:
@@ -182,7 +122,7 @@ class LogLevel(Level[LogObservation, Files]):
         """See the base class."""
         if operation.name in self.damaging:
             path = operation.args[0]
-            tracked.damaged.add(Path(path).suffix or path)
+            tracked.damaged.add(PurePath(path).suffix or path)
         else:
             follow_log(tracked, operation, observation)
 
@@ -193,6 +133,22 @@ class LogLevel(Level[LogObservation, Files]):
 
 
 class LogLockstep(Lockstep[LogObservation, Files]):
-    """Participants that perform operations on a log together; the arguments are those of the base class."""
+    """Participants that perform operations on a log together; the arguments are those of the base class.
+
+    Attributes:
+        capabilities: those that every subject has.
+        lacking: the operations that a participant does not have.
+    """
 
     level = LogLevel()
+
+    def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
+        super().__init__(subjects, scratch, **options)
+        told = [getattr(subject, "capabilities", None) for subject in self.subjects]
+        everything = frozenset(CAPABILITIES)
+        self.capabilities = everything.intersection(*(mine for mine in told if mine is not None))
+        self.lacking = frozenset(name for name in LOG_SIGNATURES if not self.supports(name))
+
+    def can(self, operation: Operation) -> bool:
+        """Whether every participant has what an operation needs; found out when the lockstep was made."""
+        return operation.name not in self.lacking and not missing(operation, self.capabilities)

@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 
 def checked_batches(
-    records: Buffer, name: str, max_message_bytes: int, *, from_client: bool = False, highest_epoch: int = INT_MAX
+    records: Buffer,
+    name: str,
+    max_message_bytes: int | None,
+    *,
+    from_client: bool = False,
+    highest_epoch: int = INT_MAX,
 ) -> list[RecordBatch]:
     """The batches of a call, up to the first of a newer epoch.
 
     Args:
         records: the call; what a last, cut batch has left is ignored.
         name: of the log's directory.
-        max_message_bytes: of the topic.
+        max_message_bytes: of the topic; None where it does not count.
         from_client: whether a producer sent it, whose batches begin at offset 0.
         highest_epoch: of batches that are taken.
 
@@ -40,7 +45,8 @@ def checked_batches(
         if batch.partition_leader_epoch > highest_epoch:
             break
         _ = batch.last_offset  # what a batch shorter than its header has none of
-        ensure_allowed_size((batch,), max_message_bytes)
+        if max_message_bytes is not None:
+            ensure_allowed_size((batch,), max_message_bytes)
         if not batch.is_valid:
             raise CorruptRecordError(f"Record is corrupt in topic partition {name}")
         _ = batch.codec

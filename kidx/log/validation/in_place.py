@@ -32,8 +32,12 @@ _CODECS: Final = {field.name: (field.offset, RECORD_BATCH.codec(field.name)) for
 _UNSIGNED: Final = 0xFFFF_FFFF
 
 
-def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> bytes:
+def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> tuple[bytes, int]:
     """One uncompressed v2 batch with its final header, where nothing is to be compressed.
+
+    Returns:
+        Its bytes, and the offset of the first record with the largest timestamp, -1 if none has one. A batch that
+        claims a broker's time (LG-51) has that in all records, as long as it claims it.
 
     Raises:
         InvalidRecordError, InvalidTimestampError: the batch, or its records, are refused.
@@ -43,13 +47,14 @@ def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> bytes:
     batch = batches[0]
     check_batch(batch, batch, terms)
     refusals = Refusals(collected=terms.dialect.record_errors_are_collected)
-    largest, count = NO_TIMESTAMP, 0
+    largest, offset, count = NO_TIMESTAMP, -1, 0
     for number, record in enumerate(records_of(batch, terms.dialect)):
         accepts(batch, record, number, terms, refusals)
-        largest = max(largest, record.timestamp)
+        if record.timestamp > largest:
+            largest, offset = record.timestamp, to_long(terms.first_offset + number)
         count += 1
     refusals.ensure_none()
-    return final_batch(batch, terms, count, largest)
+    return final_batch(batch, terms, count, largest), offset
 
 
 def final_batch(batch: RecordBatch, terms: Terms, count: int, largest: int) -> bytes:

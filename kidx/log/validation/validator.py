@@ -22,10 +22,13 @@ class Validated(NamedTuple):
     Attributes:
         records: the bytes.
         rebuilt: they are those of a new batch, so that they may be more or fewer than those that came.
+        first_largest: the offset of the first record that had the largest timestamp when it came, -1 if none had one;
+            None where it was not looked for.
     """
 
     records: bytes
     rebuilt: bool
+    first_largest: int | None = None
 
 
 def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
@@ -45,5 +48,6 @@ def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
         records = compressed.validate()
         return Validated(records, not compressed.in_place)
     if all(batch.magic >= 2 for batch in batches):
-        return Validated(with_offsets(batches, terms), rebuilt=False)
+        records, first_largest = with_offsets(batches, terms)
+        return Validated(records, rebuilt=False, first_largest=first_largest)
     return Validated(converted(batches, terms), rebuilt=True)

@@ -18,7 +18,7 @@ from rich.console import Console
 from kidx.discovery import Problem
 from kidx.findings import COLUMNS, HARMLESS, Finding
 from kidx.printable import printable
-from kidx.spark.fleet.run import FleetVerification, verify
+from kidx.spark.fleet.run import FleetVerification, Progress, verify
 from kidx.spark.starting import start_session
 from kidx.verify import FileVerdict, Interval, Verification
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kidx.dialect import Dialect
     from kidx.findings import Verdict
-    from kidx.spark.jobs import Progress
 
 _T = TypeVar("_T")
 _ORDER = ("path", "slot", "position", "offset", "timestamp", "clause", "verdict", "message", "expected", "actual")

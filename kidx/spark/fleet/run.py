@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from kidx.spark.jobs import Progress
+
+Progress = Callable[[int, int], None]
+"""Told how many segments have been verified, and of how many."""
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _FOUND: Final = (
@@ -249,7 +251,7 @@ class _Run:
         counter = None if self.progress is None or context is None else context.accumulator(0, told)
 
         def perform(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return verify_rows(asked, size, _ignore if counter is None else counter.add, batches)
+            return verify_rows(asked, _ignore if counter is None else counter.add, batches)
 
         verdicts = wanted.repartition(tasks_of(size)).mapInArrow(perform, ddl(VERDICTS))
         self.output.write(verdicts, "verdicts", self.run_id, append=again)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.findings import Finding
 from kidx.scan.compiled import worth_compiling
-from kidx.spark.fleet.listing import Asked, Row, partition_of, place_of, segments_of
+from kidx.spark.fleet.listing import SEGMENT_COST, Asked, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
 from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
@@ -34,22 +35,28 @@ _PLAIN: Final = tuple(
 )
 
 
+_seen: Final = Counter({"bytes": 0})
+"""What this process has been given of logs, in all its tasks."""
+
+
 def verify_rows(
-    asked: Asked, total: int, done: Callable[[int], None], batches: Iterator[pa.RecordBatch]
+    asked: Asked, done: Callable[[int], None], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: a row of the listing with one segment each to its verdict.
 
     Args:
         asked: what is asked.
-        total: bytes of the whole run, which tells whether compiled kernels are worth their loading.
         done: told how many segments have been looked at.
         batches: of the listing.
     """
-    if worth_compiling(total):
-        importlib.import_module("kidx.scan.batch_kernels")
     for batch in batches:
         for start in range(0, len(batch), _ROWS_AT_ONCE):
-            rows = [_verdict_row(row, asked) for row in batch.slice(start, _ROWS_AT_ONCE).to_pylist()]
+            listed = batch.slice(start, _ROWS_AT_ONCE).to_pylist()
+            # Each worker loads compiled kernels for itself, as soon as it has enough to do with them.
+            _seen["bytes"] += sum(each["bytes"] - SEGMENT_COST for row in listed for each in row["segments"])
+            if worth_compiling(_seen["bytes"]):
+                importlib.import_module("kidx.scan.batch_kernels")
+            rows = [_verdict_row(row, asked) for row in listed]
             done(len(rows))
             yield from to_table(rows, VERDICTS).to_batches()
 
@@ -70,9 +77,9 @@ def _verdict_row(row: Row, asked: Asked) -> Row:
 
 def _encoded(verdict: SegmentVerdict, place: Place, directory: Path) -> Row:
     """A verdict as a row; files are told by their names alone."""
-    rows = [*map(dataclasses.asdict, verdict.files), *map(dataclasses.asdict, verdict.findings)]
+    rows = [_fields(each) for each in (*verdict.files, *verdict.findings)]
     for row in rows:
-        row["path"] = Path(row["path"]).name
+        row["path"] = os.path.basename(row["path"])  # noqa: PTH119 -- thousands of them
     return {name: getattr(verdict, name) for name in _PLAIN} | {
         "place": place.name,
         "files": place.told(rows[: len(verdict.files)], directory),
@@ -82,6 +89,12 @@ def _encoded(verdict: SegmentVerdict, place: Place, directory: Path) -> Row:
         "aborted": verdict.aborted and [list(each) for each in verdict.aborted],
         "counts": list(verdict.counts.items()),
     }
+
+
+def _fields(one: Any) -> Row:
+    """As ``dataclasses.asdict`` has them, which copies each value."""
+    fields = {name: getattr(one, name) for name in one.__dataclass_fields__}
+    return {name: _fields(value) if dataclasses.is_dataclass(value) else value for name, value in fields.items()}
 
 
 def _decoded(row: Row, segment: Segment, directory: Path) -> SegmentVerdict:

@@ -5,6 +5,12 @@ import java.nio.ByteBuffer;
 
 /** One release's classes: performs the operations of scripts, and says where its files are. */
 public interface Driver {
+    /** Works in a directory from now on; what is open is let go. */
+    void begin(String directory);
+
+    /** Lets go of what is open, as a killed process does. */
+    void abandon();
+
     /** Performs the first step of a script without expectations; called from Python. */
     default void step(byte[] script) {
         Script.Step step = new Script(script, 0).step(0);

@@ -28,6 +28,7 @@ public final class IndexDriver implements Driver {
     }
 
     /** Works in a directory, whose name ends with a slash, from now on. */
+    @Override
     public void begin(String directory) {
         abandon();
         this.directory = directory;
@@ -35,6 +36,7 @@ public final class IndexDriver implements Driver {
     }
 
     /** Lets go of what is open, as a killed process does. */
+    @Override
     public void abandon() {
         if (current != null)
             current.abandon();

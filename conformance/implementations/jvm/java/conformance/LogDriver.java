@@ -64,12 +64,14 @@ public final class LogDriver implements Driver {
     }
 
     /** Starts an example; the log will be in this directory. */
+    @Override
     public void begin(String directory) {
         abandon();
         this.directory = directory;
     }
 
     /** Lets go of what is open, as a killed process does. */
+    @Override
     public void abandon() {
         if (open)
             adapter.abandon();

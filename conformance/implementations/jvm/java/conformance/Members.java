@@ -29,8 +29,10 @@ final class Members {
 
     private record Key(Class<?> type, String name, int parameters) {}
 
-    // Asking a class for its methods copies them all: too slow to do it again for every option and every list.
+    // Asking a class for its members copies them all: too slow to do it again for every option and every list.
     private static final Map<Key, Optional<Method>> FOUND = new ConcurrentHashMap<>();
+    private static final Map<Key, Optional<Field>> FIELDS = new ConcurrentHashMap<>();
+    private static final Map<Key, Constructor<?>> CONSTRUCTORS = new ConcurrentHashMap<>();
 
     /** A method of that name and number of parameters, declared here or above, whatever its visibility; or null. */
     static Method methodOrNull(Class<?> type, String name, int parameters) {
@@ -80,24 +82,32 @@ final class Members {
     }
 
     static Constructor<?> constructor(Class<?> type, int parameters) {
-        for (Constructor<?> constructor : type.getDeclaredConstructors()) {
-            if (constructor.getParameterCount() == parameters) {
+        return CONSTRUCTORS.computeIfAbsent(new Key(type, Missing.CONSTRUCTOR, parameters), Members::findConstructor);
+    }
+
+    private static Constructor<?> findConstructor(Key key) {
+        for (Constructor<?> constructor : key.type().getDeclaredConstructors()) {
+            if (constructor.getParameterCount() == key.parameters()) {
                 constructor.setAccessible(true);
                 return constructor;
             }
         }
-        throw new Missing(type, Missing.CONSTRUCTOR, parameters);
+        throw new Missing(key.type(), Missing.CONSTRUCTOR, key.parameters());
     }
 
     /** A field whose name is, or in Scala's mangling ends with, the given one; or null. */
     static Field fieldOrNull(Class<?> type, String name) {
-        for (Field field : type.getDeclaredFields()) {
-            if (field.getName().equals(name) || field.getName().endsWith("_" + name)) {
+        return FIELDS.computeIfAbsent(new Key(type, name, Missing.READ), Members::findField).orElse(null);
+    }
+
+    private static Optional<Field> findField(Key key) {
+        for (Field field : key.type().getDeclaredFields()) {
+            if (field.getName().equals(key.name()) || field.getName().endsWith("_" + key.name())) {
                 field.setAccessible(true);
-                return field;
+                return Optional.of(field);
             }
         }
-        return null;
+        return Optional.empty();
     }
 
     /** Calls a method and lets its own exception through. */

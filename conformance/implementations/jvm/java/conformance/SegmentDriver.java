@@ -70,6 +70,7 @@ public final class SegmentDriver implements Driver {
     }
 
     /** Starts an example in an empty directory. */
+    @Override
     public void begin(String directory) {
         abandon();
         this.directory = directory;
@@ -77,6 +78,7 @@ public final class SegmentDriver implements Driver {
     }
 
     /** Lets go of what is open, as a killed process does. */
+    @Override
     public void abandon() {
         if (adapter != null)
             adapter.abandon();

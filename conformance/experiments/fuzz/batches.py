@@ -1,0 +1,202 @@
+"""Many contents at once: cases by the reference of each dialect, performed by Kafka's classes of each release.
+
+What differs is not judged here: the lockstep performs such a content again, step by step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
+from conformance.experiments.fuzz.expected import ReadableReference
+from conformance.experiments.fuzz.scripts import MACHINE_OF
+from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
+from conformance.implementations.jvm.coverage import KafkaCoverage
+from conformance.implementations.jvm.index import JvmIndex
+from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.spec import build_of, parse_spec
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from conformance.implementations.jvm.coverage import ClassCoverage
+    from conformance.kafka.fetch import Progress
+
+_CHECKED: Final = 128
+"""One content of so many is performed by the readable reference as well, and has to give the same bytes."""
+_REFERENCE: Final = "the kernels"
+
+
+class Seen(NamedTuple):
+    """What has come of one content.
+
+    Attributes:
+        signature: in which ways operations have ended, in the newest dialect.
+        new: whether one of Kafka's releases has run through code as for no content before.
+        differs: who differs, and at which operation; None if all agree.
+    """
+
+    signature: int
+    new: bool
+    differs: tuple[str, int] | None
+
+
+class _Member(NamedTuple):
+    name: str
+    cases: JvmCases
+    coverage: KafkaCoverage
+
+
+class _Dialect:
+    """The releases that one reference stands for."""
+
+    def __init__(self, format_name: str, release: str, directory: Path) -> None:
+        directory.mkdir()
+        self.readable = ReadableReference(format_name, release, directory)
+        self.compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
+        self.members: list[_Member] = []
+
+    def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
+        """Fills the buffer with the case of each content; returns where each ends."""
+        if self.compiled is None:
+            return self.fill([self.readable.case(content) for content in contents], buffer)
+        buffer.reserve(self.compiled.room(contents))
+        return self.compiled.write(contents, buffer.longs)
+
+    @staticmethod
+    def fill(cases: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
+        """Fills the buffer with cases; returns where each ends."""
+        buffer.fill(cases)
+        return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
+
+
+class Batches:
+    """Kafka's classes, release by release, for the contents of one format.
+
+    Args:
+        format_name: of ``--format``.
+        releases: whose dialects.
+        implementations: as ``-i`` takes them; all of them ``jvm`` or ``jvm:DIR``.
+        scratch: empty; files and instrumented classes go there.
+        progress: called while jars are fetched.
+
+    Raises:
+        ToolError: an implementation cannot be had.
+    """
+
+    def __init__(
+        self,
+        format_name: str,
+        releases: Sequence[str],
+        implementations: Sequence[str],
+        scratch: Path,
+        progress: Progress | None = None,
+    ) -> None:
+        self._dialects: dict[str, _Dialect] = {}
+        machine = MACHINE_OF[format_name]
+        for release in releases:
+            dialect = dialect_of(release)
+            key = dialect.segment_rules if machine == "segment" else dialect.index_rules
+            if key not in self._dialects:
+                self._dialects[key] = _Dialect(format_name, release, scratch / f"reference-{len(self._dialects)}")
+            for text in implementations:
+                directory = scratch / f"release-{len(self._members())}"
+                self._dialects[key].members.append(_member(machine, text, release, directory, progress))
+        self._newest = list(self._dialects.values())[-1]
+        self._buffer = CaseBuffer(1 << 20)
+        self._count = 0
+
+    def _members(self) -> list[_Member]:
+        return [member for dialect in self._dialects.values() for member in dialect.members]
+
+    def examine(self, contents: Sequence[bytes]) -> list[Seen]:
+        """Performs the cases of contents."""
+        differs: list[tuple[str, int] | None] = [None] * len(contents)
+        new = np.zeros(len(contents), bool)
+        told = np.zeros(len(contents), np.int64)
+        checked = range(-self._count % _CHECKED, len(contents), _CHECKED)
+        self._count += len(contents)
+        for dialect in self._dialects.values():
+            ends = dialect.write(contents, self._buffer)
+            if dialect is self._newest:
+                told = signatures(self._buffer.longs, ends)
+            if dialect.compiled is not None:
+                for number in checked:
+                    if self._case(ends, number) != dialect.readable.case(contents[number]):
+                        differs[number] = _REFERENCE, 0
+            new |= self._perform(dialect, ends, differs)
+        return [Seen(*each) for each in zip(told.tolist(), new.tolist(), differs, strict=True)]
+
+    def flips(
+        self, content: bytes, flipped: Sequence[bytes]
+    ) -> tuple[list[list[tuple[str, Any]]], list[tuple[str, int] | None]]:
+        """Asks changed contents what the unchanged one is asked.
+
+        Returns:
+            The outcomes of each, in the newest dialect; and who differs, and at which operation.
+        """
+        differs: list[tuple[str, int] | None] = [None] * len(flipped)
+        outcomes: list[list[tuple[str, Any]]] = []
+        for dialect in self._dialects.values():
+            cases = []
+            for other in flipped:
+                cases.append(dialect.readable.case(other, content))
+                if dialect is self._newest:
+                    outcomes.append(dialect.readable.outcomes)
+            self._perform(dialect, dialect.fill(cases, self._buffer), differs)
+        return outcomes, differs
+
+    def _perform(
+        self, dialect: _Dialect, ends: NDArray[np.int64], differs: list[tuple[str, int] | None]
+    ) -> NDArray[np.bool_]:
+        new = np.zeros(len(ends), bool)
+        for member in dialect.members:
+            member.cases.watch(member.coverage.probes())
+            steps, reached = member.cases.perform(self._buffer, len(ends)).T
+            new |= reached > 0
+            for number in np.flatnonzero(steps >= 0):
+                differs[number] = member.name, self._operation(ends, int(number), int(steps[number]))
+        return new
+
+    def _case(self, ends: NDArray[np.int64], number: int) -> bytes:
+        return self._buffer.longs[ends[number - 1] if number else 0 : ends[number]].tobytes()
+
+    def _operation(self, ends: NDArray[np.int64], number: int, step: int) -> int:
+        """The number of the operation at a step of a case."""
+        longs = self._buffer.longs
+        at = 1 + (int(ends[number - 1]) if number else 0)
+        for _ in range(step):
+            at += 2 + int(longs[at + 1])
+            at += 1 + (int(longs[at]) + 7) // 8
+            at += 1 + (max(int(longs[at]), 0) + 7) // 8
+        return int(longs[at])
+
+    def coverage(self) -> dict[str, list[ClassCoverage]]:
+        """What has been reached of each implementation's classes."""
+        return {member.name: member.coverage.classes() for member in self._members()}
+
+    def close(self) -> None:
+        """Lets Kafka's classes go."""
+        for member in self._members():
+            member.cases.member.end()
+            member.coverage.close()
+
+
+def _member(machine: str, text: str, release: str, directory: Path, progress: Progress | None) -> _Member:
+    words = parse_spec(text).words
+    build = build_of(*words) if words else None
+    work, classes = directory / "files", directory / "classes"
+    work.mkdir(parents=True)
+    classes.mkdir()
+    kind: Any = JvmSegment if machine == "segment" else JvmIndex
+    coverage = KafkaCoverage(release, machine, kind.group, classes, progress, build)
+    member = kind(release, progress, build, coverage.loader)
+    if machine != "segment":
+        member.require(machine)
+    return _Member(member.name, JvmCases(member, work), coverage)

@@ -1,0 +1,191 @@
+"""Kernels that write steps, replies and texts, and read big-endian numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from conformance.implementations.jvm.cases import AS_WRITTEN, COMPARE, WRITE
+from conformance.operations import ERROR_KINDS
+from kidx.scan.compiled import kernel
+
+OPEN: Final = 100
+STATE: Final = 7
+"""Numbers of a state: entries, maximum, full, length, how many are last, the last twice."""
+HEAD: Final = 10
+"""Longs of a reply before its values."""
+CORRUPT: Final = ERROR_KINDS.index("corrupt") + 1
+INVALID_ARGUMENT: Final = ERROR_KINDS.index("invalid_argument") + 1
+INVALID_OFFSET: Final = ERROR_KINDS.index("invalid_offset") + 1
+ILLEGAL_STATE: Final = ERROR_KINDS.index("illegal_state") + 1
+OFFSET_OVERFLOW: Final = ERROR_KINDS.index("offset_overflow") + 1
+UNSUPPORTED_VERSION: Final = ERROR_KINDS.index("unsupported_version") + 1
+NOTHING: Final = -1
+"""Instead of the number of values."""
+_NO_TEXT: Final = -1
+_WRITE, _COMPARE, _AS_WRITTEN = WRITE, COMPARE, AS_WRITTEN
+_NUMBERS: Final = 6
+"""Bytes below this one stand for a number of the text: 1 for the first."""
+_DIGITS: Final = 20
+_ZERO: Final = 48
+_MINUS: Final = 45
+
+
+def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """A text in whose place of ``{1}`` to ``{5}`` kernels put numbers."""
+    for number in range(1, _NUMBERS):
+        text = text.replace(f"{{{number}}}", chr(number))
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+@kernel
+def be32(data: Any, at: Any) -> Any:
+    """A signed 32-bit number."""
+    value = (np.int64(data[at]) << 24) | (np.int64(data[at + 1]) << 16) | (np.int64(data[at + 2]) << 8)
+    value |= np.int64(data[at + 3])
+    return value - (np.int64(1) << 32) if value >= (np.int64(1) << 31) else value
+
+
+@kernel
+def be64(data: Any, at: Any) -> Any:
+    """A signed 64-bit number."""
+    return (be32(data, at) << 32) | (be32(data, at + 4) & 0xFFFFFFFF)
+
+
+@kernel
+def put_be(data: Any, at: Any, size: Any, value: Any) -> Any:
+    """Writes a number of so many bytes."""
+    for place in range(size):
+        data[at + place] = (value >> (8 * (size - 1 - place))) & 0xFF
+
+
+@kernel
+def step(out: Any, at: Any, operation: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """An operation with ``count`` of four arguments and no bytes; returns where its reply goes."""
+    out[at] = operation
+    out[at + 1] = count
+    at += 2
+    for place in range(count):
+        out[at + place] = a if place == 0 else b if place == 1 else c if place == 2 else d
+    out[at + count] = 0
+    return at + count + 1
+
+
+@kernel
+def named_step(out: Any, octets: Any, at: Any, operation: Any, name: Any) -> Any:
+    """A step of the harness on a file; returns where the length of its content goes."""
+    out[at] = operation
+    out[at + 1] = 0
+    return _name(out, octets, at + 2, name)
+
+
+@kernel
+def _name(out: Any, octets: Any, at: Any, name: Any) -> Any:
+    out[at] = len(name)
+    return put_bytes(out, octets, at + 1, name, 0, len(name))
+
+
+@kernel
+def put_bytes(out: Any, octets: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Bytes, filled up with zeros; returns the next free place."""
+    longs = (size + 7) // 8
+    if longs:
+        out[at + longs - 1] = 0
+    octets[8 * at : 8 * at + size] = data[start : start + size]
+    return at + longs
+
+
+@kernel
+def write_file(out: Any, octets: Any, at: Any, name: Any, data: Any) -> Any:
+    """The step that gives a file its content."""
+    at = named_step(out, octets, at, _WRITE, name)
+    out[at] = len(data)
+    return put_bytes(out, octets, at + 1, data, 0, len(data))
+
+
+@kernel
+def compare_file(out: Any, octets: Any, at: Any, name: Any, data: Any, size: Any, written: Any) -> Any:
+    """The step that compares a file with the first bytes of ``data``; ``written`` is what was written to it."""
+    at = named_step(out, octets, at, _COMPARE, name)
+    same = size == len(written)
+    for place in range(size):
+        if not same:
+            break
+        same = data[place] == written[place]
+    if same:
+        out[at] = _AS_WRITTEN
+        return at + 1
+    out[at] = size
+    return put_bytes(out, octets, at + 1, data, 0, size)
+
+
+@kernel
+def open_step(out: Any, octets: Any, at: Any, kind: Any, base_offset: Any, writable: Any, name: Any) -> Any:
+    """Opening a file for indexes of 240 bytes; returns where its reply goes."""
+    at = step(out, at, OPEN, 4, kind, base_offset, 240, writable) - 1
+    return _name(out, octets, at, name)
+
+
+@kernel
+def reply(out: Any, at: Any, state: Any, count: Any, first: Any, second: Any) -> Any:
+    """A reply without refusal; at most two of its values are written here. Returns where more of them go."""
+    out[at] = 8 * (HEAD + max(count, 0))
+    at += 1
+    out[at] = 0
+    out[at + 1] = count
+    for place in range(STATE):
+        out[at + 2 + place] = state[place]
+    out[at + 9] = _NO_TEXT
+    at += HEAD
+    if count > 0:
+        out[at] = first
+        at += 1
+    if count > 1:
+        out[at] = second
+        at += 1
+    return at
+
+
+@kernel
+def refusal(out: Any, octets: Any, at: Any, state: Any, kind: Any, text: Any, numbers: Any) -> Any:
+    """A reply with a refusal, with the numbers of its text."""
+    head = at
+    at += 1
+    out[at] = kind
+    out[at + 1] = NOTHING
+    for place in range(STATE):
+        out[at + 2 + place] = state[place]
+    begin = place = 8 * (at + HEAD)
+    for byte in text:
+        if byte < _NUMBERS:
+            place = _put_number(octets, place, numbers[byte - 1])
+        else:
+            octets[place] = byte
+            place += 1
+    size = place - begin
+    out[at + 9] = size
+    out[head] = 8 * HEAD + size
+    while place % 8:
+        octets[place] = 0
+        place += 1
+    return place // 8
+
+
+@kernel
+def _put_number(octets: Any, place: Any, number: Any) -> Any:
+    if number < 0:
+        octets[place] = _MINUS
+        place += 1
+    # The remainder of the smallest long has no positive counterpart, so digits are taken from negative numbers.
+    rest = number if number < 0 else -number
+    digits = 1
+    left = rest
+    while left <= -10:
+        left = -((-left) // 10) if left > -9223372036854775808 else -922337203685477580
+        digits += 1
+    for digit in range(digits - 1, -1, -1):
+        quotient = -((-rest) // 10) if rest > -9223372036854775808 else -922337203685477580
+        octets[place + digit] = _ZERO - (rest - 10 * quotient)
+        rest = quotient
+    return place + digits

@@ -1,0 +1,123 @@
+"""What has to come of every step of a case, by the readable reference of a release."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
+from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.implementations.jvm.cases import CaseWriter, step_of
+from conformance.implementations.jvm.index import INDEX
+from conformance.implementations.jvm.script import Language
+from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.operations.segment import SUFFIXES
+from kidx.segment import file_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.operations import Operation
+
+_MORE: Final = 1 << 24
+"""More bytes than a file here has."""
+_SETUP: Final = 3
+"""Steps of a script that only bring the content into its file: opening, crash, damage."""
+_LOOKING: Final = frozenset(
+    {"sanity_check", "lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
+    | {"open", "open_segment", "read_next_offset", "translate_offset", "find_offset", "read_segment"}
+)
+"""Operations behind which files are not compared; the first other one shows what they have done."""
+
+
+class ReadableReference:
+    """Writes cases of one format as the readable reference performs them.
+
+    Args:
+        format_name: of ``--format``.
+        release: whose dialect.
+        directory: empty; the reference works in it.
+
+    Attributes:
+        outcomes: of every step of the last case, as (operation, error kind or value).
+    """
+
+    def __init__(self, format_name: str, release: str, directory: Path) -> None:
+        self.release = release
+        self._directory = directory
+        self._prefix = f"{directory}/"
+        self._script = SCRIPTS[format_name]
+        self._language = INDEX
+        # Many operations are those of every case, and questions come twice.
+        self._step = lru_cache(maxsize=1024)(lambda operation: step_of(self._language.step(operation)))
+        self._reference: Any = None
+        self.outcomes: list[tuple[str, Any]] = []
+        if MACHINE_OF[format_name] == "segment":
+            self._reference = ReferenceSegment(release)
+            self._language = Language(JvmSegment.step_of, JvmSegment.packed)
+            self._files = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
+        else:
+            self._reference = ReferenceIndex(release)
+            self._files = ()
+
+    def case(self, content: bytes, asked_as: bytes | None = None) -> bytes:
+        """The case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
+
+        Args:
+            content: of the file.
+            asked_as: the content that questions are derived from, if not this one.
+        """
+        operations = self._script(content if asked_as is None else asked_as)
+        self.outcomes = []
+        names = self._files or (operations[0].args[1],)
+        writer = CaseWriter()
+        for name in names:
+            mine = content if name == names[0] else None
+            writer.write(name, mine)
+            _replace(self._prefix + name, mine)
+        self._reference.begin(self._directory)
+        try:
+            for operation in operations[_SETUP:]:
+                self._perform(writer, operation, names, content)
+        finally:
+            self._reference.end()
+        return bytes(writer)
+
+    def _perform(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
+        observation = self._reference.perform(operation)
+        self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
+        writer.perform(self._step(operation), self._language.reply(operation, observation))
+        if operation.name in _LOOKING:
+            return
+        for name in names:
+            found = _content(self._prefix + name)
+            if found == content and name == names[0]:
+                writer.compare_as_written(name)
+            else:
+                writer.compare(name, found)
+
+
+def _replace(path: str, content: bytes | None) -> None:
+    """Gives a file a content, or removes it; a Path for each takes longer than the system does."""
+    if content is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+    os.write(descriptor, content)
+    os.close(descriptor)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(descriptor, _MORE)
+    finally:
+        os.close(descriptor)

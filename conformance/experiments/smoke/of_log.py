@@ -1,0 +1,153 @@
+"""The checks of a log behind version 2 of the line protocol: each opens a log of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from conformance.experiments.smoke.kinds import CheckFailedError, NotJudgedError
+from conformance.experiments.smoke.numbers import FIRST_LOST
+from conformance.experiments.smoke.session import ProcessSession
+from conformance.implementations.process import log_messages as messages
+from conformance.implementations.process.log import LOG_START, REQUESTS, TRY_OUT, TRY_OUT_SETTINGS
+from conformance.implementations.replies import MalformedReplyError
+from conformance.operations import Outcome
+from conformance.operations.batches import encode
+from conformance.operations.log import TOPIC_DIRECTORY
+
+_BATCH: Final = [{"base": 0, "epoch": 0, "records": [[0, 1000]]}]
+
+
+class LogSession(ProcessSession):
+    """A program that is asked about a log."""
+
+    start_request = LOG_START
+    capabilities: Collection[str] = ()
+
+    def tell(self, request: messages.Request) -> Any:
+        """One request: the value of its reply, or the outcome of a refusal; LineProcessError if it is no reply."""
+        self.start()
+        line = self._say(msgspec.to_builtins(request), self.deadline)
+        with self.well_formed():
+            return messages.reply_from(type(request), json.loads(line))
+
+
+def introduces_a_log(session: LogSession, _: Path) -> None:
+    """It answers ``start`` of protocol 2, as the program that has said that it has a log."""
+    line = session.start()
+    with session.well_formed():
+        introduction = messages.introduction_from(json.loads(line))
+        if introduction is None:
+            raise MalformedReplyError('the reply to start of protocol 2 names "log" among its kinds')
+        session.capabilities = introduction.capabilities
+
+
+def _done(told: Any, what: str) -> Any:
+    """What was asked for was done: its value."""
+    if isinstance(told, Outcome):
+        if told.error == "unsupported":
+            raise NotJudgedError(f"{what} is unsupported.")
+        said = f"{what} was refused where nothing is wrong: {told}"
+        raise CheckFailedError(f"{said}. Are the arguments read by their names?")
+    return told
+
+
+def _open(session: LogSession, directory: Path) -> Path:
+    path = directory / TOPIC_DIRECTORY
+    path.mkdir(exist_ok=True)
+    _done(session.tell(messages.OpenLog(str(path), TRY_OUT_SETTINGS, 0, 0, True, 10_000)), "A new log")
+    return path
+
+
+def _append(session: LogSession, batches: list[dict[str, Any]] = _BATCH) -> bytes:
+    data = encode(batches)
+    _done(session.tell(messages.Append("follower", data, 0, False)), "Appending a batch as a follower")
+    return data
+
+
+def _state(session: LogSession) -> messages.StateReply:
+    told = session.tell(messages.State())
+    if isinstance(told, Outcome):
+        raise CheckFailedError(f"A log that is open tells its state; not {told}.")
+    state: messages.StateReply = told
+    return state
+
+
+def _life(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    _append(session)
+    _done(session.tell(messages.ListOffsets([1000, -1])), "Asking for offsets")
+    if _state(session).end_offset != 1:
+        raise CheckFailedError("The end offset behind a batch of one record, whose offset is 0, is 1.")
+    _done(session.tell(messages.Close(prepared=True)), "Closing")
+
+
+def _files_where_told(session: LogSession, directory: Path) -> None:
+    if "segments" not in session.capabilities:
+        raise NotJudgedError("It does not keep Kafka's segments and files.")
+    path = _open(session, directory)
+    data = _append(session)
+    file = path / f"{0:020d}.log"
+    if not file.is_file():
+        found = ", ".join(sorted(entry.name for entry in path.iterdir())) or "nothing"
+        raise CheckFailedError(f"The directory that was named holds {found}, not {file.name}.")
+    if file.read_bytes() != data:
+        raise CheckFailedError(f"{file.name} does not hold the batch: write to the file before you reply.")
+
+
+def _keeps_long_numbers(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    _append(session, [{"base": 0, "epoch": 0, "records": [[0, FIRST_LOST]]}])
+    (found,) = _done(session.tell(messages.ListOffsets([FIRST_LOST])), "Asking for a timestamp")
+    if found is None or found[0] != FIRST_LOST:
+        double = found is not None and found[0] in {int(float(FIRST_LOST)), int(math.nextafter(FIRST_LOST, 0))}
+        said = "it looks as if your JSON library uses doubles" if double or found is None else "another number came"
+        raise CheckFailedError(f"The timestamp {FIRST_LOST} comes back as {found}: {said}.")
+
+
+def _goes_on(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    _append(session)
+    told = session.tell(messages.Append("follower", encode(_BATCH), 0, False))
+    if not isinstance(told, Outcome):
+        raise NotJudgedError("An offset that is there already was appended again: a run will show it.")
+    _state(session)
+
+
+def _every_request(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    for operation in TRY_OUT[:-1]:
+        session.tell(REQUESTS[operation.name](*operation.args))
+        _state(session)
+    _done(session.tell(messages.Close(prepared=True)), "Closing")
+
+
+def _opens_again(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    _append(session)
+    session.kill()
+    _open(session, directory)
+    _state(session)
+
+
+def _declares_the_unknown(session: LogSession, directory: Path) -> None:
+    _open(session, directory)
+    if session.ask("no_such_operation").error != "unsupported":
+        raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
+
+
+LogCheck = Callable[[LogSession, Path], None]
+OF_LOGS: Final[tuple[tuple[str, LogCheck], ...]] = (
+    ("opens, appends, looks up and closes", _life),
+    ("has its files where it was told, and its batches in them", _files_where_told),
+    ("keeps integers of 64 bits", _keeps_long_numbers),
+    ("goes on after a refusal", _goes_on),
+    ("answers every request, or declares it unsupported", _every_request),
+    ("opens its directory again after it was killed", _opens_again),
+    ("declares an operation that it does not know as unsupported", _declares_the_unknown),
+)

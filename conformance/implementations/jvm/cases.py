@@ -1,0 +1,150 @@
+"""Many short scripts in one crossing: what each step is, and what has to come of it (``Cases.java``).
+
+A case is a row of steps in native longs; bytes are filled up with zeros to whole longs.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.virtual_machine import start_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+WRITE: Final = 300
+"""The step that gives a file a content, or removes it."""
+COMPARE: Final = 301
+"""The step that compares a file."""
+NO_FILE: Final = -1
+"""Instead of the length of a content: there is no file. Instead of that of a reply: no reply equals it."""
+AS_WRITTEN: Final = -2
+"""Instead of the length of a content to compare with: the one that was written last."""
+
+_HEAD: Final = struct.Struct("=2i")
+_LONG: Final = struct.Struct("=q")
+
+
+def step_of(step: bytes) -> bytes:
+    """The beginning of a step, from what :class:`~conformance.implementations.jvm.script.Language` writes."""
+    code, count = _HEAD.unpack_from(step)
+    arguments = step[_HEAD.size : _HEAD.size + 8 * count]
+    return _step(code, arguments, step[_HEAD.size + 8 * count + 4 :])
+
+
+@lru_cache(maxsize=256)
+def _step(code: int, arguments: bytes, data: bytes) -> bytes:
+    filled = data + bytes(-len(data) % 8)
+    return struct.pack("=2q", code, len(arguments) // 8) + arguments + _LONG.pack(len(data)) + filled
+
+
+class CaseWriter:
+    """Writes one case, step by step."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def __bytes__(self) -> bytes:
+        body = b"".join(self._parts)
+        return struct.pack("=q", len(body) // 8) + body
+
+    def perform(self, step: bytes, reply: bytes | None) -> None:
+        """An operation.
+
+        Args:
+            step: of :func:`step_of`.
+            reply: what has to come of it; None if no reply is right.
+        """
+        self._end(step, reply)
+
+    def write(self, name: str, content: bytes | None) -> None:
+        """Gives a file a content, or removes it."""
+        self._end(_step(WRITE, b"", name.encode()), content)
+
+    def compare(self, name: str, content: bytes | None) -> None:
+        """A file has to have this content, or must not be there."""
+        self._end(_step(COMPARE, b"", name.encode()), content)
+
+    def compare_as_written(self, name: str) -> None:
+        """A file has to have the content that was written last."""
+        self._parts += (_step(COMPARE, b"", name.encode()), _LONG.pack(AS_WRITTEN))
+
+    def _end(self, step: bytes, content: bytes | None) -> None:
+        if content is None:
+            self._parts += (step, _LONG.pack(NO_FILE))
+        elif rest := -len(content) % 8:
+            self._parts += (step, _LONG.pack(len(content)), content, bytes(rest))
+        else:
+            self._parts += (step, _LONG.pack(len(content)), content)
+
+
+class CaseBuffer:
+    """Memory that Python and Java share; what is written to it is a number of cases.
+
+    Attributes:
+        longs: the memory.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._allocate(capacity)
+
+    def _allocate(self, capacity: int) -> None:
+        from jpype import nio  # noqa: PLC0415 -- part of an extra
+
+        memory = bytearray(8 * capacity)
+        self.longs: NDArray[np.int64] = np.frombuffer(memory, np.int64)
+        start_jvm()
+        self.shared = nio.convertToDirectBuffer(memory)
+
+    def reserve(self, capacity: int) -> None:
+        """Makes room for so many longs; what is in it is lost if that takes other memory."""
+        if capacity > len(self.longs):
+            self._allocate(2 * capacity)
+
+    def fill(self, cases: Iterable[bytes]) -> None:
+        """Writes cases, from the beginning."""
+        data = np.frombuffer(b"".join(cases), np.int64)
+        self.reserve(len(data))
+        self.longs[: len(data)] = data
+
+
+class JvmCases:
+    """One release's classes performing cases.
+
+    Args:
+        member: an index, a segment or a log of :mod:`conformance.implementations.jvm`, for this alone.
+        directory: empty; all cases work in it.
+    """
+
+    def __init__(self, member: Any, directory: Path) -> None:
+        self.member = member
+        member.begin(directory)
+        # The driver of indexes takes its directory with the slash.
+        name = f"{directory}/" if member.group == "index" else str(directory)
+        self._cases = driver_class("Cases")(member.driver, name)
+
+    def watch(self, probes: Sequence[Any]) -> None:
+        """From now on says which cases reach what none before them has: the arrays of JaCoCo's probes, one a class."""
+        jpype = start_jvm()
+        self._cases.watch(jpype.JArray(jpype.JBoolean, 2)(probes))
+
+    def perform(self, buffer: CaseBuffer, count: int) -> NDArray[np.int32]:
+        """Performs the cases of a buffer.
+
+        Returns:
+            A row a case: the step that came out otherwise, from 0 on, or -1; 1 if it has reached what no case
+            before it has, else 0.
+        """
+        return np.array(self._cases.perform(buffer.shared, count), np.int32).reshape(count, 2)
+
+    def performing(self) -> int:
+        """The case that is being performed, from 0 on; for another thread, as a watchdog's."""
+        return int(self._cases.performing())

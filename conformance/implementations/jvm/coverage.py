@@ -1,0 +1,146 @@
+"""What of Kafka's own bytecode has been reached, by JaCoCo, release by release.
+
+The classes that are looked at are instrumented before they are loaded and come first on the path of a class loader of
+their own; the runtime finds them through ``java.util.logging``, which every class loader has in common.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.kafka.fetch import class_path, tool_jar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.kafka.builds import Build
+    from conformance.kafka.fetch import Progress
+    from conformance.kafka.releases import Group
+
+_TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
+_LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)/"
+_OFFSET: Final = f"{_LOG}(?:AbstractIndex|OffsetIndex|OffsetPosition)"
+_TIME: Final = f"{_LOG}(?:AbstractIndex|TimeIndex|TimestampOffset)"
+_TRANSACTION: Final = f"{_LOG}(?:TransactionIndex|AbortedTxn|TxnIndexSearchResult)"
+_SEGMENT: Final = f"{_LOG}(?:LogSegment|LazyIndex|RollParams)"
+_RECORDS: Final = (
+    "org/apache/kafka/common/record/(?:internal/)?(?:AbstractRecords|FileRecords|FileLogInputStream|RecordBatchIterator"
+    "|DefaultRecordBatch|DefaultRecord|AbstractLegacyRecordBatch|LegacyRecord|ByteBufferLogInputStream"
+    "|EndTransactionMarker|ControlRecordType)"
+)
+LOOKED_AT: Final = {
+    "offset": _OFFSET,
+    "time": _TIME,
+    "transaction": _TRANSACTION,
+    "segment": f"{_OFFSET}|{_TIME}|{_TRANSACTION}|{_SEGMENT}|{_RECORDS}",
+}
+"""The classes that are instrumented, by what is driven: a kind of index, or segments. With all that is inside them."""
+
+
+class ClassCoverage(NamedTuple):
+    """How much of one class has been reached.
+
+    Attributes:
+        name: of the class.
+        lines: reached, and all.
+        branches: likewise; an ``if`` has two.
+    """
+
+    name: str
+    lines: tuple[int, int]
+    branches: tuple[int, int]
+
+
+class KafkaCoverage:
+    """The probes of one release's classes.
+
+    Args:
+        release: whose classes.
+        kind: of :data:`LOOKED_AT`.
+        group: of its jars.
+        directory: empty; instrumented classes are written to it.
+        progress: called while jars are fetched.
+        build: whose classes instead.
+
+    Attributes:
+        loader: of the instrumented classes, and of all others of the release.
+
+    Raises:
+        ToolError: no Java, no jars.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        kind: str,
+        group: Group,
+        directory: Path,
+        progress: Progress | None = None,
+        build: Build | None = None,
+    ) -> None:
+        self._jpype = start_jvm()
+        self._tools = class_loader([tool_jar(name, progress=progress) for name in _TOOLS])
+        self._runtime = self._java("runtime.LoggerRuntime")()
+        self._data = self._java("runtime.RuntimeData")()
+        self._runtime.startup(self._data)
+        self._probes: dict[int, Any] = {}
+        self._classes: dict[str, bytes] = {}
+        jars = class_path(release, group, progress=progress) if build is None else list(build.silent_jars)
+        self._instrument(jars, re.compile(rf"(?:{LOOKED_AT[kind]})(?:\$.*)?\.class"), directory)
+        self.loader = class_loader([directory, *jars])
+
+    def _java(self, name: str) -> Any:
+        return self._jpype.JClass(f"org.jacoco.core.{name}", loader=self._tools)
+
+    def _octets(self, data: bytes) -> Any:
+        return self._jpype.JArray(self._jpype.JByte)(data)
+
+    def _instrument(self, jars: Sequence[Path], wanted: re.Pattern[str], directory: Path) -> None:
+        instrumenter = self._java("instr.Instrumenter")(self._runtime)
+        for jar in jars:
+            with zipfile.ZipFile(jar) as archive:
+                for name in sorted(filter(wanted.fullmatch, archive.namelist())):
+                    if name in self._classes:
+                        continue
+                    self._classes[name] = archive.read(name)
+                    path = directory / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(bytes(instrumenter.instrument(self._octets(self._classes[name]), name)))
+
+    def probes(self) -> list[Any]:
+        """An array of booleans for each class that has been used; more classes come behind those that were there."""
+        for data in self._store().getContents():
+            self._probes.setdefault(int(data.getId()), data.getProbes())
+        return list(self._probes.values())
+
+    def _store(self) -> Any:
+        store = self._java("data.ExecutionDataStore")()
+        self._data.collect(store, self._java("data.SessionInfoStore")(), False)
+        return store
+
+    def classes(self) -> list[ClassCoverage]:
+        """What has been reached of each class that has lines, by name."""
+        builder = self._java("analysis.CoverageBuilder")()
+        analyzer = self._java("analysis.Analyzer")(self._store(), builder)
+        for name, data in self._classes.items():
+            analyzer.analyzeClass(self._octets(data), name)
+        found = []
+        for each in builder.getClasses():
+            lines, branches = each.getLineCounter(), each.getBranchCounter()
+            found.append(
+                ClassCoverage(
+                    str(each.getName()).replace("/", "."),
+                    (int(lines.getCoveredCount()), int(lines.getTotalCount())),
+                    (int(branches.getCoveredCount()), int(branches.getTotalCount())),
+                )
+            )
+        return sorted(each for each in found if each.lines[1])
+
+    def close(self) -> None:
+        """Ends the runtime; no class can be loaded any more."""
+        self._runtime.shutdown()
+        self.loader.close()

@@ -1,0 +1,239 @@
+"""The line protocol, version 2: requests about a log and their replies, as structures.
+
+Each request is one; :data:`REPLIES` says what the ``ok`` of its reply holds. Reading a reply and the definitions in
+``conformance/schemas/protocol.json`` both come from here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from conformance.implementations.replies import MalformedReplyError
+from conformance.operations import UNSUPPORTED, Outcome
+from conformance.operations.log import LOG_ERROR_KINDS, LogState
+from conformance.operations.log_capabilities import CAPABILITIES
+from conformance.quoting import quoted
+from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+
+PROTOCOL: Final = 2
+
+Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]
+Int = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
+Count = Annotated[int, Meta(ge=0, le=LONG_MAX)]
+Batches = Annotated[bytes, Meta(description="Record batches one after another, as on disk: base64 of their bytes.")]
+
+
+class Request(Struct, tag_field="op", forbid_unknown_fields=True):
+    """A request; ``op`` is its tag."""
+
+
+class Start(Request, tag="start"):
+    """The first request of a process that is to keep a log."""
+
+    protocol: Literal[2]
+
+
+class OpenLog(Request, tag="open_log"):
+    """Opens the log in a directory that exists, or makes one in it. No other log is open then."""
+
+    path: Annotated[str, Meta(min_length=1, description="An absolute path.")]
+    settings: Annotated[dict[str, int | str], Meta(description="Topic configurations by Kafka's names.")]
+    log_start_offset: Annotated[int, Meta(description="The checkpoint of the log start offset.")]
+    recovery_point: Annotated[int, Meta(description="The checkpoint below which everything is on disk.")]
+    clean: Annotated[bool, Meta(description="Whether the last shutdown was.")]
+    now: Annotated[int, Meta(description="Milliseconds; the clock stands still until set_clock.")]
+
+
+class Append(Request, tag="append"):
+    """As leader: gives one batch offsets, leader epoch and checksum. As follower: takes batches as they are."""
+
+    role: Literal["leader", "follower"]
+    batches: Batches
+    leader_epoch: Int
+    coordinator: Annotated[bool, Meta(description="A transaction coordinator sent it, as leader: a marker.")]
+
+
+class Roll(Request, tag="roll"):
+    """Starts a new segment at the end."""
+
+
+class Truncate(Request, tag="truncate"):
+    """Removes everything from an offset on, and the whole batch that it lies in; true if it is before the end."""
+
+    offset: Long
+
+
+class TruncateFully(Request, tag="truncate_fully"):
+    """Removes everything; the log begins anew at an offset."""
+
+    offset: Long
+
+
+class DeleteRecords(Request, tag="delete_records"):
+    """Moves the log start up to an offset; out_of_range if that is beyond the high watermark."""
+
+    offset: Long
+
+
+class Retention(Request, tag="retention"):
+    """Deletes the segments that start offset, retention.bytes and retention.ms allow; how many."""
+
+
+class HighWatermark(Request, tag="high_watermark"):
+    """Moves the high watermark to an offset, but neither below the start nor beyond the end; where it is then."""
+
+    offset: Long
+
+
+class AssignEpoch(Request, tag="assign_epoch"):
+    """Notes that a leader's epoch begins at an offset."""
+
+    epoch: Long
+    start_offset: Long
+
+
+class SetClock(Request, tag="set_clock"):
+    """Sets the clock, milliseconds."""
+
+    now: Long
+
+
+class ExpireProducers(Request, tag="expire_producers"):
+    """Forgets producers that have been silent for too long."""
+
+
+class ListOffsets(Request, tag="list_offsets"):
+    """For each target, timestamp, offset and leader epoch (-1: none); null if there is none."""
+
+    targets: list[Long]
+
+
+class Read(Request, tag="read"):
+    """Whole batches, the first of which holds the offset or is the first behind it; at least that one, if any."""
+
+    offset: Long
+    max_bytes: Int
+
+
+class Close(Request, tag="close"):
+    """Closes the log; prepared as a clean shutdown does it."""
+
+    prepared: bool
+
+
+class State(Request, tag="state"):
+    """What the log says of itself; sent after every operation that leaves one open."""
+
+
+class Stop(Request, tag="stop"):
+    """The process ends, with status 0. A reply is not waited for."""
+
+
+class Introduction(Struct):
+    """What a program says of itself; members beyond these are left alone."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    version: str
+    language: str
+    kinds: Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
+    capabilities: Annotated[list[Literal[tuple(CAPABILITIES)]], Meta(description="Of its log.")] = []  # type: ignore[valid-type]
+
+
+class StateReply(Struct, forbid_unknown_fields=True):
+    """A log's state; what is left out is not compared."""
+
+    start_offset: Long
+    end_offset: Long
+    high_watermark: Long | UnsetType = UNSET
+    last_stable_offset: Long | UnsetType = UNSET
+    recovery_point: Long | UnsetType = UNSET
+    segments: Annotated[tuple[tuple[Long, Long], ...], Meta(description="Base offset and bytes.")] | UnsetType = UNSET
+    producers_end: Long | UnsetType = UNSET
+    ongoing: Annotated[tuple[Long, ...], Meta(description="Where open transactions began.")] | UnsetType = UNSET
+    unreplicated: Annotated[tuple[Long, ...], Meta(description="Where those began.")] | UnsetType = UNSET
+    producers: (
+        Annotated[
+            tuple[tuple[Long, Long, Long, Long, Long, tuple[tuple[Long, Long, Long, Long], ...]], ...],
+            Meta(
+                description="By id: id, epoch, coordinator's epoch, timestamp, where its transaction began (-1: none),"
+                " and of its last batches last sequence, last offset, offset delta, timestamp."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+    def to_state(self) -> LogState:
+        """As the lockstep compares it; None for a field that is not told."""
+        told = (getattr(self, name) for name in LogState._fields)
+        return LogState._make([None if value is UNSET else value for value in told])
+
+
+_Answer = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None
+REPLIES: Final[dict[type[Request], Any]] = {
+    OpenLog: None,
+    Append: None,
+    Roll: None,
+    Truncate: bool,
+    TruncateFully: None,
+    DeleteRecords: None,
+    Retention: Count,
+    HighWatermark: Long,
+    AssignEpoch: None,
+    SetClock: None,
+    ExpireProducers: None,
+    ListOffsets: tuple[_Answer, ...],
+    Read: Batches,
+    Close: None,
+    State: StateReply,
+}
+"""By request: the type of the ``ok`` of its reply."""
+
+to_line: Final = msgspec.json.Encoder()
+
+
+def introduction_from(reply: Any) -> Introduction | None:
+    """The reply to ``start``; None of a program that does not speak this version of the protocol.
+
+    Raises:
+        MalformedReplyError: it has a log, and says so in another shape.
+    """
+    if not isinstance(reply, dict) or not isinstance(reply.get("ok"), dict):
+        return None
+    if "log" not in (reply["ok"].get("kinds") or ()):
+        return None
+    return cast("Introduction", _converted(reply["ok"], Introduction, "the reply to start"))
+
+
+def reply_from(request: type[Request], reply: Any) -> Any:
+    """The value in the reply to a request, or the outcome of one that is refused or unsupported.
+
+    Raises:
+        MalformedReplyError: it is not a reply to this request.
+    """
+    if isinstance(reply, dict):
+        if reply.keys() == {"ok"}:
+            return _converted(reply["ok"], REPLIES[request], f"ok of the reply to {op_of(request)}")
+        if "error" in reply and reply.keys() <= {"error", "message"} and isinstance(reply.get("message", ""), str):
+            kind = reply["error"]
+            if kind not in LOG_ERROR_KINDS:
+                said = f"there is no error kind {quoted(repr(kind))}; there are {', '.join(LOG_ERROR_KINDS)}"
+                raise MalformedReplyError(said)
+            return Outcome(kind, None, reply.get("message") or None)
+        if reply.keys() == {"unsupported"} and reply["unsupported"] is True:
+            return UNSUPPORTED
+    raise MalformedReplyError('a reply is {"ok": VALUE}, {"error": KIND, "message": TEXT} or {"unsupported": true}')
+
+
+def op_of(request: type[Request]) -> str:
+    """The ``op`` of a request."""
+    return str(request.__struct_config__.tag)
+
+
+def _converted(value: Any, kind: Any, what: str) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise MalformedReplyError(f"{what}: {error}") from None

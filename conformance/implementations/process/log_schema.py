@@ -1,0 +1,60 @@
+"""The definitions of version 2 in ``conformance/schemas/protocol.json``, from the structures that read its replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from conformance.implementations.process import log_messages as messages
+from conformance.operations.log import LOG_ERROR_KINDS
+from conformance.operations.log_capabilities import CAPABILITIES
+
+Object = dict[str, Any]
+
+
+def log_name(request: type[messages.Request]) -> str:
+    """What the definitions of a request and its reply begin with: ``log_`` keeps them apart from those of an index."""
+    tag = messages.op_of(request)
+    return tag if tag.endswith("_log") else f"log_{tag}"
+
+
+def log_definitions() -> Object:
+    """Requests about a log, each with its reply."""
+    found: Object = {
+        "log_error_kind": {"enum": list(LOG_ERROR_KINDS)},
+        "log_refusal": {
+            "description": "The operation is refused.",
+            "type": "object",
+            "properties": {"error": {"$ref": "#/$defs/log_error_kind"}, "message": {"type": "string"}},
+            "required": ["error"],
+            "additionalProperties": False,
+        },
+        "capabilities": {
+            "description": " ".join(f"{name}: {does}." for name, does in CAPABILITIES.items()),
+            "enum": list(CAPABILITIES),
+        },
+    }
+    others = [{"$ref": "#/$defs/log_refusal"}, {"$ref": "#/$defs/unsupported"}]
+    ends: dict[type[messages.Request], Any] = {messages.Start: messages.Introduction, messages.Stop: None}
+    for request, ok in (messages.REPLIES | ends).items():
+        name = log_name(request)
+        found[f"{name}_request"] = _plain(request)
+        reply = {
+            "type": "object",
+            "properties": {"ok": _plain(ok)},
+            "required": ["ok"],
+            "additionalProperties": False,
+        }
+        found[f"{name}_reply"] = reply if request in ends else {"anyOf": [reply, *others]}
+    return found
+
+
+def _plain(kind: Any) -> Object:
+    """The schema of a type in one piece."""
+    schema = msgspec.json.schema(kind)
+    definitions = schema.pop("$defs", {})
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+        schema.pop("title")
+    return schema

@@ -1,0 +1,191 @@
+"""What a foreign log may do otherwise for lack of a capability, and how it is judged then.
+
+An excuse takes the same part out of what is expected and of what there is, or brings it into the same form; whatever
+else differs counts. A variant is another way of performing a step that is right as well: the reference performs it, and
+is what the log is held to from then on. Both are counted under their words, so that a report can show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.attribution.log_step import Files
+from conformance.operations import Operation
+from conformance.operations.log import LogObservation
+from kidx.log.epochs import FILE_NAME
+from kidx.log.lookup import MAX_TIMESTAMP, TARGETS
+from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.records import iter_memory_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+Seen = tuple[LogObservation, Files]
+"""An observation, and the files after it."""
+
+
+class Excuse(NamedTuple):
+    """What is not compared of a log that lacks a capability.
+
+    Attributes:
+        words: for a report.
+        fair: what is expected of an operation, and what there is, without it.
+    """
+
+    words: str
+    fair: Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]
+
+
+def _both(plain: Callable[[Operation, Seen], Seen]) -> Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]:
+    """The same taken out of both sides."""
+    return lambda operation, expected, actual: (plain(operation, expected), plain(operation, actual))
+
+
+Answer = tuple[int, int] | None
+"""Timestamp and offset."""
+_ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
+
+
+def _entries_only(_: Operation, seen: Seen) -> Seen:
+    observation, files = seen
+    return observation, {name: kept for name, data in files.items() if (kept := _entries(name, data)) is not None}
+
+
+def _entries(name: str, data: bytes) -> bytes | None:
+    """An index without the room behind its entries, None if it has no entry; any other file as it is."""
+    size = next((size for suffix, size in _ENTRY_SIZES.items() if name.endswith(suffix)), 0)
+    if not size:
+        return data
+    end = len(data)
+    while end and not any(data[max(0, end - size) : end]):
+        end = max(0, end - size)
+    return data[:end] or None
+
+
+def _without_epochs(operation: Operation, seen: Seen) -> Seen:
+    observation, files = _without(FILE_NAME)(operation, seen)
+    outcome = observation.outcome
+    if operation.name == "list_offsets" and outcome.error is None and outcome.value is not None:
+        answers = tuple(None if answer is None else (*answer[:2], -1) for answer in outcome.value)
+        observation = observation._replace(outcome=outcome._replace(value=answers))
+    return observation, files
+
+
+def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
+    """Without the files that end so, and without some fields of the state."""
+
+    def plain(_: Operation, seen: Seen) -> Seen:
+        observation, files = seen
+        state = observation.state
+        if state is not None and fields:
+            observation = observation._replace(state=state.without(fields))
+        return observation, {name: data for name, data in files.items() if not (suffix and name.endswith(suffix))}
+
+    return plain
+
+
+def _as_one_segment(operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+    """Without files and segments; an answer is right, too, where all records were in one segment."""
+    mine, theirs = expected[0], actual[0]
+    if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
+        records = _records(expected[1])
+        pairs = zip(operation.args[0], mine.outcome.value, theirs.outcome.value, strict=False)
+        answers = tuple(
+            other if (other and other[:2]) in _without_segments(records, target, mine.state.start_offset) else answer
+            for target, answer, other in pairs
+        )
+        mine = mine._replace(outcome=mine.outcome._replace(value=answers))
+    plain = _without("", "segments")
+    return plain(operation, (mine, {})), plain(operation, (theirs, {}))
+
+
+def _records(files: Files) -> list[tuple[int, int]]:
+    """Offset and timestamp of every record in the ``.log`` files."""
+    logs = (files[name] for name in sorted(files) if name.endswith(".log"))
+    return [
+        (record.offset, record.timestamp) for data in logs for batch in iter_memory_batches(data) for record in batch
+    ]
+
+
+def _without_segments(records: list[tuple[int, int]], target: int, start: int) -> Collection[Answer]:
+    """The answers to a target that need no segments; none where there is but the one."""
+    visible = [record for record in records if record[0] >= start]
+    if target == MAX_TIMESTAMP:
+        return _largest(records), _largest(visible)
+    if target in TARGETS.values():
+        return ()
+    return (next(((timestamp, offset) for offset, timestamp in visible if timestamp >= target), None),)
+
+
+def _largest(records: list[tuple[int, int]]) -> Answer:
+    """The first record with the largest timestamp."""
+    latest = max((timestamp for _, timestamp in records), default=None)
+    return next(((timestamp, offset) for offset, timestamp in records if timestamp == latest), None)
+
+
+EXCUSES: Final = {
+    # Leader epochs come first: answers are compared without them from there on.
+    "epochs": Excuse("leader epochs are not compared", _both(_without_epochs)),
+    "segments": Excuse("segments and files are not compared, answers may be those of one segment", _as_one_segment),
+    "preallocation": Excuse(
+        "indexes are compared by their entries, one without any may be missing", _both(_entries_only)
+    ),
+    "producers": Excuse(
+        "producers and their snapshots are not compared",
+        _both(_without(SNAPSHOT_SUFFIX, "producers_end", "ongoing", "unreplicated", "producers")),
+    ),
+    "transactions": Excuse(
+        "the last stable offset and aborted transactions are not compared",
+        _both(_without(".txnindex", "last_stable_offset", "ongoing", "unreplicated")),
+    ),
+    "recovery_point": Excuse("the recovery point is not compared", _both(_without("", "recovery_point"))),
+}
+"""By the capability that is lacking."""
+
+
+class Variant(NamedTuple):
+    """Another way of performing a step.
+
+    Attributes:
+        words: for a report.
+        operation: what the reference performs.
+        deletes: the segments before the log start are deleted with it.
+    """
+
+    words: str
+    operation: Operation
+    deletes: bool = False
+
+
+_DELETES: Final = "segments before the log start were deleted before retention ran"
+_RECOVERS: Final = "segments were recovered, or not, as the log decided by itself"
+
+
+def variants(operation: Operation, lacking: Collection[str]) -> Iterator[Variant]:
+    """How a log that lacks these capabilities may perform an operation besides the one way."""
+    openings = [operation]
+    if operation.name == "open_log" and {"clean_flag", "recovery_point"} & set(lacking):
+        settings, start, point, clean, now = operation.args
+        flags = (clean, not clean) if "clean_flag" in lacking else (clean,)
+        points = dict.fromkeys((point, 0, (1 << 62))) if "recovery_point" in lacking else (point, 0)
+        openings += [Operation("open_log", (settings, start, other, flag, now)) for flag in flags for other in points]
+    for other in dict.fromkeys(map(_Hashable, openings)):
+        if other.operation != operation:
+            yield Variant(_RECOVERS, other.operation)
+    if "deferred_deletion" in lacking and operation.name in ("delete_records", "open_log", "truncate_log"):
+        for other in dict.fromkeys(map(_Hashable, openings)):
+            yield Variant(_DELETES, other.operation, deletes=True)
+
+
+class _Hashable:
+    """An operation whose arguments may be dictionaries."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and self.operation == other.operation
+
+    def __hash__(self) -> int:
+        return hash(repr(self.operation))

@@ -1,0 +1,149 @@
+"""What a log may lack, and which operations make no sense then.
+
+A foreign log says in its reply to ``start`` which of these it has. What needs another one is left out, and an operation
+of a recorded trace that needs it is unsupported. What the log may do otherwise for lack of one is judged by
+:mod:`conformance.lockstep.levels.excuses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.operations.log import EXPIRATION
+from conformance.operations.unbuilt import KEYS
+from kidx.log.epochs import FILE_NAME
+from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
+
+if TYPE_CHECKING:
+    from conformance.operations.operation import Operation
+
+CAPABILITIES: Final = {
+    "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
+    "whole_calls": "the batches of one append roll, or are refused, together",
+    "start_checkpoint": "the log start is where open_log says, be it before what it was",
+    "compression": "it reads records that are compressed",
+    "validation": "as a leader it refuses and changes what a producer sends by the topic's settings, as LogValidator",
+    "clock": "its clock is the time that open_log and set_clock name, and stands still between",
+    "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
+    "recovery_point": "a recovery begins with the segment of recovery_point",
+    "epochs": "it keeps leader epochs in leader-epoch-checkpoint and answers with them",
+    "producers": "it keeps producers, checks their epochs and sequence numbers, and writes snapshots",
+    "transactions": "it keeps a last stable offset and writes .txnindex",
+    "preallocation": "an index that is written to has segment.index.bytes, and appears when it is needed",
+    "deferred_deletion": "segments before the log start stay until retention runs",
+}
+"""Each with what a log does that has it."""
+
+NEUTRAL: Final[dict[str, dict[str, Any]]] = {
+    "clock": {
+        "retention.ms": -1,
+        "segment.ms": 1 << 40,
+        "message.timestamp.type": "CreateTime",
+        EXPIRATION: EXPIRATION_MS,
+    },
+    "segments": {"segment.index.bytes": 1200},
+}
+"""The settings that mean nothing to a log without a capability, as it gets them: its indexes are never full."""
+
+
+VALIDATED: Final = frozenset(
+    {
+        "compression.type",
+        "cleanup.policy",
+        "max.message.bytes",
+        "max.decompressed.message.bytes",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+    }
+)
+"""The settings by which a leader refuses or changes batches; machines draw them for logs that can only."""
+
+
+def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
+    """Topic settings as a log with these capabilities gets them."""
+    if "validation" not in capabilities:
+        settings = {name: value for name, value in settings.items() if name not in VALIDATED}
+    for capability, neutral in NEUTRAL.items():
+        if capability not in capabilities:
+            settings = settings | neutral
+    return settings
+
+
+_OF_OPERATION: Final = {
+    "set_clock": ("clock",),
+    "expire_producers": ("clock", "producers"),
+    "assign_epoch": ("epochs",),
+    "roll_log": ("segments",),
+    "apply_retention": ("segments",),
+    "damage_log_file": ("segments",),
+}
+_OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
+
+_CLAUSES: Final = {
+    "segments": "SEG-* LO-23 FR-2 TX-15 LG-5 LG-6 LG-13 LG-14 LG-19 LG-22 LG-23 LG-24 LG-25 LG-26 LG-27 LG-29",
+    "clean_flag": "SEG-27 SEG-35 SEG-36 LG-15 LG-16 LG-26 LG-30",
+    "recovery_point": "SEG-35 LG-16",
+    "epochs": "SEG-31 LG-3 LG-4 LG-8 LG-18",
+    "producers": "LG-32 LG-33 LG-34 LG-35 LG-36 LG-37 LG-38 LG-39 LG-40 LG-41 LG-42",
+    "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
+    "preallocation": "SEG-25 SEG-34",
+    "clock": "LG-40",
+    "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64",
+}
+"""The clauses that a log without a capability cannot keep or break, with all their letters."""
+
+
+def is_beyond(clause: str, capabilities: frozenset[str]) -> bool:
+    """Whether a clause is about what a log with these capabilities lacks: no step is evidence for it."""
+    section, base = clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase)
+    lacked = (clauses.split() for capability, clauses in _CLAUSES.items() if capability not in capabilities)
+    return any(section in clauses or base in clauses for clauses in lacked)
+
+
+def missing(operation: Operation, capabilities: frozenset[str]) -> str:
+    """The first capability that an operation needs beyond the given ones; empty if there is none."""
+    return next((needed for needed in _needs(operation) if needed not in capabilities), "")
+
+
+def _needs(operation: Operation) -> Iterator[str]:
+    name, arguments = operation
+    yield from _OF_OPERATION.get(name, ())
+    if name == "open_log":
+        yield from _of_settings(arguments[0])
+    elif name == "close_log" and not arguments[0]:
+        yield "clean_flag"
+    elif name == "damage_log_file":
+        yield from (needed for end, needed in _OF_FILE.items() if arguments[0].endswith(end))
+    elif name in ("append_as_leader", "append_as_follower"):
+        batches, epoch = arguments
+        if len(batches) > 1:
+            yield "whole_calls"
+        for batch in batches:
+            yield from _of_batch(batch, as_leader=name == "append_as_leader")
+            if batch.get("epoch", epoch) > epoch:
+                yield "epochs"
+
+
+def _of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for capability, neutral in NEUTRAL.items():
+        if any(settings.get(key, value) != value for key, value in neutral.items()):
+            yield capability
+    if VALIDATED & settings.keys():
+        yield "validation"
+
+
+def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
+    """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
+    if batch.get("codec", "none") != "none":
+        yield "compression"
+    if KEYS & batch.keys() or batch.get("magic", 2) < 2:
+        yield "validation"
+    if "producer" in batch:
+        in_transaction = batch.get("transactional") or "marker" in batch
+        if in_transaction:
+            yield "transactions"
+        if as_leader or not in_transaction:
+            yield "producers"

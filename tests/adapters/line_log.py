@@ -1,0 +1,213 @@
+"""kidx's log behind the line protocol, version 2: an example of a log in Python, and what defects are planted in.
+
+    conformance run -i "exec:python tests/adapters/line_log.py {release}" --machine log
+
+Arguments: the release; then ``--without CAPABILITY`` for each that it is to do without, ``--untold FIELD`` for each
+field of the state that it does not tell, ``--defect NAME`` for one of ``log_defects``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from kidx.errors import KidxError
+from kidx.log import LogConfig, UnifiedLog
+
+Json = dict[str, Any]
+CAPABILITIES = (
+    "segments",
+    "whole_calls",
+    "start_checkpoint",
+    "compression",
+    "validation",
+    "clock",
+    "clean_flag",
+    "recovery_point",
+    "epochs",
+    "producers",
+    "transactions",
+    "preallocation",
+    "deferred_deletion",
+)
+SAME_KIND = {
+    "invalid_txn_state": "producer",
+    "producer_fenced": "producer",
+    "out_of_order_sequence": "producer",
+    "unknown_producer": "producer",
+    "coordinator_fenced": "producer",
+    "unsupported_version": "kafka",
+    "io": "kafka",
+}
+
+
+class Adapter:
+    """Answers requests about one log."""
+
+    log_class: type[UnifiedLog] = UnifiedLog
+
+    def __init__(self, release: str, without: tuple[str, ...] = (), untold: tuple[str, ...] = ()) -> None:
+        self.release = release
+        self.without = without
+        self.untold = untold
+        self.now = 0
+        self.log: Any = None
+
+    def run(self) -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            operation = request.pop("op")
+            sys.stdout.write(json.dumps(self.reply_to(operation, request)) + "\n")
+            sys.stdout.flush()
+            if operation == "stop":
+                break
+
+    def reply_to(self, operation: str, request: Json) -> Json:
+        method = getattr(self, f"do_{operation}", None)
+        if method is None:
+            return {"unsupported": True}
+        try:
+            return {"ok": method(**request)}
+        except KidxError as error:
+            return {"error": SAME_KIND.get(error.kind, error.kind), "message": str(error)}
+        except OSError as error:
+            return {"error": "io", "message": str(error)}
+
+    def do_start(self, protocol: int) -> Json:  # noqa: ARG002
+        able = [name for name in CAPABILITIES if name not in self.without]
+        about = {"name": "line-log", "version": "1.0", "language": "python", "kinds": ["log"]}
+        return {**about, "capabilities": able}
+
+    def do_open_log(
+        self, path: str, settings: Json, log_start_offset: int, recovery_point: int, clean: bool, now: int
+    ) -> None:
+        self.now = now
+        self.log = None
+        self.log = self.log_class(
+            Path(path),
+            LogConfig.of_topic(settings),
+            log_start_offset=log_start_offset,
+            recovery_point=0 if "recovery_point" in self.without else recovery_point,
+            clean=clean and "clean_flag" not in self.without,
+            clock=lambda: self.now,
+            dialect=self.release,
+        )
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Does at once what is otherwise done later."""
+        if "deferred_deletion" in self.without:
+            self.log.delete_segments_before_start()
+
+    def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
+        data = base64.b64decode(batches)
+        if role == "leader":
+            self.log.append_as_leader(data, leader_epoch, from_client=not coordinator)
+        else:
+            self.log.append_as_follower(data, leader_epoch)
+
+    def do_roll(self) -> None:
+        self.log.roll()
+
+    def do_truncate(self, offset: int) -> bool:
+        return self.log.truncate_to(offset)
+
+    def do_truncate_fully(self, offset: int) -> None:
+        self.log.truncate_fully_and_start_at(offset)
+
+    def do_delete_records(self, offset: int) -> None:
+        self.log.delete_records(offset)
+        self.tidy()
+
+    def do_retention(self) -> int:
+        return self.log.delete_old_segments()
+
+    def do_high_watermark(self, offset: int) -> int:
+        return self.log.update_high_watermark(offset)
+
+    def do_assign_epoch(self, epoch: int, start_offset: int) -> None:
+        self.log.assign_epoch_start_offset(epoch, start_offset)
+
+    def do_set_clock(self, now: int) -> None:
+        self.now = now
+
+    def do_expire_producers(self) -> None:
+        self.log.expire_producers()
+
+    def do_list_offsets(self, targets: list[int]) -> list[Any]:
+        return [self.answer(target) for target in targets]
+
+    def answer(self, target: int) -> list[int] | None:
+        found = self.log.fetch_offset_by_timestamp(target)
+        if found is None:
+            return None
+        epoch = -1 if found.leader_epoch is None or "epochs" in self.without else found.leader_epoch
+        return [found.timestamp, found.offset, epoch]
+
+    def do_read(self, offset: int, max_bytes: int) -> str:  # noqa: ARG002
+        if not self.log.start_offset <= offset <= self.log.end_offset:
+            raise OutOfRangeError(f"{offset} is not in the log")
+        for segment in self.log.segments.values_from(offset):
+            found = segment.translate_offset(offset)
+            if found is not None:
+                return base64.b64encode(next(segment.batches(found.position)).to_bytes()).decode()
+        return ""
+
+    def do_close(self, prepared: bool) -> None:
+        log, self.log = self.log, None
+        log.close(prepare=prepared)
+
+    def do_stop(self) -> None:
+        pass
+
+    def do_state(self) -> Json:
+        log, producers = self.log, self.log.producers
+        state = {
+            "start_offset": log.start_offset,
+            "end_offset": log.end_offset,
+            "high_watermark": log.high_watermark,
+            "last_stable_offset": log.last_stable_offset,
+            "recovery_point": log.recovery_point,
+            "segments": [[segment.base_offset, segment.size] for segment in log.segments],
+            "producers_end": producers.map_end_offset,
+            "ongoing": sorted(producers.ongoing),
+            "unreplicated": sorted(producers.unreplicated),
+            "producers": [self.producer(producer) for producer in sorted(producers.producers)],
+        }
+        return {name: value for name, value in state.items() if name not in self.untold}
+
+    def producer(self, producer: int) -> list[Any]:
+        entry = self.log.producers.producers[producer]
+        began = entry.current_txn_first_offset
+        last = self.log.producers.last_timestamp(entry)
+        batches = [list(batch) for batch in entry.batches]
+        return [producer, entry.producer_epoch, entry.coordinator_epoch, last, -1 if began is None else began, batches]
+
+
+class OutOfRangeError(KidxError):
+    """An offset that the log does not have."""
+
+    kind = "out_of_range"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("release")
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--untold", action="append", default=[])
+    parser.add_argument("--defect")
+    options = parser.parse_args()
+    adapter = Adapter
+    if options.defect:
+        from log_defects import DEFECTS
+
+        adapter = DEFECTS[options.defect]
+    adapter(options.release, tuple(options.without), tuple(options.untold)).run()
+
+
+if __name__ == "__main__":
+    main()

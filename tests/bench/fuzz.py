@@ -1,0 +1,111 @@
+"""Cases a second of the fuzzer, side by side, in one run on this machine: ``python -m tests.bench.fuzz``.
+
+The same kind of contents, made anew for each turn, are examined one by one in lockstep, as they are for an adapter of
+your own, and many at once by Kafka's classes: with the newest release, and with all 26. Everybody warms up before the
+clock starts and takes turns then. Rates are medians of the clock's and of processor time: what counts on a machine
+that others use too is the latter, over all threads, Java's compiler included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.examiner import Examiner
+from conformance.experiments.fuzz.mutations import mutated
+from conformance.experiments.fuzz.scripts import MACHINE_OF
+from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.kafka.releases import RELEASES, newest
+from conformance.machines import MACHINES
+from conformance.scratch import scratch_directory
+from tests.bench.telling import machine, tell
+
+HEADS = ("format", "releases", "one by one", "at once", "times", "of a processor", "at once", "times")
+Examine = Callable[[list[bytes]], object]
+
+
+def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
+    """The lockstep that settles what differs."""
+    kind = MACHINES[MACHINE_OF[format_name]]
+    subjects = [kind.subject("jvm", release) for release in releases]
+    examiner = Examiner(format_name, kind.new_lockstep(subjects, scratch, releases=releases))
+
+    def examine(contents: list[bytes]) -> None:
+        for content in contents:
+            examined = examiner.examine(content)
+            if examined.failure or examined.crash:
+                raise SystemExit(f"{format_name}: {content.hex()} differs")
+
+    return examine
+
+
+def at_once(format_name: str, releases: list[str], scratch: Path) -> Examine:
+    """What the fuzzer does with Kafka's classes."""
+    scratch.mkdir()
+    batches = Batches(format_name, releases, ["jvm"], scratch)
+
+    def examine(contents: list[bytes]) -> None:
+        for content, seen in zip(contents, batches.examine(contents), strict=True):
+            if seen.differs:
+                raise SystemExit(f"{format_name}: {content.hex()} differs")
+
+    return examine
+
+
+def rates(examine: Examine, make: Callable[[], bytes], count: int, warm_up: int, rounds: int) -> tuple[float, float]:
+    """Cases a second by the clock and of processor time; making contents counts."""
+    for _ in range(warm_up):
+        examine([make() for _ in range(count)])
+    wall, own = [], []
+    for _ in range(rounds):
+        begun, spent = time.perf_counter(), time.process_time()
+        examine([make() for _ in range(count)])
+        wall.append(count / (time.perf_counter() - begun))
+        own.append(count / (time.process_time() - spent))
+    return statistics.median(wall), statistics.median(own)
+
+
+def row(format_name: str, releases: list[str], rounds: int, scratch: Path) -> list[str]:
+    """The figures of one format."""
+    seeds = SEEDS[format_name](scratch)
+    chance = random.Random(1)  # noqa: S311 -- nothing secret
+
+    def make() -> bytes:
+        return mutated(chance, format_name, seeds)
+
+    few = 4 if len(releases) > 1 else 1
+    slow = rates(one_by_one(format_name, releases, scratch / "one"), make, 64 // few, 2, rounds)
+    batch = 1024 if format_name != "log" else 128
+    fast = rates(at_once(format_name, releases, scratch / "all"), make, batch // (few * few), 24, rounds)
+    times = [new / old for new, old in zip(fast, slow, strict=True)]
+    figures = [f"{slow[0]:,.0f}", f"{fast[0]:,.0f}", f"{times[0]:.0f}"]
+    figures += [f"{slow[1]:,.0f}", f"{fast[1]:,.0f}", f"{times[1]:.0f}"]
+    return [format_name, str(len(releases)), *figures]
+
+
+def main() -> None:
+    """Prints a row for each format and number of releases."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--format", action="append", choices=list(SEEDS), help="All four by default.")
+    parser.add_argument("--one-release", action="store_true", help="Leave out all 26 at once.")
+    options = parser.parse_args()
+    console = Console()
+    console.print(machine("numba", "jpype1"), highlight=False)
+    rows = []
+    for releases in ([newest()], *([] if options.one_release else [list(RELEASES)])):
+        for name in options.format or SEEDS:
+            with scratch_directory() as scratch:
+                rows.append(row(name, releases, options.rounds, scratch))
+    tell(console, HEADS, rows)
+
+
+if __name__ == "__main__":
+    main()

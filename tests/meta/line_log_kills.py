@@ -1,0 +1,70 @@
+"""Records the traces that kill defects of a log behind pipes: ``python -m tests.meta.line_log_kills [NAME ...]``."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "adapters"))
+
+from log_defects import DEFECTS
+
+from conformance.events import Diverged, Event
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from kidx.commands.line import say
+
+ADAPTERS = Path(__file__).parents[1] / "adapters"
+KILLS = Path(__file__).parent / "line_log_kills"
+RELEASE = "4.4.0"
+EXAMPLES = 600
+
+
+def command() -> list[str]:
+    """The adapter, without its release."""
+    return [sys.executable, str(ADAPTERS / "line_log.py")]
+
+
+def implementation(*arguments: str) -> str:
+    """The adapter, as a specification."""
+    return f"exec:{shlex.join([*command(), RELEASE, *arguments])}"
+
+
+def hunt(name: str, traces: Path, *, shrink: float = 10.0) -> Diverged | None:
+    """The first difference of a run of the log machine from seed 0, with nothing but Python; None if there is none."""
+    events: list[Event] = []
+    plan = Plan(
+        (RELEASE,),
+        (implementation("--defect", name),),
+        ("log",),
+        PROFILES["ci"],
+        traces,
+        seed=0,
+        max_examples=EXAMPLES,
+        max_time=120.0,
+        kept=False,
+        shrink_time=shrink,
+        stop_at_first=True,
+    )
+    run(plan, events.append)
+    return next((event for event in events if isinstance(event, Diverged)), None)
+
+
+def main() -> None:
+    """Hunts the defects that are named, or those that have no trace yet."""
+    KILLS.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or [name for name in DEFECTS if not (KILLS / f"{name}.json").exists()]:
+        with tempfile.TemporaryDirectory() as directory:
+            found = hunt(name, Path(directory))
+            if found is None:
+                say(f"{name}: not found within {EXAMPLES} examples")
+                continue
+            shutil.copy(found.trace, KILLS / f"{name}.json")
+            say(f"{name}: {len(found.steps)} steps, {found.shape}")
+
+
+if __name__ == "__main__":
+    main()

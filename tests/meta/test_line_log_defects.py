@@ -1,0 +1,40 @@
+"""The tester is tested: defects in a log behind pipes are killed, and the sound log survives the same traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.implementations.process import ProcessLog
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.operations.trace import Trace
+from conformance.runs.replay import perform_all, replay
+from tests.meta.line_log_kills import DEFECTS, KILLS, RELEASE, command, hunt, implementation
+
+
+def test_there_are_enough_of_them_and_each_has_a_trace():
+    assert len(DEFECTS) >= 20
+    assert {path.stem for path in KILLS.glob("*.json")} == set(DEFECTS)
+    assert all(defect.__doc__ for defect in DEFECTS.values())
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_planted_defect_is_killed_by_its_trace(name):
+    trace = Trace.load(KILLS / f"{name}.json")
+    assert replay(trace, [RELEASE], [implementation("--defect", name)]).verdict == "FAILED"
+
+
+def test_the_sound_log_survives_the_traces(tmp_path):
+    """Two releases, and one process for each but for crashes."""
+    for release in (RELEASE, "3.9.2"):
+        log = ProcessLog([*command(), release], release)
+        lockstep = LogLockstep([log], tmp_path / release)
+        for name in DEFECTS:
+            perform_all(lockstep, Trace.load(KILLS / f"{name}.json").operations)
+        assert not lockstep.statistics.unsupported
+        log.close()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_planted_defect_is_found_unaided(name, tmp_path):
+    assert hunt(name, tmp_path, shrink=0.0) is not None

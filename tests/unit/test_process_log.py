@@ -1,0 +1,368 @@
+"""A log behind the line protocol, version 2: driven, held fairly to its capabilities, and judged where it fails."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.errors import NotDrivenError
+from conformance.implementations.process import ProcessLog, StartError
+from conformance.implementations.process import log_messages as messages
+from conformance.implementations.process.log import ESSENTIAL, REQUESTS, TRY_OUT
+from conformance.implementations.process.log_schema import log_name
+from conformance.implementations.replies import FAILURE, MalformedReplyError
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.excuses import EXCUSES
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.machines.log import LogMachine
+from conformance.operations import OK, Operation, Outcome
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES
+from conformance.operations.log_capabilities import CAPABILITIES, missing
+
+ADAPTERS = Path(__file__).parents[1] / "adapters"
+PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
+_STRICT = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_STRICT)
+SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0}
+OPEN = Operation("open_log", (SETTINGS, 0, 0, True, 10_000))
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, str(ADAPTERS / "line_log.py"), "{release}", *arguments]
+
+
+@pytest.fixture
+def start():
+    """Starts the adapter, and ends it."""
+    started = []
+
+    def start(*arguments: str, release: str = "4.4.0") -> ProcessLog:
+        log = ProcessLog(command(*arguments), release)
+        started.append(log)
+        return log
+
+    yield start
+    for log in started:
+        log.close()
+
+
+def script(code: str) -> list[str]:
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ADAPTERS)!r})\nfrom line_log import *\n{code}"]
+
+
+def append(base: int, timestamp: int = 1000) -> Operation:
+    return Operation("append_as_follower", ([{"base": base, "epoch": 0, "records": [[0, timestamp]]}], 0))
+
+
+def held(log: ProcessLog, path: Path) -> LogLockstep:
+    lockstep = LogLockstep([log], path)
+    lockstep.begin()
+    return lockstep
+
+
+def run(lockstep: LogLockstep, number: int, examples: int) -> None:
+    run_state_machine_as_test(
+        seed(number)(LogMachine.bind(lockstep)),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=20,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+# -- a program that behaves --------------------------------------------------------------------------------------
+
+
+def test_a_log_performs_every_request_and_tells_its_state(start, tmp_path):
+    log = start()
+    assert all(log.supports(name) for name in (*REQUESTS, *ESSENTIAL))
+    log.begin(tmp_path)
+    opened = log.perform(OPEN)
+    assert opened.outcome == OK
+    assert opened.state[:6] == (0, 0, 0, 0, 0, ((0, 0),))
+    assert log.perform(append(0)).state.end_offset == 1
+    assert log.perform(Operation("list_offsets", ((1000, -1, 2000),))).outcome.value == ((1000, 0, 0), (-1, 1, 0), None)
+    found = log.perform(Operation("read_log", (0,))).outcome.value
+    content = (tmp_path / "t-0" / f"{0:020d}.log").read_bytes()
+    assert found[:2] == (0, len(content))
+    assert log.perform(Operation("delete_records", (5,))).outcome.error == "out_of_range"
+    assert log.perform(Operation("close_log", (True,))) == (OK, None)
+
+
+def test_a_crash_kills_the_process_and_keeps_the_files(start, tmp_path):
+    log = start()
+    log.begin(tmp_path)
+    log.perform(OPEN)
+    log.perform(append(0))
+    pid = log._holder[0].pid
+    assert log.perform(Operation("crash_log")) == (OK, None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert log.perform(OPEN).state.end_offset == 1
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "3.9.2", "4.4.0"])
+def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
+    """No step differs; a hundred thousand steps are a matter of ``tests.bench.line_log``."""
+    log = start(release=release)
+    lockstep = LogLockstep([log], tmp_path)
+    run(lockstep, 1, settings.default.max_examples * 30 // 100)
+    assert lockstep.statistics.steps > 100
+    assert not lockstep.statistics.unsupported
+    assert not log.excused
+    assert not log.failures_between_examples
+
+
+# -- less than everything ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, capability):
+    log = start("--without", capability)
+    assert log.capabilities == frozenset(CAPABILITIES) - {capability}
+    lockstep = LogLockstep([log], tmp_path)
+    run(lockstep, 1, settings.default.max_examples * 20 // 100)
+    assert lockstep.statistics.steps > 100
+    assert not lockstep.statistics.unsupported
+
+
+def test_fields_that_are_not_told_are_not_compared_and_named(start, tmp_path):
+    log = start("--untold", "producers", "--untold", "recovery_point")
+    lockstep = held(log, tmp_path)
+    lockstep.perform(OPEN)
+    lockstep.end()
+    assert log.excused == {"the state does not tell producers": 1, "the state does not tell recovery_point": 1}
+
+
+FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]
+
+
+def test_segments_may_go_at_once_where_that_is_declared(start, tmp_path):
+    log = start("--without", "deferred_deletion")
+    lockstep = held(log, tmp_path)
+    for operation in (*FILLED, Operation("delete_records", (9,)), append(12), Operation("list_offsets", ((1000, -2),))):
+        lockstep.perform(operation)
+    assert log.excused == {"segments before the log start were deleted before retention ran": 1}
+    # What it is held to is again the same when retention has run, and a log that keeps to it is not excused.
+    lockstep.perform(Operation("roll_log"))
+    log.excused.clear()
+    lockstep.perform(append(13))
+    lockstep.end()
+    assert not log.excused
+
+
+def test_segments_must_stay_where_it_is_not(tmp_path):
+    log = ProcessLog(
+        script(
+            "class Eager(Adapter):\n  def tidy(self): self.log.delete_segments_before_start()\nEager('4.4.0').run()"
+        ),
+        "4.4.0",
+    )
+    lockstep = held(log, tmp_path)
+    for operation in FILLED:
+        lockstep.perform(operation)
+    with pytest.raises(DivergenceError) as error:
+        lockstep.perform(Operation("delete_records", (9,)))
+    assert error.value.divergence.aspects == ("state", "bytes")
+    log.close()
+
+
+def test_a_wrong_start_is_not_excused_with_deletion(tmp_path):
+    code = (
+        "class Far(Adapter):\n"
+        "  def do_delete_records(self, offset): super().do_delete_records(offset + 1)\n"
+        "Far('4.4.0', ('deferred_deletion',)).run()"
+    )
+    log = ProcessLog(script(code), "4.4.0")
+    lockstep = held(log, tmp_path)
+    for operation in FILLED:
+        lockstep.perform(operation)
+    with pytest.raises(DivergenceError) as error:
+        lockstep.perform(Operation("delete_records", (9,)))
+    assert "start_offset" in error.value.divergence.fields
+    assert not log.excused
+    log.close()
+
+
+def test_indexes_are_compared_by_entries_without_preallocation():
+
+    def plain(operation, seen):
+        return EXCUSES["preallocation"].fair(operation, seen, seen)[0]
+
+    entry, room = b"\0\0\0\1\0\0\0\2", bytes(16)
+    padded = ({}, {"0.index": entry + room, "0.timeindex": bytes(24), "0.log": room})
+    assert plain(OPEN, padded)[1] == {"0.index": entry, "0.log": room}
+    assert plain(OPEN, ({}, {"0.index": entry + entry}))[1] == {"0.index": entry + entry}
+
+
+def test_what_needs_a_capability_is_unsupported_and_never_performed(start, tmp_path):
+    log = start("--without", "clock", "--without", "transactions", "--without", "producers")
+    log.begin(tmp_path)
+    stamped = Operation("open_log", (SETTINGS | {"message.timestamp.type": "LogAppendTime"}, 0, 0, True, 10_000))
+    assert log.perform(stamped).outcome.error == "unsupported"
+    log.perform(OPEN)
+    batch = {"base": 0, "epoch": 0, "records": [[0, 1]], "producer": [1, 0, 0], "transactional": True}
+    assert log.perform(Operation("append_as_follower", ([batch], 0))).outcome.error == "unsupported"
+    assert log.perform(Operation("set_clock", (1,))).outcome.error == "unsupported"
+    assert log.perform(append(0)).state.end_offset == 1
+
+
+def test_what_an_operation_needs_is_a_capability():
+    everything = frozenset(CAPABILITIES)
+    for operation in (OPEN, *TRY_OUT):
+        assert not missing(operation, everything)
+    assert missing(Operation("close_log", (False,)), everything - {"clean_flag"}) == "clean_flag"
+    damage = Operation("damage_log_file", ("0.txnindex", "remove_file", ()))
+    assert missing(damage, everything - {"transactions"}) == "transactions"
+
+
+# -- programs without a log --------------------------------------------------------------------------------------
+
+
+def test_an_adapter_of_protocol_1_has_no_log():
+    with pytest.raises(NotDrivenError, match="has no log"):
+        ProcessLog([sys.executable, str(ADAPTERS / "line_index.py")], "4.4.0")
+
+
+STRICT = """
+from line_index import Adapter
+class Strict(Adapter):
+    def parse(self, line):
+        request = super().parse(line)
+        assert request.get("protocol", 1) == 1
+        return request
+Strict().run()
+"""
+
+
+def test_an_adapter_that_insists_on_protocol_1_has_no_log():
+    with pytest.raises(NotDrivenError, match="has no log"):
+        ProcessLog(script(STRICT), "4.4.0")
+
+
+def test_a_program_that_does_not_start_is_told_as_such():
+    with pytest.raises(StartError, match="exit status 3"):
+        ProcessLog([sys.executable, "-c", "import sys; sys.exit(3)"], "4.4.0")
+
+
+ABLE = """
+class Able(Adapter):
+    def do_start(self, protocol):
+        return super().do_start(protocol) | {"capabilities": ["flight"]}
+Able("4.4.0").run()
+"""
+
+
+def test_a_capability_that_does_not_exist_is_a_malformed_introduction():
+    with pytest.raises(StartError, match="flight"):
+        ProcessLog(script(ABLE), "4.4.0")
+
+
+# -- programs that fail ------------------------------------------------------------------------------------------
+
+SPOILT = {
+    "floats": ("do_list_offsets", "[[1000.0, 0, 0]]", "Expected `int`, got `float`"),
+    "true for a count": ("do_retention", "True", "Expected `int`, got `bool`"),
+    "no base64": ("do_read", "'###'", "ok of the reply to read"),
+    "a state without an end": ("do_state", "{'start_offset': 0}", "missing required field `end_offset`"),
+    "a state with more": ("do_state", "{'start_offset': 0, 'end_offset': 0, 'size': 1}", "unknown field `size`"),
+    "something for nothing": ("do_roll", "1", "Expected `null`"),
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_a_reply_of_another_type_is_a_failure(spoilt, tmp_path):
+    method, value, said = SPOILT[spoilt]
+    code = f"class Bad(Adapter):\n  def {method}(self, *_, **__): return {value}\nBad('4.4.0').run()"
+    log = ProcessLog(script(code), "4.4.0")
+    log.begin(tmp_path)
+    name = {"do_list_offsets": "list_offsets", "do_retention": "apply_retention", "do_read": "read_log"}.get(method)
+    operation = next((each for each in TRY_OUT if each.name == (name or "roll_log")), None)
+    seen = log.perform(OPEN)
+    if seen.outcome.error is None:
+        seen = log.perform(operation)
+    assert seen.outcome.error == FAILURE
+    assert said in seen.outcome.text
+    log.close()
+
+
+# -- the schema --------------------------------------------------------------------------------------------------
+
+
+def valid(definition: str, document: object) -> bool:
+    return Validator({"$ref": f"#/$defs/{definition}", "$defs": PROTOCOL["$defs"]}).is_valid(document)
+
+
+def test_every_request_that_is_sent_is_one_of_the_schema():
+    assert {operation.name for operation in TRY_OUT} == set(REQUESTS)
+    assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} == set(LOG_SIGNATURES)
+    for operation in TRY_OUT:
+        request = REQUESTS[operation.name](*operation.args)
+        document = json.loads(messages.to_line.encode(request))
+        assert valid(f"{log_name(type(request))}_request", document), document
+        assert not valid(f"{log_name(type(request))}_request", document | {"more": 1})
+    opened = json.loads(messages.to_line.encode(messages.OpenLog("/t-0", *OPEN.args)))
+    assert valid("open_log_request", opened)
+    names = {reference["$ref"].removeprefix("#/$defs/") for reference in PROTOCOL["anyOf"]}
+    assert {f"{log_name(request)}_request" for request in messages.REPLIES} <= names
+    assert PROTOCOL["$defs"]["log_error_kind"]["enum"] == list(LOG_ERROR_KINDS)
+
+
+_SCALARS = st.sampled_from((None, True, 0, 7, -1, 1 << 63, 7.0, "", "AAAA"))
+_VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=4), max_leaves=8)
+_STATES = st.fixed_dictionaries(
+    {"start_offset": _SCALARS},
+    optional={
+        "end_offset": _SCALARS,
+        "segments": st.lists(st.lists(st.sampled_from((0, 1, None)), max_size=3), max_size=2) | _SCALARS,
+        "producers": st.just([[1, 0, 0, 5, -1, [[0, 0, 0, 5]]]]) | _VALUES,
+        "ongoing": _VALUES,
+        "more": _SCALARS,
+    },
+)
+_REFUSALS = st.fixed_dictionaries(
+    {"error": st.sampled_from((*LOG_ERROR_KINDS[:2], "full", 1))}, optional={"message": _SCALARS, "more": _SCALARS}
+)
+_ANSWERS = st.lists(st.none() | st.lists(st.sampled_from((0, -1, 5, 5.0)), min_size=2, max_size=4), max_size=3)
+
+
+@settings(max_examples=settings.default.max_examples * 4, deadline=None)
+@given(
+    st.sampled_from(tuple(messages.REPLIES)),
+    (
+        st.fixed_dictionaries({"ok": _VALUES | _STATES | _ANSWERS})
+        | _REFUSALS
+        | st.just({"unsupported": True})
+        | _VALUES
+    ),
+)
+def test_the_schema_and_the_code_accept_the_same_replies(kind, reply):
+    try:
+        messages.reply_from(kind, reply)
+        accepted = True
+    except MalformedReplyError:
+        accepted = False
+    if kind is messages.Read and isinstance(reply, dict) and isinstance(reply.get("ok"), str):
+        return  # JSON Schema does not look into base64
+    assert accepted == valid(f"{log_name(kind)}_reply", reply)
+
+
+def test_batches_are_base64_of_their_bytes():
+    request = messages.Append("follower", b"\0\1\2", 0, False)
+    assert base64.b64decode(json.loads(messages.to_line.encode(request))["batches"]) == b"\0\1\2"
+    assert messages.reply_from(messages.Read, {"ok": "AAEC"}) == b"\0\1\2"
+    assert messages.reply_from(messages.Roll, {"error": "io"}) == Outcome("io")
