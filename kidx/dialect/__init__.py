@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Final
 
 from kidx.dialect.columns import LeaderRule, version_of
@@ -96,7 +96,6 @@ def adopt(release: str, like: str | None = None) -> Dialect:
     return DIALECTS.setdefault(release, dialect)
 
 
-@cache
 def dialect_of(release: str | Dialect | None = None) -> Dialect:
     """The dialect of a release; of the newest one if none is named.
 

@@ -140,8 +140,8 @@ class Row:
 
     @property
     def faults(self) -> list[Fault]:
-        """All distinct differences."""
-        return [fault for cell in self.cells for fault in cell.faults]
+        """All distinct differences; one may stand in several cells."""
+        return list({id(fault): fault for cell in self.cells for fault in cell.faults}.values())
 
 
 @dataclass(frozen=True)
