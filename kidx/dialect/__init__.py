@@ -131,7 +131,6 @@ def assumed(dialect: Dialect) -> Iterator[Dialect]:
     """Lets a release have another dialect in the block, or one at all if it is not known."""
     before = DIALECTS.get(dialect.release)
     DIALECTS[dialect.release] = dialect
-    dialect_of.cache_clear()
     try:
         yield dialect
     finally:
@@ -139,4 +138,3 @@ def assumed(dialect: Dialect) -> Iterator[Dialect]:
             del DIALECTS[dialect.release]
         else:
             DIALECTS[dialect.release] = before
-        dialect_of.cache_clear()

@@ -41,7 +41,6 @@ def known_again():
 
 def forget():
     load_release.cache_clear()
-    dialect_of.cache_clear()
 
 
 @pytest.fixture
