@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from conformance.commands.options import (
+    HangShrinkTimeOption,
     JsonOption,
     QuietOption,
     StepTimeoutOption,
@@ -41,6 +42,7 @@ from conformance.report.console import shielded
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.script import write_text
+from conformance.runs.shrinking import SECONDS
 from conformance.runs.stuck import limit_of
 
 
@@ -60,6 +62,7 @@ def diff_command(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request's comment.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     step_timeout: StepTimeoutOption = LIMIT,
+    shrink_time: HangShrinkTimeOption = SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
@@ -87,7 +90,7 @@ def diff_command(
 
         def give_up(stuck: Stuck) -> None:
             stack.close()
-            trace = stuck_trace(plan, stuck)
+            trace = stuck_trace(plan, stuck, limit_of(step_timeout, max_time), shrink_time)
             typer.echo(json.dumps(trace)) if as_json else echo(_no_answer(trace))
             end_process(1)
 
@@ -123,7 +126,7 @@ def _no_answer(told: Json) -> str:
         f"{failure['party']} gave no answer ({told['machine']} machine), step {failure['step'] + 1}",
         f"  expected     {failure['expected']}",
         *(f"  {line}" for line in failure["actual"].splitlines()),
-        f"  trace        {told['trace']}",
+        f"  trace        {told['trace']} ({told['shrinking']})",
         *(f"  replay       {command}" for command in told["replay"]),
         "differs: a step gave no answer, and nothing after it could be compared",
     ]

@@ -12,11 +12,14 @@ import typer
 from rich.table import Table
 
 from conformance.commands.options import (
+    HangShrinkTimeOption,
     ImplementationOption,
     JsonOption,
     QuietOption,
     ReleaseOption,
+    StepTimeoutOption,
     chosen_releases,
+    no_answer_teller,
     plain_console,
     state_directory,
 )
@@ -24,6 +27,9 @@ from conformance.errors import ToolError
 from conformance.implementations.forms import is_server
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
+from conformance.lockstep.step_watch import LIMIT
+from conformance.runs.no_answer import ended_when_stuck
+from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,6 +58,8 @@ def fuzz_command(
     guided: Annotated[
         bool, typer.Option("--guided", help="Let atheris, if it is installed, choose by what code is reached.")
     ] = False,
+    step_timeout: StepTimeoutOption = LIMIT,
+    shrink_time: HangShrinkTimeOption = SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -91,6 +99,9 @@ def fuzz_command(
     console = plain_console()
     with ExitStack() as stack:
         progress = stack.enter_context(show_progress("Kafka's jars"))
+        stack.enter_context(
+            ended_when_stuck(plan.findings, no_answer_teller(as_json=as_json), step_timeout, shrink_time)
+        )
         tell = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
         results = fuzz_guided(plan) if guided else fuzz(plan, tell, progress)
     if report is not None:

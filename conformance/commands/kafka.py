@@ -1,4 +1,4 @@
-"""``conformance kafka list | fetch | image | java``: what is locked, cached, packed and found."""
+"""``conformance kafka list | fetch | lock | propose | image | java``: what is locked, cached, packed and found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from conformance.commands.options import JsonOption, chosen_releases, echo
+from conformance.commands.proposing import propose_command
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.broker.image import BASE, assemble, build, image_name
 from conformance.kafka.builds import release_of
@@ -23,11 +24,14 @@ from conformance.kafka.releases import GROUPS, user_locks
 from conformance.report.console import shielded
 
 app = typer.Typer(help="Kafka's jars and the Java to run them: what is locked, cached and found.", no_args_is_help=True)
+app.command("propose")(propose_command)
 
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
-    """List the locked releases and how much of each is in the cache.
+    """List the locked releases, your own locks among them, and how much of each is in the cache.
+
+    `--kafka all` means those of the package.
 
     Example: `conformance kafka list`
     """
@@ -38,7 +42,7 @@ def list_command(as_json: JsonOption = False) -> None:
     table = Table("release", "jars", "cached", "size", box=None, pad_edge=False)
     for row in rows:
         cached = "all" if row.cached else f"{row.cached_jars}"
-        table.add_row(row.release, str(row.jars), cached, decimal(row.size))
+        table.add_row(f"{row.release} (yours)" if row.users else row.release, str(row.jars), cached, decimal(row.size))
     shielded(Console()).print(table)
 
 
@@ -83,6 +87,7 @@ def lock_command(
     path, jars = write_lock(release, directory, work)
     echo(f"{release}: {jars} jars, {path}")
     echo(f"compare it: conformance diff {release_of(release, before=True)} {release}")
+    echo(f"what the package would say of it: conformance kafka propose {release}")
 
 
 @app.command("image")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from platformdirs import user_state_path
@@ -23,8 +24,14 @@ from conformance.runs.seeds import Wish, read_seed
 from kidx.dialect import DIALECTS, version_of
 from kidx.printable import printable_lines
 
+if TYPE_CHECKING:
+    from conformance.runs.no_answer import NoAnswer
+
 ReleaseOption = Annotated[
-    list[str] | None, typer.Option("--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times. all: those of the package."
+    ),
 ]
 ImplementationOption = Annotated[
     list[str] | None,
@@ -75,6 +82,10 @@ StepTimeoutOption = Annotated[
         metavar="S",
         help="Seconds that a step may take in this process; one that takes longer is a difference, and ends the run.",
     ),
+]
+HangShrinkTimeOption = Annotated[
+    float,
+    typer.Option("--shrink-time", min=0, metavar="S", help="Seconds for shrinking the steps to one without an answer."),
 ]
 FiguresOption = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
@@ -140,6 +151,11 @@ def plain_console() -> Console:
 def echo(text: str, *, nl: bool = True) -> None:
     """Prints lines of text; what is not printable in them is shown as an escape."""
     typer.echo(printable_lines(text), nl=nl)
+
+
+def no_answer_teller(*, as_json: bool) -> Callable[[NoAnswer], None]:
+    """What prints a step that does not come back."""
+    return lambda told: typer.echo(json.dumps(told.to_json())) if as_json else echo(str(told))
 
 
 def state_directory() -> Path:

@@ -11,11 +11,26 @@ from rich.progress import Progress
 from rich.table import Table
 
 from conformance import events
-from conformance.commands.options import FiguresOption, JsonOption, QuietOption, chosen_machines, echo, plain_console
+from conformance.commands.options import (
+    FiguresOption,
+    HangShrinkTimeOption,
+    JsonOption,
+    QuietOption,
+    StepTimeoutOption,
+    chosen_machines,
+    echo,
+    no_answer_teller,
+    plain_console,
+    state_directory,
+)
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.hunting import LIMIT
 from conformance.experiments.mutation.measuring import Measured, chosen_mutants, measure
+from conformance.lockstep.step_watch import LIMIT as LIMIT_OF_STEP
+from conformance.runs.no_answer import no_answer
 from conformance.runs.profiles import PROFILES
+from conformance.runs.shrinking import SECONDS
+from conformance.runs.stuck import StuckError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +55,8 @@ def power_command(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one for each processor by default.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the mutants and look for none.")] = False,
     report: FiguresOption = None,
+    step_timeout: StepTimeoutOption = LIMIT_OF_STEP,
+    shrink_time: HangShrinkTimeOption = SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -63,14 +80,22 @@ def power_command(
         Progress(console=console, transient=True, disable=not shown) as progress,
     ):
         task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
-        measured = measure(
-            mutants,
-            seeds,
-            profile=profile.value,
-            limit=max_examples,
-            jobs=jobs,
-            tell=lambda _: progress.advance(task),
-        )
+        try:
+            measured = measure(
+                mutants,
+                seeds,
+                profile=profile.value,
+                limit=max_examples,
+                jobs=jobs,
+                tell=lambda _: progress.advance(task),
+                step_timeout=step_timeout,
+            )
+        except StuckError as error:
+            progress.stop()
+            traces = (report or state_directory()) / "traces"
+            asked = (f"mutant:{error.machine}", error.stuck.divergence.release)
+            no_answer_teller(as_json=as_json)(no_answer(error.stuck, traces, step_timeout, shrink_time, asked))
+            return 1
         for each in measured:
             tell(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
     survivors = [each for each in measured if each.survived]

@@ -9,18 +9,25 @@ import typer
 
 from conformance.commands.options import (
     FiguresOption,
+    HangShrinkTimeOption,
     ImplementationOption,
     JsonOption,
     ReleaseOption,
+    StepTimeoutOption,
     chosen_releases,
     echo,
+    no_answer_teller,
+    state_directory,
 )
 from conformance.errors import ToolError
 from conformance.events import Measured
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.small_world.crashes import Crashed, explore_crashes
 from conformance.experiments.small_world.sequences import Explored, explore
+from conformance.lockstep.step_watch import LIMIT
 from conformance.operations import KINDS
+from conformance.runs.no_answer import ended_when_stuck
+from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
     from conformance.lockstep import DivergenceError
@@ -34,6 +41,8 @@ def small_world_command(
     ] = None,
     length: Annotated[int, typer.Option(min=1, max=5, help="Operations of a sequence; 4 takes minutes.")] = 3,
     report: FiguresOption = None,
+    step_timeout: StepTimeoutOption = LIMIT,
+    shrink_time: HangShrinkTimeOption = SECONDS,
     as_json: JsonOption = False,
 ) -> int:
     """Perform every sequence of a few operations, and every crash of a segment, in lockstep with Kafka's own classes.
@@ -50,7 +59,11 @@ def small_world_command(
         if name not in (*KINDS, "segment"):
             raise ToolError(f"there is no small world of {name!r}; there are {', '.join((*KINDS, 'segment'))}")
     chosen = tuple(kind or (*KINDS, "segment"))
-    with figures_to(report, chosen, profile="exhaustive") as tell:
+    traces = (report or state_directory()) / "traces"
+    with (
+        figures_to(report, chosen, profile="exhaustive") as tell,
+        ended_when_stuck(traces, no_answer_teller(as_json=as_json), step_timeout, shrink_time),
+    ):
         rows: list[Explored | Crashed] = [
             explore(name, length, releases, implementations) for name in chosen if name in KINDS
         ]

@@ -25,6 +25,7 @@ from kidx.dialect import DIALECTS, version_of
 INDEX_CLASSES: Final = ("org/apache/kafka/storage/internals/log/OffsetIndex.class", "kafka/log/OffsetIndex.class")
 """What a build must have; the class of releases up to 3.4 comes second."""
 _CLIENTS_CLASS: Final = "org/apache/kafka/common/utils/Time.class"
+_MAIN_CLASS: Final = "kafka/Kafka.class"
 _PROPERTIES: Final = "kafka/kafka-version.properties"
 _ARTIFACTS: Final = (
     "kafka-clients|kafka-storage|kafka-storage-api|kafka-server-common|kafka-server|kafka-metadata|kafka-raft"
@@ -88,6 +89,19 @@ def open_build(text: str) -> Build:
         return _opened(text, Path(text).expanduser().absolute())
     except OSError as error:
         raise ToolError(f"the build {text} cannot be read: {error.strerror or error}") from error
+
+
+def require_broker(build: Build) -> None:
+    """Looks for the main class of a broker.
+
+    Raises:
+        ToolError: the build has the classes of indexes and logs alone.
+    """
+    if not any(_MAIN_CLASS in _names(build.text, jar) for jar in build.jars):
+        raise ToolError(
+            f"the build {build.text} starts no broker: none of its {len(build.jars)} jars has kafka.Kafka; name the"
+            " libs of a whole distribution"
+        )
 
 
 def _opened(text: str, path: Path) -> Build:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.kafka.cache import Cache
 from conformance.kafka.fetch import class_path
-from conformance.kafka.releases import RELEASES, load_release
+from conformance.kafka.releases import RELEASES, load_release, users_releases, version_key
 from kidx.java import JavaSearch, search_java
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ __all__ = ["Fetched", "JavaSearch", "ReleaseStatus", "fetch_release", "list_rele
 class ReleaseStatus:
     """How much of a locked release is in the cache: jars, and sizes in bytes.
 
-    Jars that releases share are counted for each of them, so the sizes do not add up to the cache's.
+    Jars that releases share are counted for each of them, so the sizes do not add up to the cache's. ``users`` says
+    that the lock is the user's own, and not the package's.
     """
 
     release: str
@@ -32,6 +33,7 @@ class ReleaseStatus:
     size: int
     cached_jars: int
     cached_size: int
+    users: bool = False
 
     @property
     def cached(self) -> bool:
@@ -52,11 +54,16 @@ class Fetched:
 
 
 def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
-    """Return every locked release, oldest first, with what is cached of it."""
+    """Return every locked release, the package's and the user's, oldest first, with what is cached of it.
+
+    Raises:
+        ToolError: a lock of the user's cannot be read.
+    """
     cache = cache or Cache()
     present: dict[str, bool] = {}
     rows = []
-    for name in RELEASES:
+    own = users_releases()
+    for name in sorted((*RELEASES, *own), key=version_key):
         release = load_release(name)
         for jar in release.jars:
             if jar.sha256 not in present:
@@ -70,6 +77,7 @@ def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
                 size=sum(jar.size for jar in release.jars),
                 cached_jars=len(cached),
                 cached_size=sum(jar.size for jar in cached),
+                users=name in own,
             )
         )
     return rows

@@ -135,6 +135,13 @@ def user_locks() -> Path:
     return (Path(chosen).expanduser().absolute() if chosen else user_config_path("kidx")) / "locks"
 
 
+def users_releases() -> tuple[str, ...]:
+    """The releases that the user has locked, oldest first; what `all` means stays with those of the package."""
+    names = (path.stem for path in user_locks().glob("*.toml"))
+    own = (name for name in names if _RELEASE.fullmatch(name) and name.isascii() and name not in RELEASES)
+    return tuple(sorted(own, key=version_key))
+
+
 def _users_lock(name: str) -> dict[str, Any]:
     path = user_locks() / f"{name}.toml"
     if not _RELEASE.fullmatch(name):

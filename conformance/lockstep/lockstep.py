@@ -141,6 +141,16 @@ class Lockstep(Generic[Seen, Files]):
         """Whether the harness performs an operation of that name, or every participant has it."""
         return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self.participants)
 
+    @property
+    def is_modelled(self) -> bool:
+        """Whether a reference is held to an abstract model."""
+        return any(group.model is not None for group in self.groups)
+
+    def drop_models(self) -> None:
+        """Holds the references to no model from now on: it has a table of releases of its own."""
+        for group in self.groups:
+            group.model = None
+
     def refer_to(self, implementation: Implementation, directory: Path) -> None:
         """Lets an implementation stand in for kidx, and for the model, in the only group."""
         (group,) = self.groups

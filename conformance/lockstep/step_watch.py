@@ -27,7 +27,7 @@ from conformance.scratch import remove_all
 
 if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
-    from conformance.operations import Operation
+    from conformance.operations import Json, Operation
 
 LIMIT: Final = 30.0
 """Seconds that a step may take. The slowest takes milliseconds; the rest is for machines that do a lot else."""
@@ -45,17 +45,35 @@ class Stuck:
     Attributes:
         divergence: who, and at which step; ``actual`` says where the thread is.
         operations: the steps up to it.
+        shrinking: how far they were shrunk, in words.
     """
 
     divergence: Divergence
     operations: tuple[Operation, ...]
+    shrinking: str = "not shrunk"
 
     @property
     def failure(self) -> DivergenceError:
         """The same as the error that a lockstep raises."""
         failure = DivergenceError(self.divergence, self.operations)
-        failure.shrinking = "not shrunk"
+        failure.shrinking = self.shrinking
         return failure
+
+
+def stuck_of(told: Json, operations: tuple[Operation, ...], shrinking: str = "not shrunk") -> Stuck:
+    """What ``failure_json`` of a step's divergence was made of.
+
+    Args:
+        told: the difference as a trace carries it.
+        operations: the steps up to it, or more.
+        shrinking: how far they were shrunk.
+    """
+    told = dict(told)
+    told["participant"] = told.pop("party")
+    for name in ("aspects", "clauses"):
+        told[name] = tuple(told[name])
+    step = told["step"]
+    return Stuck(Divergence(operation=operations[step], **told), operations[: step + 1], shrinking)
 
 
 class _Watchdog(threading.Thread):

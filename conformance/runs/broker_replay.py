@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from conformance.errors import ToolError
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
+from conformance.kafka.builds import require_broker
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.operations import OK, Observation, Operation
@@ -36,8 +37,11 @@ def replay_on_broker(
 
     Raises:
         BrokerError: the broker did not start, died, or did not do what it was asked.
-        ToolError: no Java, no jars, no kafka-python; or the broker's life is over before the last step, as kidx says.
+        ToolError: no Java, no jars, no kafka-python, no broker in the build; or the broker's life is over before the
+            last step, as kidx says.
     """
+    if build is not None:
+        require_broker(build)
     with LocalBroker(release, progress=progress, build=build) as broker, scratch_directory() as scratch:
         participant = RunningBroker(broker)
         lockstep = BrokerLockstep(participant, scratch)

@@ -26,6 +26,7 @@ from conformance.runs.rounds import play
 from conformance.runs.seeds import chosen_seed
 from conformance.runs.servers import Circumstances, run_servers
 from conformance.runs.shares import helpers_for
+from conformance.runs.shrinking.hanging import shrunk_hang
 from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
 from conformance.runs.verdicts import coverage_of, excused_in, results_of
@@ -153,12 +154,23 @@ class _Run:
         """A step has not come back: tells of it, of all that was found before, and of what each participant did."""
         self.told.finish()
         if self.machine is not None:
+            stuck = self._shrunk(self.machine, stuck, machine)
             for event in events_of(self.machine, stuck, self.machine.total, self.seed, machine):
                 if isinstance(event, Result):
                     self.results.append(event)
                 self.sink(event)
         steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(RunFinished("diverges", sum(steps.values()), time.monotonic() - self.started, {"stuck": True}))
+
+    def _shrunk(self, run: MachineRun, stuck: Stuck, machine: str) -> Stuck:
+        """The step behind fewer ones."""
+        party, limit = stuck.divergence.participant, limit_of(self.plan.step_timeout, self.plan.max_time)
+        reference = party not in {subject.name for _, subject in run.subjects}
+        asked = "" if reference else run.specification(party)
+        longest = (
+            self.plan.shrink_time if self.plan.max_time is None else min(self.plan.shrink_time, self.plan.max_time)
+        )
+        return shrunk_hang(stuck, machine or run.name, asked, limit, longest)
 
     def _drive_servers(self) -> bool:
         """Servers, if the plan has any; whether they conform."""

@@ -81,6 +81,8 @@ class MachineRun:
         self.lockstep: Lockstep = self.machine.new_lockstep(
             [subject for _, subject in self.subjects], scratch / "run", releases=plan.releases, excuse=self._noted
         )
+        if not plan.model:
+            self.lockstep.drop_models()
         self.lockstep.stays = self._stays
         for _, subject in self.subjects:
             subject.watch(self.lockstep)

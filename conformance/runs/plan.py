@@ -41,6 +41,7 @@ class Plan:
         jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
         step_timeout: seconds that a step of an implementation in this process may take.
         shrink_time: seconds that shrinking one difference may take.
+        model: whether references are held to their abstract models.
         wire: how brokers behind ``wire:`` are reached.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     jobs: int | None = 1
     shrink_time: float = SECONDS
     step_timeout: float = LIMIT
+    model: bool = True
     wire: WireOptions | None = None
 
     def examples_of(self, machine: str) -> int:

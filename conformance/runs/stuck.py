@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.lockstep.divergence import Divergence, failure_json
-from conformance.lockstep.step_watch import Stuck
+from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.step_watch import Stuck, stuck_of
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.telling import as_event
@@ -38,7 +38,7 @@ def limit_of(step_timeout: float, max_time: float | None) -> float:
 
 
 def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
-    """The events of a machine that a step has ended: its differences, not shrunk, and a row for each participant.
+    """The events of a machine that a step has ended: its other differences, not shrunk, and a row for each participant.
 
     Args:
         run: the machine's.
@@ -79,9 +79,5 @@ def read_stuck(directory: Path) -> tuple[str, Stuck] | None:
             trace = Trace.load(path)
         except TraceError:
             continue
-        told = dict(trace.failure or {})
-        told["participant"] = told.pop("party")
-        for name in ("aspects", "clauses"):
-            told[name] = tuple(told[name])
-        return trace.machine, Stuck(Divergence(operation=trace.operations[told["step"]], **told), trace.operations)
+        return trace.machine, stuck_of(trace.failure or {}, trace.operations)
     return None

@@ -8,6 +8,8 @@ one module a subsystem says what follows from them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -15,7 +17,18 @@ from typing import Final
 from kidx.dialect.columns import LeaderRule, version_of
 from kidx.dialect.leader import LeaderBehaviours
 
-__all__ = ["BEHAVIOURS", "DIALECTS", "NEWEST", "Dialect", "LeaderRule", "adopt", "dialect_of", "version_of"]
+__all__ = [
+    "BEHAVIOURS",
+    "DIALECTS",
+    "NEWEST",
+    "Dialect",
+    "LeaderRule",
+    "adopt",
+    "assumed",
+    "dialect_of",
+    "varied",
+    "version_of",
+]
 
 
 class Dialect(LeaderBehaviours):
@@ -98,3 +111,30 @@ def dialect_of(release: str | Dialect | None = None) -> Dialect:
     except KeyError:
         known = ", ".join(DIALECTS)
         raise ValueError(f"unknown Kafka release {release!r}; kidx knows {known}") from None
+
+
+def varied(dialect: Dialect, **behaviours: object) -> Dialect:
+    """A dialect with behaviours that its columns do not give it; what follows from them follows.
+
+    Raises:
+        ValueError: no dialect has such a behaviour.
+    """
+    if unknown := sorted(behaviours.keys() - set(BEHAVIOURS)):
+        raise ValueError(f"no dialect has a behaviour {', '.join(unknown)}")
+    copy = replace(dialect)
+    vars(copy).update(behaviours)  # where a cached property keeps its value
+    return copy
+
+
+@contextmanager
+def assumed(dialect: Dialect) -> Iterator[Dialect]:
+    """Lets a release have another dialect in the block, or one at all if it is not known."""
+    before = DIALECTS.get(dialect.release)
+    DIALECTS[dialect.release] = dialect
+    try:
+        yield dialect
+    finally:
+        if before is None:
+            del DIALECTS[dialect.release]
+        else:
+            DIALECTS[dialect.release] = before

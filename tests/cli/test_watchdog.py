@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,7 @@ def told(done, report):
 @pytest.mark.parametrize("jobs", [in_ci(1), 2])
 def test_python_that_never_returns(typed, endless_python, jobs):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", jobs)
+    command += ("--shrink-time", 0)
     done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
     diverged, results = told(done, typed.work / "out")
     assert "lookup" in diverged["failure"]["actual"]
@@ -87,7 +90,8 @@ def test_a_build_that_never_returns(typed, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE, "index")
     build = broken(sound, ENDLESS["search-does-not-end"].change, tmp_path / "endless")
     command = ("run", "-i", f"jvm:{sound}", "-i", f"jvm:{build}", "--machine", "time", "--machine", "offset")
-    done = typed.apart(*command, "--max-examples", 20, "--step-timeout", 5, "--report", "out", "-j", 1)
+    command += ("--max-examples", 20, "--step-timeout", 5, "--shrink-time", 0)
+    done = typed.apart(*command, "--report", "out", "-j", 1)
     diverged, results = told(done, typed.work / "out")
     assert diverged["failure"]["party"] == f"jvm:{build} {RELEASE}"
     assert "AbstractIndex.binarySearch" in diverged["failure"]["actual"]
@@ -96,7 +100,104 @@ def test_a_build_that_never_returns(typed, tmp_path):
     replayed = typed.apart("replay", diverged["trace"], "-i", f"jvm:{build}", "--step-timeout", 2)
     assert replayed.returncode == 1
     assert "binarySearch" in replayed.stdout
-    compared = typed.apart("diff", RELEASE, f"jvm:{build}", "--machine", "offset", "--step-timeout", 2)
+    compared = typed.apart(
+        "diff", RELEASE, f"jvm:{build}", "--machine", "offset", "--step-timeout", 2, "--shrink-time", 0
+    )
     assert compared.returncode == 1, compared.stdout + compared.stderr
     assert "gave no answer" in compared.stdout
+    assert "(not shrunk)" in compared.stdout
     assert f"replay {typed.state}" in compared.stdout
+
+
+ENDLESS_IN_ALL = """
+from kidx import TimeIndex, OffsetIndex, TransactionIndex
+
+class Endless(OffsetIndex):
+    def lookup(self, target):
+        while self.entries > 1:
+            pass
+        return super().lookup(target)
+
+def open_index(kind, path, base_offset, max_index_size, writable):
+    if kind == "offset":
+        return Endless(path, base_offset, max_index_size, writable)
+    if kind == "time":
+        return TimeIndex(path, base_offset, max_index_size, writable)
+    return TransactionIndex(base_offset, path)
+"""
+
+ENDLESS_MUTANT = """
+from conformance.cli import main
+from conformance.implementations.mutants.registry import defect
+from kidx import OffsetIndex
+
+@defect("OI-9")
+class NeverAnswers(OffsetIndex):
+    def lookup(self, target):
+        while self.entries > 1:
+            pass
+        return super().lookup(target)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def path_of_work(typed):
+    return {"PYTHONPATH": f"{typed.work}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def hung(typed, done, party):
+    """What an experiment that was ended by the watchdog has said: as JSON."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["verdict"] == "no answer"
+    assert told["failure"]["party"].startswith(party)
+    assert "no answer; it is at" in told["failure"]["actual"]
+    trace = Trace.load(typed.work / told["trace"])
+    assert len(trace.operations) == trace.failure["step"] + 1
+    assert trace.operations[-1].name == "lookup"
+    assert str(told["trace"]) in told["replay"]
+    return told, trace
+
+
+EXPERIMENTS = {
+    "fuzz": ("fuzz", "--format", "offset", "--max-time", 60),
+    "small-world": ("small-world", "--machine", "offset", "--length", 3),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_that_comes_to_no_end(typed, name, path_of_work):
+    (typed.work / "endless.py").write_text(ENDLESS_IN_ALL)
+    implementation = "python:endless:open_index"
+    command = (*EXPERIMENTS[name], "-i", implementation, "--kafka", "4.4.0", "--step-timeout", 2, "--shrink-time", 0)
+    told, _ = hung(typed, typed.apart(*command, "--report", "out", "--json", **path_of_work), implementation)
+    assert told["shrinking"] == "not shrunk"
+    assert "endless.py:6" in told["failure"]["actual"]
+
+
+def test_a_mutant_that_never_returns(typed, path_of_work):
+    (typed.work / "power.py").write_text(ENDLESS_MUTANT)
+    command = [sys.executable, "power.py", "power", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
+    command += ["--shrink-time", "0", "--json", "--jobs", "1"]
+    environment = {**os.environ, **path_of_work, "XDG_STATE_HOME": str(typed.work / "state")}
+    done = subprocess.run(
+        command, cwd=typed.work, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    told, _ = hung(typed, done, "mutant:never-answers")
+    assert "mutant:never-answers" in told["replay"]
+
+
+def test_the_steps_to_a_hang_are_shrunk(typed, endless_python, path_of_work):
+    command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", 1)
+    at_once = typed.apart(*command, "--shrink-time", 0, **path_of_work)
+    whole = Trace.load(typed.work / told(at_once, typed.work / "out")[0]["trace"])
+    done = typed.apart(*command[:-4], "--report", "short", "-j", 1, "--shrink-time", 25, **path_of_work)
+    diverged, _ = told(done, typed.work / "short")
+    short = Trace.load(typed.work / diverged["trace"])
+    assert diverged["shrinking"] == "minimal" or diverged["shrinking"].startswith("not minimal: 25 s")
+    assert short.operations[-1].name == "lookup"
+    assert len(short.operations) < len(whole.operations)

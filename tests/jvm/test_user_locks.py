@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
 
+from conformance.commands.options import chosen_releases
 from conformance.kafka import builds, lock, releases
 from conformance.kafka.releases import RELEASES, load_release, user_locks
 from kidx.dialect import DIALECTS, NEWEST, adopt, dialect_of
@@ -39,7 +41,6 @@ def known_again():
 
 def forget():
     load_release.cache_clear()
-    dialect_of.cache_clear()
 
 
 @pytest.fixture
@@ -151,6 +152,21 @@ class TestTheUsersLocks:
         (own_locks / "4.9.0.toml").write_text(text.replace('release = "4.4.0"', 'release = "4.9.0"'), "utf-8")
         assert load_release("4.9.0").jars == load_release("4.4.0").jars
         assert dialect_of("4.9.0").index == DIALECTS[NEWEST].index
+
+    def test_they_are_listed_as_the_users_and_all_stays_the_packages(self, own_locks, lock_of_it, tmp_path):
+        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8")
+        (own_locks / "4.10.0.toml").write_text(text.replace('release = "4.4.0"', 'release = "4.10.0"'), "utf-8")
+        (own_locks / "notes.toml").write_text("", "utf-8")
+        (own_locks / "4.3.1.toml").write_text("", "utf-8")  # the package's own counts
+        told = lock_of_it("kafka", "list", KIDX_CONFIG=str(tmp_path))
+        assert told.returncode == 0, told.stderr
+        (line,) = (line for line in told.stdout.splitlines() if "(yours)" in line)
+        assert line.startswith("4.10.0 (yours)")
+        assert line == told.stdout.splitlines()[-1]
+        rows = json.loads(lock_of_it("kafka", "list", "--json", KIDX_CONFIG=str(tmp_path)).stdout)
+        assert [row["release"] for row in rows] == [*RELEASES, "4.10.0"]
+        assert [row["release"] for row in rows if row["users"]] == ["4.10.0"]
+        assert chosen_releases(["all"]) == RELEASES
 
     @pytest.mark.parametrize(
         ("old", "new"),

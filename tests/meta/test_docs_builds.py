@@ -11,18 +11,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from broken_kafka import broken
 from in_ci import in_ci
 from kafka_builds import build_at
+from kafka_changes import BROKEN, RELEASE
 from typer.main import get_command
 
 from conformance.cli import app
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
+from kidx.dialect import NEWEST
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "builds.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = [line for language, body in BLOCKS if language == "console" for line in body.splitlines()]
+KAFKA = [line for line in COMMANDS if line.startswith("conformance kafka")]
+"""Performed with other releases by tests/jvm/test_user_locks.py and tests/jvm/test_propose.py: they load a release."""
+COMMANDS = [line for line in COMMANDS if line not in KAFKA]
 (MEANT,) = (body for language, body in BLOCKS if language == "toml")
 (BISECT,) = (body for language, body in BLOCKS if language == "sh")
 README = (ROOT / "README.md").read_text("utf-8")
@@ -84,15 +90,19 @@ def test_git_bisect_finds_the_commit(work, tmp_path):
         gradlew.chmod(0o755)
         run(*git, "add", "gradlew")
         run(*git, "commit", "-q", "-m", f"number {number}")
-    conformance = tmp_path / "bin" / "conformance"
-    conformance.parent.mkdir()
-    code = "from conformance.cli import main; main()"
-    conformance.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{code}" "$@"\n', "utf-8")
-    conformance.chmod(0o755)
-    variables = environment(work) | {"PATH": f"{conformance.parent}{os.pathsep}{os.environ['PATH']}"}
+    variables = environment(work) | {"PATH": conformance_in(tmp_path / "bin")}
     script = BISECT.replace("BAD", "HEAD").replace("GOOD", "HEAD~7")
     said = run("sh", "-c", script, cwd=checkout, env=variables)
     assert re.search(r"is the first bad commit.*number 5", said, re.DOTALL), said
+
+
+def test_the_commands_about_releases_are_there():
+    commands = get_command(app).commands["kafka"].commands
+    assert [line.split()[2] for line in KAFKA] == ["lock", "propose"]
+    for line in KAFKA:
+        _, _, name, *words = shlex.split(line)
+        known = {option for parameter in commands[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known
 
 
 @pytest.mark.parametrize("gate", [GATE, README], ids=["kafka", "readme"])
@@ -106,11 +116,31 @@ def test_the_gates_use_options_that_there_are(gate):
         assert {word for word in words if word.startswith("-")} <= known
 
 
-GATE_STEPS = re.findall(
-    r"^      - (?:if: (?P<when>.*)\n        )?run: (?P<script>\|\n(?: {10}.*\n)+|.*\n)",
-    next(body for language, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL) if language == "yaml"),
-    re.MULTILINE,
+def steps_of(workflow):
+    """Condition and script of each step that runs a script, in order."""
+    pattern = r"^      - (?:if: (?P<when>.*)\n        )?run: (?P<script>\|\n(?: {10}.*\n)+|.*\n)"
+    for when, script in re.findall(pattern, workflow, re.MULTILINE):
+        yield (
+            when,
+            "".join(line.removeprefix(" " * 10) for line in script.removeprefix("|\n").splitlines(keepends=True)),
+        )
+
+
+GATE_STEPS = list(
+    steps_of(
+        next(body for language, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL) if language == "yaml")
+    )
 )
+
+
+def conformance_in(directory):
+    """A directory for the PATH with the command line of this tree."""
+    directory.mkdir(parents=True)
+    command = directory / "conformance"
+    code = "from conformance.cli import main; main()"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{code}" "$@"\n', "utf-8")
+    command.chmod(0o755)
+    return f"{directory}{os.pathsep}{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize(
@@ -131,13 +161,8 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
     }
     adapter.write_text(f"#!/bin/sh\n{sources[index]}\n", "utf-8")
     adapter.chmod(0o755)
-    (tmp_path / "bin").mkdir()
-    conformance = tmp_path / "bin" / "conformance"
-    code = "from conformance.cli import main; main()"
-    conformance.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{code}" "$@"\n', "utf-8")
-    conformance.chmod(0o755)
     variables = environment(tmp_path) | {
-        "PATH": f"{conformance.parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": conformance_in(tmp_path / "bin"),
         "PYTHON": sys.executable,
         "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
         "INDEX": re.search(r"INDEX: (\S+ \S+)", README)[1],
@@ -145,7 +170,7 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
     }
     failed = []
     for when, script in GATE_STEPS:
-        text = "".join(line.removeprefix(" " * 10) for line in script.removeprefix("|\n").splitlines(keepends=True))
+        text = script
         if "pip install" in text:
             continue
         if failed and not when.startswith("always()"):
@@ -160,3 +185,58 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
             failed.append(" ".join(text.split()[:2]))
             assert "Traceback" not in done.stderr, done.stderr
     assert failed == red
+
+
+GITHUB_ALONE = ("pip install", "gh pr comment")
+"""What the gate for Kafka does that is not done here: fetching this project, and writing into a pull request."""
+
+
+def gradle_has_built(checkout, jars):
+    """The jars where `./gradlew core:jar` puts them."""
+    for kind in ("libs", "dependant-libs-2.13.18"):
+        (checkout / "core" / "build" / kind).mkdir(parents=True)
+    for jar in jars.glob("*.jar"):
+        kind = "libs" if jar.name.startswith("kafka_") else "dependant-libs-2.13.18"
+        (checkout / "core" / "build" / kind / jar.name).symlink_to(jar.resolve())
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("name", ["sound", pytest.param("rolls-when-just-full", marks=pytest.mark.thorough)])
+def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
+    """Performs its scripts in a checkout as Gradle leaves it; the build itself is made of a release's jars."""
+    assert f"RELEASE: {NEWEST} " in GATE
+    build = build_at(tmp_path / "jars", RELEASE)
+    if name != "sound":
+        build = broken(build, BROKEN[name].change, tmp_path / "broken")
+    checkout = tmp_path / "kafka"
+    checkout.mkdir()
+    variables = environment(tmp_path) | {
+        "PATH": conformance_in(tmp_path / "bin"),
+        "PYTHONPATH": str(ROOT),
+        "RELEASE": RELEASE,
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+    }
+    failed, performed = [], 0
+    for when, script in steps_of(GATE):
+        if failed and not when.startswith("always()"):
+            continue
+        text = "".join(line for line in script.splitlines(keepends=True) if not line.startswith(GITHUB_ALONE))
+        if text.startswith("./gradlew"):
+            gradle_has_built(checkout, build)
+            continue
+        if "hashFiles" in when and not (checkout / "comment.md").exists():
+            continue
+        performed += bool(text)
+        text = text.replace("--max-time 900", "--max-time 25")
+        done = subprocess.run(
+            ["bash", "-e", "-c", text], cwd=checkout, env=variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            failed.append(done.returncode)
+            assert done.stderr == "", done.stderr
+    assert performed == 2
+    comment = (checkout / "comment.md").read_text("utf-8")
+    assert comment == (tmp_path / "summary").read_text("utf-8")
+    assert (checkout / "out" / "events.ndjson").exists()
+    assert failed == ([] if name == "sound" else [1]), comment
+    assert ("| new | segment |" in comment) is (name != "sound")

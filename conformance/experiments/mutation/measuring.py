@@ -6,17 +6,24 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.experiments.mutation.hunting import LIMIT, Hunt, hunt
 from conformance.implementations.mutants import MUTANTS, Mutant
+from conformance.lockstep.step_watch import LIMIT as STEP_LIMIT
+from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
+from conformance.runs.stuck import StuckError, read_stuck, write_stuck
 
 if TYPE_CHECKING:
+    from conformance.lockstep.step_watch import Stuck
     from conformance.operations import Json
 
 
@@ -95,6 +102,7 @@ def measure(
     limit: int = LIMIT,
     jobs: int | None = None,
     tell: Callable[[Hunt], None] = lambda _: None,
+    step_timeout: float = STEP_LIMIT,
 ) -> list[Measured]:
     """Looks for every mutant from every seed, in processes of their own.
 
@@ -105,6 +113,10 @@ def measure(
         limit: examples at most, for each mutant and seed.
         jobs: processes; as many as there are processors if None.
         tell: called with each hunt as it ends.
+        step_timeout: seconds that a step may take.
+
+    Raises:
+        StuckError: a step of a mutant has not come back; it names the mutant.
     """
     mutants = list(mutants)
     found: dict[tuple[str, int], Hunt] = {}
@@ -112,14 +124,32 @@ def measure(
     workers = jobs or os.cpu_count() or 1
     # Nothing of this process, a running virtual machine for instance, should be in the others.
     context = multiprocessing.get_context("spawn" if workers > 1 else None)
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    # No scratch directory: a forked process that ends would remove it.
+    with TemporaryDirectory(prefix="kidx-") as directory, ProcessPoolExecutor(workers, mp_context=context) as pool:
+        messages = Path(directory)
+        options |= {"step_timeout": step_timeout, "messages": messages}
         hunts = [pool.submit(_hunt_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
         for future in as_completed(hunts):
-            ended = future.result()
+            try:
+                ended = future.result()
+            except BrokenProcessPool:
+                for message in messages.iterdir():
+                    if (told := read_stuck(message)) is not None:
+                        raise StuckError(message.name, told[1]) from None
+                raise
             found[ended.mutant, ended.seed] = ended
             tell(ended)
     return [Measured(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
 
 
 def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> Hunt:
-    return hunt(MUTANTS[name], seed, **options)
+    """In the other process: a step that does not come back is told in a file, and ends the process."""
+    mutant, own = MUTANTS[name], dict(options)
+    messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
+
+    def give_up(stuck: Stuck) -> None:
+        write_stuck(stuck, mutant.machine, messages / name)
+        end_process(1)
+
+    with watched_steps(step_timeout, give_up):
+        return hunt(mutant, seed, **own)

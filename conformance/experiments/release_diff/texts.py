@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r"[\w./-]*\.(?:log|index|timeindex|txnindex)(?:\.(?:deleted|cleaned|swap))?\b")
 _NUMBER = re.compile(r"-?\d+")
+_MODIFIED = re.compile(r"(?<=lastModifiedTime=)\d+")
+"""When a file was written: each participant has files of its own."""
 _SECONDS = 5.0
 """For one of many changes: two releases perform every candidate."""
 
@@ -107,7 +109,7 @@ def _pattern(text: str) -> str:
 
 
 def _without(text: str, directory: Path) -> str:
-    return text.replace(f"{directory}/", "").replace(str(directory), "")
+    return _MODIFIED.sub("…", text.replace(f"{directory}/", "").replace(str(directory), ""))
 
 
 def shortened(

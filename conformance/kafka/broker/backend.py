@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from conformance.errors import ToolError
 from conformance.kafka.broker.local import LocalBroker
+from conformance.kafka.builds import require_broker
 
 if TYPE_CHECKING:
     from conformance.kafka.broker.broker import Backend, Broker
@@ -29,7 +30,7 @@ def choose(release: str, choice: Choice = "auto", build: Build | None = None) ->
     Raises:
         NoEngineError: a container is asked for, and no Docker engine answers.
         NoImageError: a container is asked for, and the engine has no image of the release.
-        ToolError: a container is asked for a build.
+        ToolError: a container is asked for a build, or the build has no broker.
     """
     from conformance.kafka.broker.image import require_image  # noqa: PLC0415
     from conformance.kafka.engine import NoEngineError, NoImageError  # noqa: PLC0415  (an optional dependency)
@@ -37,6 +38,7 @@ def choose(release: str, choice: Choice = "auto", build: Build | None = None) ->
     if build is not None:
         if choice == "container":
             raise ToolError(f"the build {build.text} is started as a local process: leave --broker container out")
+        require_broker(build)
         return Chosen("local", "a build has no image")
     if choice == "local":
         return Chosen("local")

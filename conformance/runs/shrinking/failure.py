@@ -47,6 +47,8 @@ def shrunk(
     with scratch_directory() as scratch:
         alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
         alone.stays = lockstep.stays
+        if not lockstep.is_modelled:
+            alone.drop_models()
 
         def still(operations: Sequence[Operation]) -> DivergenceError | None:
             error = _performed(alone, operations)

@@ -1,0 +1,65 @@
+"""A range of releases with one release more, or one less, as its author would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.clauses.release_range import ReleaseRange
+from kidx.dialect import version_of
+
+
+def with_release(text: str, release: str, known: Sequence[str]) -> str:
+    """A range that a release is in, too.
+
+    Args:
+        text: a range without it.
+        release: the new one. If it is newer than all others, the range stays open behind it.
+        known: the other releases.
+    """
+    newest = all(version_of(other) < version_of(release) for other in known)
+    return _checked(f"{text}, {release}{'..' if newest else ''}", release, known, text, holds=True)
+
+
+def without_release(text: str, release: str, known: Sequence[str]) -> str:
+    """A range that a release is not in, and every other known one as before.
+
+    Args:
+        text: a range with it. If the release is newer than all others, the range ends before it.
+        release: the one that is left out.
+        known: the other releases.
+
+    Raises:
+        ValueError: nothing would be left.
+    """
+    before = sorted((other for other in known if version_of(other) < version_of(release)), key=version_of)
+    behind = sorted((other for other in known if version_of(other) > version_of(release)), key=version_of)
+    range_ = ReleaseRange.parse(text)
+    spans = _spans([(other, other in range_) for other in before])
+    later = _spans([(other, other in range_) for other in behind])
+    if later and behind[-1] in range_ and "99999.0.0" in range_:
+        later[-1] = f"{later[-1].partition('..')[0]}.."
+    if not (spans or later):
+        raise ValueError(f"no other release is in the range {text!r}")
+    if len(spans) == 1 and spans[0].startswith(f"{before[0]}.."):
+        spans = [f"<={spans[0].partition('..')[2]}"]
+    return _checked(", ".join(spans + later), release, known, text, holds=False)
+
+
+def _spans(held: Sequence[tuple[str, bool]]) -> list[str]:
+    """Runs of releases that are in a range, oldest first."""
+    spans: list[list[str]] = []
+    open_ = False
+    for release, holds in held:
+        if holds and open_:
+            spans[-1].append(release)
+        elif holds:
+            spans.append([release])
+        open_ = holds
+    return [run[0] if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in spans]
+
+
+def _checked(text: str, release: str, known: Sequence[str], before: str, *, holds: bool) -> str:
+    old, new = ReleaseRange.parse(before), ReleaseRange.parse(text)
+    assert (release in new) is holds
+    assert all((other in old) is (other in new) for other in known if other != release)
+    return text

@@ -1,0 +1,135 @@
+"""A step that does not come back in an experiment: its steps are shrunk, written and told, and the process ends."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.step_watch import end_process, watched_steps
+from conformance.machines import MACHINES
+from conformance.operations.trace import Trace
+from conformance.runs.shrinking.hanging import shrunk_hang
+from conformance.runs.shrinking.search import SECONDS
+
+if TYPE_CHECKING:
+    from conformance.lockstep.step_watch import Stuck
+    from conformance.operations import Json
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """A step that has not come back.
+
+    Attributes:
+        machine: whose steps they are.
+        stuck: the step, and those before it.
+        trace: where they are written.
+        specification: how the participant was asked for; empty for the reference.
+        release: whose classes or dialect it has.
+    """
+
+    machine: str
+    stuck: Stuck
+    trace: Path
+    specification: str
+    release: str
+
+    @property
+    def replay(self) -> str:
+        """The command that performs the steps again."""
+        words = ["conformance", "replay", str(self.trace), "--kafka", self.release]
+        own = self.specification not in ("", "jvm")
+        return shlex.join([*words, "-i", self.specification] if own else words)
+
+    def to_json(self) -> Json:
+        """As one document."""
+        return {
+            "verdict": "no answer",
+            "machine": self.machine,
+            "failure": failure_json(self.stuck.divergence),
+            "steps": [operation.to_json() for operation in self.stuck.operations],
+            "shrinking": self.stuck.shrinking,
+            "trace": str(self.trace),
+            "replay": self.replay,
+        }
+
+    def __str__(self) -> str:
+        divergence = self.stuck.divergence
+        return "\n".join(
+            (
+                f"{divergence.participant} gave no answer ({self.machine} machine), step {divergence.step + 1}",
+                f"  expected     {divergence.expected}",
+                *(f"  {line}" for line in str(divergence.actual).splitlines()),
+                f"  steps        {self.stuck.shrinking}",
+                *(f"  {number:>3}  {step}" for number, step in enumerate(self.stuck.operations, start=1)),
+                f"  trace        {self.trace}",
+                f"  replay       {self.replay}",
+            )
+        )
+
+
+def no_answer(
+    stuck: Stuck,
+    traces: Path,
+    limit: float,
+    shrink_time: float = SECONDS,
+    asked: tuple[str, str] | None = None,
+) -> NoAnswer:
+    """Shrinks the steps to one that has not come back, and writes them.
+
+    Args:
+        stuck: the step.
+        traces: where they are written.
+        limit: seconds that it has taken.
+        shrink_time: seconds that shrinking may take.
+        asked: how the participant was asked for, and its release; by its name if None.
+    """
+    specification, release = asked or (_specification(stuck), stuck.divergence.release)
+    machine = machine_of(stuck)
+    short = shrunk_hang(stuck, machine, specification, limit, shrink_time, release)
+    made_by = {"shrinking": short.shrinking}
+    failure = failure_json(short.divergence)
+    trace = Trace(machine, release, short.operations, failure, "a step gives no answer", made_by)
+    return NoAnswer(machine, short, trace.save(traces), specification, release)
+
+
+@contextmanager
+def ended_when_stuck(
+    traces: Path, tell: Callable[[NoAnswer], None], limit: float, shrink_time: float = SECONDS
+) -> Iterator[None]:
+    """Watches over the steps of an experiment; one that does not come back ends the process, with exit code 1.
+
+    Args:
+        traces: where the steps are written.
+        tell: told of them, in another thread.
+        limit: seconds that a step may take.
+        shrink_time: seconds that shrinking may take.
+    """
+
+    def give_up(stuck: Stuck) -> None:
+        try:
+            tell(no_answer(stuck, traces, limit, shrink_time))
+        finally:
+            end_process(1)
+
+    with watched_steps(limit, give_up):
+        yield
+
+
+def machine_of(stuck: Stuck) -> str:
+    """The machine whose operations these are: an index file's are named by its kind."""
+    first = stuck.operations[0]
+    if first.name == "open" and first.args[0] in MACHINES:
+        return str(first.args[0])
+    return "log" if any(operation.name.endswith("_log") for operation in stuck.operations) else "segment"
+
+
+def _specification(stuck: Stuck) -> str:
+    """How the participant was asked for: names are that, and the release."""
+    name = stuck.divergence.participant.removesuffix(f" {stuck.divergence.release}")
+    return "" if name == "kidx" else name

@@ -1,0 +1,118 @@
+"""Shrinks the steps to one that does not come back, in a process that may hang in this one's place.
+
+A candidate that does not hang costs that process milliseconds. One that does costs it its life: its watchdog says so
+and ends it, and the next candidate has another process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.step_watch import Stuck, end_process, stuck_of, watched_steps
+from conformance.operations import Operation
+from conformance.operations.trace import Trace
+from conformance.runs.replay import replay
+from conformance.runs.shrinking.search import SECONDS, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from multiprocessing.connection import Connection
+
+SHORT: Final = 2.0
+"""Seconds that a step of a candidate may take: the same step has taken the whole limit before."""
+_START: Final = 60.0
+"""Seconds after which a process that says nothing counts as lost: Java starts in it, too."""
+
+
+def shrunk_hang(
+    stuck: Stuck, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
+) -> Stuck:
+    """The same step without an answer, behind the fewest steps that are found in time.
+
+    Args:
+        stuck: the step, and those before it.
+        machine: whose operations they are.
+        specification: how the participant was asked for; empty for the reference.
+        limit: seconds that the step has taken.
+        seconds: that shrinking may take.
+        release: whose classes or dialect the participant has, if not that of the difference.
+    """
+    implementations = (specification,) if specification else ()
+    helper = _Helper(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
+    name = stuck.divergence.operation.name
+
+    def still(operations: Sequence[Operation]) -> Stuck | None:
+        found = helper.perform(operations)
+        same = found is not None and found.divergence.operation.name == name
+        return found if same and found is not None and len(found.operations) == len(operations) else None
+
+    try:
+        found = shrink(stuck.operations, still, seconds=seconds) if seconds else None
+    finally:
+        helper.end()
+    if found is None:
+        return replace(stuck, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
+    # The difference is told as it was found: with its own limit, and where its thread was.
+    divergence = replace(found.shown.divergence, expected=stuck.divergence.expected)
+    words = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
+    return Stuck(divergence, tuple(found.operations), words)
+
+
+class _Helper:
+    """A process that performs candidates, and another one after each that hangs."""
+
+    def __init__(self, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
+        self._of = (machine, release, implementations, limit)
+        self._process: Any = None
+        self._pipe: Connection | None = None
+
+    def perform(self, operations: Sequence[Operation]) -> Stuck | None:
+        """The step without an answer; None if there is none, or if the candidate cannot be performed."""
+        try:
+            pipe = self._pipe or self._start()
+            pipe.send([operation.to_json() for operation in operations])
+            told = pipe.recv() if pipe.poll(_START) else None
+        except (OSError, EOFError):
+            told = None
+            self.end()
+        if told is None:
+            return None
+        self.end()
+        return stuck_of(told, tuple(operations))
+
+    def end(self) -> None:
+        """Ends the process, if there is one."""
+        if self._pipe is not None:
+            self._pipe.close()
+            self._process.kill()
+            self._process.join()
+            self._pipe = None
+
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, *self._of), daemon=True)
+        self._process.start()
+        theirs.close()
+        return self._pipe
+
+
+def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
+    """In the other process: answers each candidate with None, or with a step that does not come back, and ends then."""
+
+    def give_up(stuck: Stuck) -> None:
+        with contextlib.suppress(OSError):
+            pipe.send(failure_json(stuck.divergence))
+        end_process(0)
+
+    with watched_steps(limit, give_up), contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            operations = tuple(map(Operation.from_json, pipe.recv()))
+            with contextlib.suppress(ToolError):
+                replay(Trace(machine, release, operations), [release], implementations)
+            pipe.send(None)
