@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import cramjam
@@ -15,6 +16,7 @@ _LENGTH_COUNTS_FROM: Final = 12
 _STAMPED: Final = 1 << 3
 _TRANSACTIONAL: Final = 1 << 4
 _CONTROL: Final = 1 << 5
+_SMALL: Final = 1 << 12
 _XERIAL: Final = b"\x82SNAPPY\x00"
 
 
@@ -41,7 +43,8 @@ def records_of(data: bytes, segment: int = 0) -> Iterator[SeenRecord]:
     """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged."""
     for batch in _whole_batches(data):
         try:
-            yield from _records_of_batch(batch, segment)
+            read = _kept_records_of_batch if len(batch) <= _SMALL else _records_of_batch
+            yield from read(batch, segment)
         except (cramjam.DecompressionError, zlib.error, struct.error, IndexError):
             return
 
@@ -78,6 +81,10 @@ def _records_of_batch(batch: bytes, segment: int) -> list[SeenRecord]:
         found.append(SeenRecord(base + offset_delta, timestamp, epoch, segment))
         at += size
     return found
+
+
+_kept_records_of_batch = lru_cache(maxsize=1024)(_records_of_batch)
+"""A log is judged after every step, and most of its batches are those of the step before."""
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -33,7 +33,7 @@ def clause_of_answer(target: int, answer: Answer, dialect: Dialect) -> tuple[str
     """The clauses that say what a broker answers to a target."""
     if target == -3:
         return (_LARGEST[dialect.max_lookup],)
-    if target < 0 and not knows(dialect.version, target):
+    if target < 0 and not knows(dialect, target):
         return ("LO-15c",) if dialect.refuses_unknown_targets else ("LO-15b",)
     if target < 0:
         return (_SPECIAL[target], "LO-13")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
-from conformance.attribution.rules import ANY, Row, Rules
+from conformance.attribution.rules import ANY, Conditions, Row, Rules
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
@@ -271,6 +271,7 @@ def clauses_of_log_step(
     tracked: TrackedLog | None = None,
     files_before: Files | None = None,
     files: Files | None = None,
+    known: dict[Any, Conditions] | None = None,
 ) -> tuple[str, ...]:
     """The clauses that a step on a log exercises; those that are only observed, being more particular, first.
 
@@ -282,11 +283,17 @@ def clauses_of_log_step(
         tracked: what was before; nothing by default.
         files_before: the files before it; none by default.
         files: those after it.
+        known: what has been said of the same step for other releases; those with the very same objects share it.
     """
     name, args = operation
     outcome, now = observation
-    return _rules_of(dialect.release).exercised(
-        name,
-        outcome.error,
-        lambda: LogStep(args, tracked or TrackedLog(), before, outcome.value, now, files_before or {}, files or {}),
-    )
+    of_before = tracked or TrackedLog()
+    conditions = None
+    if known is not None:
+        key = (*map(id, (before, outcome, now, files_before, files)), *of_before.key)  # all outlive the step
+        conditions = known.get(key)
+    if conditions is None:
+        conditions = Conditions(LogStep(args, of_before, before, outcome.value, now, files_before or {}, files or {}))
+        if known is not None:
+            known[key] = conditions
+    return _rules_of(dialect.release).exercised_in(name, outcome.error, conditions)

@@ -29,6 +29,11 @@ class TrackedLog:
     furthest_start: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal if and only if all of it is."""
+        return self.unprepared, frozenset(self.damaged), self.furthest_start
+
 
 def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
     """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""

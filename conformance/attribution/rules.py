@@ -8,6 +8,7 @@ look at is the step of that level.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from conformance.clauses import load_clauses
@@ -68,7 +69,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         for row in rows:
             if row.holds is not None and row.clause not in always:
                 conditions.setdefault(row.clause, []).append(row.holds)
-        compiled = tuple(always), tuple((clause, _any_of(holds)) for clause, holds in conditions.items())
+        compiled = tuple(always), tuple((clause, _any_of(tuple(holds))) for clause, holds in conditions.items())
         self[key] = compiled
         return compiled
 
@@ -86,8 +87,30 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         step = make_step()
         return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
+    def exercised_in(self, operation: str, error: str | None, conditions: Conditions) -> tuple[str, ...]:
+        """As :meth:`exercised`, of a step whose conditions other releases ask for too."""
+        always, conditional = self[operation, error]
+        return tuple([clause for clause, holds in conditional if conditions[holds]]) + always
 
-def _any_of(conditions: list[Condition]) -> Condition:
+
+class Conditions(dict[Condition, bool]):
+    """What conditions say of one step, each asked once.
+
+    Args:
+        step: what they look at.
+    """
+
+    def __init__(self, step: Any) -> None:
+        super().__init__()
+        self._step = step
+
+    def __missing__(self, condition: Condition) -> bool:
+        self[condition] = holds = condition(self._step)
+        return holds
+
+
+@cache
+def _any_of(conditions: tuple[Condition, ...]) -> Condition:
     if len(conditions) == 1:
         return conditions[0]
     return lambda step: any(holds(step) for holds in conditions)

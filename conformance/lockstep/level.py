@@ -115,6 +115,10 @@ class Level(ABC, Generic[Seen, Files]):
 
     # -- attribution -------------------------------------------------------------------------------------------
 
+    def damage_one(self, participant: Participant, operation: Operation, name: Any) -> None:
+        """Damages a file of one participant, as :meth:`damage` does of all; where references are shared."""
+        raise NotImplementedError(f"{type(self).__name__} damages the files of all participants together")
+
     def tracked(self, release: str) -> Any:
         """The state that attribution tracks through an example, at its beginning; None where it tracks nothing."""
         del release
@@ -126,9 +130,19 @@ class Level(ABC, Generic[Seen, Files]):
         tracked: Any,
         before: tuple[Seen, Files],
         after: tuple[Seen, Files],
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
-        """The clauses that a step of the reference exercises; ``tracked`` has not been told of it yet."""
-        del operation, dialect, tracked, before, after
+        """The clauses that a step of the reference exercises; ``tracked`` has not been told of it yet.
+
+        Args:
+            operation: what was done.
+            dialect: of the group.
+            tracked: of the group.
+            before: observation and files of the step before.
+            after: those of the step.
+            known: empty for the first group of a step; for what the others need not find out again.
+        """
+        del operation, dialect, tracked, before, after, known
         return ()
 
     def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:

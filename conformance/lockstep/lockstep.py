@@ -18,6 +18,7 @@ from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
+from conformance.lockstep.shared_references import SharedReferences
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
@@ -73,11 +74,19 @@ class Lockstep(Generic[Seen, Files]):
         self._name = level.unnamed
         participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
-        self._participants = [*participants, *(group.reference for group in self.groups)]
+        self._subjects = participants
+        self._share()
         self._batch()
         for group in self.groups:
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
         LOCKSTEPS.add(self)
+
+    def _share(self) -> None:
+        """Finds out which references perform for each other."""
+        self._references: SharedReferences[Seen, Files] = SharedReferences(self.level, self.groups, self._at_work)
+
+    def _at_work(self, participant: Participant | None) -> None:
+        self.at = participant
 
     def _batch(self) -> None:
         """Finds out which participants perform steps in batches."""
@@ -99,7 +108,7 @@ class Lockstep(Generic[Seen, Files]):
     @property
     def participants(self) -> Sequence[Participant]:
         """The subjects, and the references behind them."""
-        return tuple(self._participants)
+        return (*self._subjects, *self._references.all)
 
     @property
     def subjects(self) -> list[Implementation]:
@@ -117,27 +126,26 @@ class Lockstep(Generic[Seen, Files]):
                 if participant.implementation.name == name:
                     participant.end()
                     group.remove(participant)
-                    self._participants.remove(participant)
+                    self._subjects.remove(participant)
                     self._batch()
                     return True
         return False
 
     def leave(self, name: str) -> None:
         """Lets a participant leave the example that has just begun."""
-        for participant in self._participants:
+        for participant in self._subjects:
             if participant.implementation.name == name:
                 participant.active = False
 
     def supports(self, operation: str) -> bool:
         """Whether the harness performs an operation of that name, or every participant has it."""
-        return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self._participants)
+        return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self.participants)
 
     def refer_to(self, implementation: Implementation, directory: Path) -> None:
         """Lets an implementation stand in for kidx, and for the model, in the only group."""
         (group,) = self.groups
-        self._participants.remove(group.reference)
         group.reference, group.model = self.level.participant(implementation, directory), None
-        self._participants.append(group.reference)
+        self._share()
         self._batch()
 
     # -- an example --------------------------------------------------------------------------------------------
@@ -148,11 +156,12 @@ class Lockstep(Generic[Seen, Files]):
         self._name = self.level.unnamed
         self._failed = False
         self.statistics.examples += 1
-        for participant in self._participants:
+        for participant in self._subjects:
             participant.begin()
         self._batched.begin()
         for group in self.groups:
             group.begin()
+        self._references.begin()
 
     def end(self) -> None:
         """Ends the example and removes its files. After a failed step, nothing more is compared.
@@ -165,9 +174,10 @@ class Lockstep(Generic[Seen, Files]):
                 self.settle()
         finally:
             self._batched.drop()
-            for participant in self._participants:
+            for participant in self._subjects:
                 participant.end()
-        for participant in self._participants:
+            self._references.end()
+        for participant in self.participants:
             told: list[str] = getattr(participant.implementation, "failures_between_examples", [])
             if told:
                 text = told[-1]
@@ -211,6 +221,7 @@ class Lockstep(Generic[Seen, Files]):
         if operation.name in self.level.damaging:
             for group in self.groups:
                 self.level.damage(group, operation, self._name)
+            self._references.spread()
             self._note(operation, before, damages=True)
         else:
             self._refer(operation, before)
@@ -218,13 +229,7 @@ class Lockstep(Generic[Seen, Files]):
 
     def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
         """The references perform an operation, and the subjects after them."""
-        for group in self.groups:
-            self.at = group.reference
-            try:
-                group.observation = group.reference.perform(operation)
-            finally:
-                self.at = None
-            group.files = self.level.files_after(group.reference, operation, group.files)
+        self._references.perform(operation, self.operations)
         step = self._note(operation, before, damages=False)
         for number, group in enumerate(self.groups):
             for subject in group.beside:
@@ -245,30 +250,37 @@ class Lockstep(Generic[Seen, Files]):
     def _watch(self, name: Any, *, reread: bool) -> None:
         """Looks at other files from now on; of those that are opened, the content before is not known yet."""
         self._name = name
-        for participant in self._participants:
+        for participant in self.participants:
             if not participant.batched:
                 participant.watch(name)
         if reread:
-            for group in self.groups:
-                group.files = group.reference.read()
+            self._references.reread()
 
     # -- the references ----------------------------------------------------------------------------------------
 
     def _conclude(self, step: Step) -> None:
         """Holds the references to their models, and finds the clauses that the step exercises."""
         if step.clauses is None:
+            known: dict[Any, Any] = {}
             parts = zip(self.groups, step.before, step.expected, strict=True)
-            step.clauses = [self._conclude_reference(group, step, before, after) for group, before, after in parts]
+            step.clauses = [
+                self._conclude_reference(group, step, before, after, known) for group, before, after in parts
+            ]
 
     def _conclude_reference(
-        self, group: Group[Seen, Files], step: Step, before: tuple[Any, Any], after: tuple[Any, Any]
+        self,
+        group: Group[Seen, Files],
+        step: Step,
+        before: tuple[Any, Any],
+        after: tuple[Any, Any],
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
         operation = step.operation
         prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
         clauses: tuple[str, ...] = ()
         if self.attribute:
             if not step.damages:
-                clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after)
+                clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
                 if group is self.groups[-1]:
                     word = self.level.state_word(group.tracked, before[0])
                     self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
@@ -335,10 +347,10 @@ class Lockstep(Generic[Seen, Files]):
         Raises:
             DivergenceError: a participant has left something behind, or lost something.
         """
-        listings = [group.reference.listing() for group in self.groups]
+        listings = self._references.listings()
         for group, expected in zip(self.groups, listings, strict=True):
             for participant in group.beside:
-                if participant.active and (actual := participant.listing()) != expected:
+                if participant.active and (actual := participant.listing_for(expected)) != expected:
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
         if self._batched:
             last = len(self.operations) - 1

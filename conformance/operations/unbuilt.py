@@ -32,6 +32,8 @@ KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
 
 _LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
 _UNSIGNED: Final = 0xFFFF_FFFF
+_MOST: Final = 1 << 16
+"""Bytes that one change may add."""
 
 
 def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
@@ -41,7 +43,7 @@ def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
         if how == "cut":
             del out[max(0, len(out) - numbers[0]) :]
         elif how == "add":
-            out += bytes(numbers[0])
+            out += bytes(min(numbers[0], _MOST))
         elif out:
             out[numbers[0] % len(out)] = numbers[1] % 256
     return bytes(out)

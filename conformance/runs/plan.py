@@ -82,4 +82,8 @@ class Plan:
         words += ["--max-time", f"{self.max_time:g}"] if self.max_time is not None else []
         words += ["--level", self.level] if self.level != "observed" else []
         words += ["--expectations", str(self.expectations)] if self.expectations is not None else []
+        if self.wire is not None:
+            words += [word for feature in self.wire.without for word in ("--without", feature)]
+            words += ["--command-config", str(self.wire.command_config)] if self.wire.command_config is not None else []
+            words += ["--start-command", self.wire.start_command] if self.wire.start_command else []
         return shlex.join(words)

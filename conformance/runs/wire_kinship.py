@@ -2,6 +2,7 @@
 
 - *The same answer elsewhere.* The same question is answered wrongly in the same way, in more circumstances: with
   deleted records besides, for instance.
+- *No answer.* Several questions of one kind of request make the broker close the connection, or talk nonsense.
 - *The same answer about deleted records.* The right record is a deleted one at times, and the answer is wrong alike.
 - *The same last stable offset.* A fetch tells the one that the answer to the latest offset of committed data gives,
   and the record with the largest timestamp has to lie before it.
@@ -21,6 +22,7 @@ _STABLE: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
 _LARGEST: Final = "list_offsets -3"
 _UNSTABLE: Final = "its begin deleted"
+_NO_ANSWER: Final = re.compile("-> (?:CONNECTION_CLOSED|UNDECODABLE_ANSWER)$")
 _DELETED: Final = "a deleted record"
 _LEFT: Final = "a record"
 
@@ -36,7 +38,9 @@ def of_their_own(differences: Collection[Difference]) -> Iterator[tuple[Differen
     """The differences that are sights of no other one, in their order, each with its other sights."""
     parents: dict[tuple[str, str], tuple[Difference, str]] = {}
     for one in differences:
-        found = next(((other, why) for other in differences if (why := _common(one, other))), None)
+        found = next(
+            ((other, why) for other in differences if (why := _silent(one, other) or _common(one, other))), None
+        )
         if found is not None:
             parents[_key(one)] = found
     for one in differences:
@@ -69,6 +73,16 @@ def _common(one: Difference, other: Difference) -> str:
     if how == how_there and where_there < where:
         return f"the same answer is wrong without {' and '.join(sorted(where - where_there))}"
     return ""
+
+
+def _silent(one: Difference, other: Difference) -> str:
+    """The same for two requests of one kind that are left without an answer alike."""
+    (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
+    silence, silence_there = (_NO_ANSWER.search(each) for each in (how, how_there))
+    if not silence or not silence_there or (silence[0], asked.split()[0]) != (silence_there[0], asked_there.split()[0]):
+        return ""
+    is_later = (len(where_there), _key(other)) < (len(where), _key(one))
+    return "the same request is left without an answer" if is_later else ""
 
 
 def _parts(shape: str) -> tuple[str, frozenset[str], str]:

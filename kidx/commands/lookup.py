@@ -122,8 +122,8 @@ def _special(dialect: Dialect, time: str) -> int:
             return _long(time, "--time")
         except ToolError:
             raise ToolError(f"there is no time {time!r}; there are {', '.join(TARGETS)} and timestamps") from None
-    if not knows(dialect.version, TARGETS[time]):
-        known = ", ".join(name for name, target in TARGETS.items() if knows(dialect.version, target))
+    if not knows(dialect, TARGETS[time]):
+        known = ", ".join(name for name, target in TARGETS.items() if knows(dialect, target))
         raise ToolError(f"Kafka {dialect.release} has no time {time!r}; it has {known}")
     return TARGETS[time]
 
@@ -161,7 +161,7 @@ def _date(text: str) -> int:
 def _answer(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:
     from kidx.lookup import explain_timestamp  # noqa: PLC0415
 
-    if explain and not knows(log.dialect.version, target):
+    if explain and not knows(log.dialect, target):
         log.check_target(target)
         told = explain_timestamp(log, target)
         return told.answer, told

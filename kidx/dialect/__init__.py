@@ -9,7 +9,7 @@ one module a subsystem says what follows from them.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Final
 
 from kidx.dialect.columns import LeaderRule, version_of
@@ -83,7 +83,6 @@ def adopt(release: str, like: str | None = None) -> Dialect:
     return DIALECTS.setdefault(release, dialect)
 
 
-@cache
 def dialect_of(release: str | Dialect | None = None) -> Dialect:
     """The dialect of a release; of the newest one if none is named.
 

@@ -21,6 +21,15 @@ class LogBehaviours(SegmentBehaviours):
         return self.version >= (3, 9)
 
     @cached_property
+    def lowest_target(self) -> int:
+        """The smallest special target; what is below is an ordinary timestamp (LO-15).
+
+        -2 earliest; from 3.0 -3 largest timestamp; from 3.5 -4 earliest local; from 3.9 -5 latest tiered; from 4.2 -6
+        earliest pending upload.
+        """
+        return -2 - sum(self.version >= since for since in ((3, 0), (3, 5), (3, 9), (4, 2)))
+
+    @cached_property
     def loading_recovers_epochs(self) -> bool:
         """A segment recovered because of its index files also tells its leader epochs (SEG-35; from 3.0)."""
         return self.version >= (3, 0)

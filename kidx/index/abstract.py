@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.errors import ClosedError, IndexOffsetOverflowError, InvalidArgumentError, OutOfBoundsError
+from kidx.errors import ClosedError, IndexOffsetOverflowError, InvalidArgumentError, KidxError, OutOfBoundsError
 from kidx.files import open_regular
 from kidx.index.mapped_buffer import MappedBuffer
 from kidx.index.search import Keys, ProbeCallback, Search, warm_search
@@ -299,10 +299,13 @@ class AbstractIndex(ABC, Generic[Entry]):
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             position = self._mapped().position
-            if self.dialect.resize_unmaps_first:
-                self.close_handler()
-            os.ftruncate(descriptor, size)
-            buffer = MappedBuffer(descriptor, size, writable=True, name=self._file)
+            try:
+                os.ftruncate(descriptor, size)
+                buffer = MappedBuffer(descriptor, size, writable=True, name=self._file)
+            except (KidxError, OSError, ValueError, OverflowError):
+                if self.dialect.resize_unmaps_first:
+                    self.close_handler()
+                raise
         finally:
             os.close(descriptor)
         self.close_handler()

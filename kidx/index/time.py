@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError, InvalidOffsetError
 from kidx.index.abstract import AbstractIndex
 from kidx.index.entries import TimestampOffset
-from kidx.index.search import warm_search
+from kidx.index.search import timestamp_floor, warm_search
 from kidx.layout import TIME_INDEX
 
 if TYPE_CHECKING:
@@ -139,8 +139,11 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
             ClosedError: the index is closed.
             OutOfBoundsError: the file has been cut below its entries (AI-11).
         """
-        buffer = self._mapped()
-        slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe, search=search)
+        buffer, entries = self._mapped(), self.entries
+        if probe is None and search is warm_search and entries * self.entry_size <= buffer.limit:
+            slot = timestamp_floor(buffer.data, entries, timestamp)
+        else:
+            slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe, search=search)
         return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset | None:

@@ -130,7 +130,7 @@ class TransactionIndex:
         if self._descriptor is None:
             return
         for position, (version, *fields) in self._raw_records(self._descriptor):
-            if not self.dialect.strict_txn_version:
+            if version and not self.dialect.strict_txn_version:
                 # Up to X5 Kafka reads the 16-bit version as one byte, the high one: 0x0001 passes, 0x0100 is "1".
                 version >>= 8  # noqa: PLW2901
             if version > _CURRENT_VERSION or (version < 0 and self.dialect.strict_txn_version):

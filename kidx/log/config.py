@@ -89,6 +89,12 @@ class LogConfig(SegmentConfig):
             values["compression"] = _CODECS[compression]
         return cls(**values)
 
+    @property
+    def takes_any_timestamp(self) -> bool:
+        """No limit is set, whichever a release goes by."""
+        limits = self.timestamp_difference_max_ms, self.timestamp_before_max_ms, self.timestamp_after_max_ms
+        return limits == (LONG_MAX, LONG_MAX, LONG_MAX)
+
     def timestamp_limits(self, dialect: Dialect) -> tuple[int, int]:
         """Milliseconds by which a producer's timestamp may be older, and newer, than the clock of a release's broker.
 

@@ -128,7 +128,7 @@ class Loader:
     def _retire(self, segments: Iterable[LogSegment]) -> None:
         chosen = list(segments)
         self.segments.retire(chosen)
-        if self.dialect.snapshots_go_at_once:
+        if chosen and self.dialect.snapshots_go_at_once:
             for segment in chosen:
                 self.producers.delete_snapshot(segment.base_offset)
 
@@ -158,8 +158,10 @@ class Loader:
         if not len(self.segments):
             self.segments.add(self.open_segment(self.start_offset))
         end_offset = self.segments.active.read_next_offset() if checked is None else checked
-        if self.dialect.recovery_moves_recovery_point or (self.clean and checked is not None):
+        if (
+            self.recovery_point >= end_offset
+            or (self.clean and checked is not None)
+            or self.dialect.recovery_moves_recovery_point
+        ):
             self.recovery_point = end_offset
-        else:
-            self.recovery_point = min(self.recovery_point, end_offset)
         return end_offset

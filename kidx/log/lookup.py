@@ -88,22 +88,16 @@ TARGETS: Final = {
 """The special targets by the names that Kafka's command line tools give them."""
 
 _NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
-_UNKNOWN_BEFORE: Final = {
-    MAX_TIMESTAMP: (3, 0),
-    EARLIEST_LOCAL: (3, 5),
-    LATEST_TIERED: (3, 9),
-    EARLIEST_PENDING_UPLOAD: (4, 2),
-}
 
 
-def knows(version: tuple[int, ...], target: int) -> bool:
+def knows(dialect: Dialect, target: int) -> bool:
     """Whether a release has a special target of that number; where not, it is an ordinary timestamp (LO-15)."""
-    return target in (LATEST, EARLIEST) or (target in _UNKNOWN_BEFORE and version >= _UNKNOWN_BEFORE[target])
+    return EARLIEST <= target < 0 or (target < 0 and dialect.lowest_target <= target)
 
 
 def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
     """The log's own answer, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
-    if not knows(log.dialect.version, target):
+    if not knows(log.dialect, target):
         return _search(log, target)
     if target == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, log.end_offset, log.epochs.latest_epoch)
@@ -118,7 +112,9 @@ def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
 
 def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
     """LO-23: looks into one segment only, the first whose largest timestamp is not before the target."""
-    start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
+    start = log.start_offset
+    if log.search_start != start and log.dialect.search_start_survives_truncation:
+        start = log.search_start
     for segment in log.segments:
         if segment.largest_timestamp >= timestamp:
             return segment.find_offset_by_timestamp(timestamp, start)

@@ -87,12 +87,12 @@ class LogOffsets:
             self.high_watermark = offset
             self.producers.on_high_watermark(offset)
             self._settle()
-        if self.dialect.start_moves_other_offsets:
-            self.recovery_point = min(self.recovery_point, offset)
+        if self.recovery_point > offset and self.dialect.start_moves_other_offsets:
+            self.recovery_point = offset
 
     def _set_start_offset(self, offset: int) -> None:
         self.start_offset = offset
-        if not self.dialect.start_moves_other_offsets:
+        if min(self.high_watermark, self.recovery_point) >= offset or not self.dialect.start_moves_other_offsets:
             return
         if self.high_watermark < offset:
             self.update_high_watermark(offset)

@@ -38,7 +38,7 @@ def list_offset(
         UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
         KidxError, OSError: as :meth:`UnifiedLog.fetch_offset_by_timestamp`.
     """
-    if target < 0 and log.dialect.refuses_unknown_targets and not knows(log.dialect.version, target):
+    if target < 0 and log.dialect.refuses_unknown_targets and not knows(log.dialect, target):
         raise UnsupportedTargetError(f"Kafka {log.dialect.release} has no target {target}")
     last_fetchable = _last_fetchable(log, isolation_level)
     lags = isolation_level is not None and epoch_start_offset is not None and epoch_start_offset > log.high_watermark
@@ -47,7 +47,7 @@ def list_offset(
             raise _not_available(log, epoch_start_offset)
         return TimestampAndOffset(NO_TIMESTAMP, last_fetchable, leader_epoch)
     answer = log.fetch_offset_by_timestamp(target)
-    always = target == EARLIEST or (target == EARLIEST_LOCAL and knows(log.dialect.version, target))
+    always = target == EARLIEST or (target == EARLIEST_LOCAL and knows(log.dialect, target))
     if always or (answer is not None and answer.offset < last_fetchable):
         return answer
     if lags:

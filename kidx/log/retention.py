@@ -47,11 +47,12 @@ def delete_old_segments(log: Retained) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    before_start = delete_segments_before_start
-    rules = [before_start, _by_size, _by_time] if log.config.deletes else [before_start]
+    rules = [_before_start, _by_size, _by_time] if log.config.deletes else [_before_start]
+    if not any(_chosen(log, rule(log)) for rule in rules):
+        return 0
     if not log.dialect.retention_starts_with_start_offset:
         rules.reverse()
-    return sum(rule(log) for rule in rules)
+    return sum(_delete(log, rule(log)) for rule in rules)
 
 
 def delete_segments_before_start(log: Retained) -> int:
@@ -60,13 +61,17 @@ def delete_segments_before_start(log: Retained) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    return _delete(log, lambda _, following: following is not None and following.base_offset <= log.start_offset)
+    return _delete(log, _before_start(log))
 
 
-def _by_size(log: Retained) -> int:
+def _before_start(log: Retained) -> Predicate:
+    return lambda _, following: following is not None and following.base_offset <= log.start_offset
+
+
+def _by_size(log: Retained) -> Predicate:
     limit = log.config.retention_bytes
     if limit < 0 or log.size < limit:
-        return 0
+        return _never
     surplus = log.size - limit
 
     def exceeds(segment: LogSegment, _: LogSegment | None) -> bool:
@@ -76,19 +81,23 @@ def _by_size(log: Retained) -> int:
         surplus -= segment.size
         return True
 
-    return _delete(log, exceeds)
+    return exceeds
 
 
-def _by_time(log: Retained) -> int:
+def _by_time(log: Retained) -> Predicate:
     limit = log.config.retention_ms
     if limit < 0:
-        return 0
+        return _never
     now = log.clock()
-    return _delete(log, lambda segment, _: now - segment.largest_timestamp > limit)
+    return lambda segment, _: now - segment.largest_timestamp > limit
 
 
-def _delete(log: Retained, predicate: Predicate) -> int:
-    """Deletes the oldest segments while the predicate holds, none at or beyond the high watermark, no empty last."""
+def _never(_: LogSegment, __: LogSegment | None) -> bool:
+    return False
+
+
+def _chosen(log: Retained, predicate: Predicate) -> list[LogSegment]:
+    """The oldest segments while the predicate holds, none at or beyond the high watermark, no empty last."""
     segments = list(log.segments)
     chosen: list[LogSegment] = []
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
@@ -98,6 +107,12 @@ def _delete(log: Retained, predicate: Predicate) -> int:
         if following is None and segment.size == 0:
             break
         chosen.append(segment)
+    return chosen
+
+
+def _delete(log: Retained, predicate: Predicate) -> int:
+    """Deletes what a rule chooses, and returns how many segments."""
+    chosen = _chosen(log, predicate)
     if chosen:
         log.remove_oldest(chosen)
     return len(chosen)

@@ -45,15 +45,15 @@ class SegmentedLog(LogOffsets):
             self._delete_retired()
 
     def _delete_retired(self) -> None:
-        late = self.dialect.snapshots_are_remembered and not self.dialect.snapshots_go_at_once
-        for segment in self.segments.delete_retired():
-            if late:
+        retired = self.segments.delete_retired()
+        if retired and self.dialect.snapshots_are_remembered and not self.dialect.snapshots_go_at_once:
+            for segment in retired:
                 self.producers.delete_snapshot(segment.base_offset)
 
     def _retire(self, segments: list[LogSegment], *, rolling: bool = False) -> None:
         """Removes segments, and the snapshots that they began with."""
         self.segments.retire(segments)
-        if self.dialect.snapshots_go_at_once and not (rolling and self.dialect.rolling_keeps_snapshot):
+        if segments and self.dialect.snapshots_go_at_once and not (rolling and self.dialect.rolling_keeps_snapshot):
             for segment in segments:
                 self.producers.delete_snapshot(segment.base_offset)
 
@@ -118,7 +118,8 @@ class SegmentedLog(LogOffsets):
             )
         with self._operation():
             if offset >= self.end_offset:
-                if self.dialect.idle_truncation_cuts_epochs:
+                last = self.epochs.entries[-1:]
+                if last and last[0].start_offset >= self.end_offset and self.dialect.idle_truncation_cuts_epochs:
                     self.epochs.truncate_from_end(self.end_offset)
                 return False
             if self.segments.first.base_offset > offset:
@@ -137,7 +138,7 @@ class SegmentedLog(LogOffsets):
             self._rebuild_producers()
             if self.dialect.truncation_looks_for_transactions:
                 self._settle()
-            elif self.dialect.truncation_applies_any_watermark or self.high_watermark >= offset:
+            elif self.high_watermark >= offset or self.dialect.truncation_applies_any_watermark:
                 self.update_high_watermark(self.high_watermark)
             return True
 

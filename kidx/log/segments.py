@@ -19,13 +19,16 @@ class Segments:
     def __init__(self) -> None:
         self._by_base: dict[int, LogSegment] = {}
         self._bases: list[int] = []
+        self._ordered: list[LogSegment] | None = None
         self._removed: list[LogSegment] = []
 
     def __len__(self) -> int:
         return len(self._bases)
 
     def __iter__(self) -> Iterator[LogSegment]:
-        return iter([self._by_base[base] for base in self._bases])
+        if self._ordered is None:
+            self._ordered = [self._by_base[base] for base in self._bases]
+        return iter(self._ordered)
 
     def __contains__(self, base_offset: int) -> bool:
         return base_offset in self._by_base
@@ -45,6 +48,7 @@ class Segments:
         if segment.base_offset not in self._by_base:
             insort(self._bases, segment.base_offset)
         self._by_base[segment.base_offset] = segment
+        self._ordered = None
 
     def higher(self, base_offset: int) -> LogSegment | None:
         """The first segment behind a base offset."""
@@ -74,6 +78,7 @@ class Segments:
         """Forgets all segments and leaves their files alone."""
         self._by_base.clear()
         self._bases.clear()
+        self._ordered = None
 
     def retire(self, segments: Iterable[LogSegment]) -> None:
         """Takes segments out and renames their files; :meth:`delete_retired` deletes them.
@@ -86,6 +91,7 @@ class Segments:
             if self._by_base.get(segment.base_offset) is segment:
                 del self._by_base[segment.base_offset]
                 self._bases.remove(segment.base_offset)
+        self._ordered = None
         for segment in chosen:
             if not segment.has_suffix(DELETED):
                 segment.change_file_suffixes("", DELETED)

@@ -105,16 +105,18 @@ class UnifiedLog(SegmentedLog):
         self.start_offset = max(log_start_offset, self.segments.first.base_offset)
         self.search_start = self.start_offset
         self.recovery_point = loader.recovery_point
-        if self.dialect.start_moves_other_offsets:
-            self.recovery_point = max(self.recovery_point, self.start_offset)
-        self.high_watermark = self.start_offset if self.dialect.start_moves_other_offsets else log_start_offset
+        if self.recovery_point < self.start_offset and self.dialect.start_moves_other_offsets:
+            self.recovery_point = self.start_offset
+        moved = self.start_offset != log_start_offset
+        self.high_watermark = (
+            self.start_offset if not moved or self.dialect.start_moves_other_offsets else log_start_offset
+        )
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.truncate_from_start(
-            self.start_offset if self.dialect.loading_cuts_epochs_at_start else log_start_offset
+            self.start_offset if not moved or self.dialect.loading_cuts_epochs_at_start else log_start_offset
         )
         self.first_unstable_offset: int | None = None
-        if self.dialect.snapshots_are_remembered:
-            self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
+        self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
         self._rebuild_producers(clean=clean)
         self._settle()
         self._delete_retired()
@@ -172,9 +174,14 @@ class UnifiedLog(SegmentedLog):
             KidxError, OSError: as :meth:`LogSegment.append`.
         """
         with self._operation():
-            limit = leader_epoch if self.dialect.follower_skips_newer_epochs else INT_MAX
-            largest = self.config.max_message_bytes if self.dialect.followers_ask_for_sizes else None
-            batches = checked_batches(records, self.directory.name, largest, highest_epoch=limit)
+            batches = checked_batches(
+                records,
+                self.directory.name,
+                self.config.max_message_bytes,
+                highest_epoch=leader_epoch,
+                leaves_out=lambda: self.dialect.follower_skips_newer_epochs,
+                asks_for_sizes=lambda: self.dialect.followers_ask_for_sizes,
+            )
             if not batches:
                 return
             lasts = [-1, *(batch.last_offset for batch in batches)]
@@ -283,7 +290,8 @@ class UnifiedLog(SegmentedLog):
         if prepare and not self.dialect.close_finishes_segment:
             self.segments.active.on_become_inactive_segment()
         if prepare:
-            self.flush(force_active=self.dialect.shutdown_flushes_empty_segment)
+            nothing_left = self.end_offset in (self.recovery_point, self.segments.active.base_offset)
+            self.flush(force_active=nothing_left and self.dialect.shutdown_flushes_empty_segment)
         self.producers.take_snapshot()
         for segment in self.segments:
             segment.close()

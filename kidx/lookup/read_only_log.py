@@ -92,7 +92,7 @@ class ReadOnlyLog:
         finally:
             self._close_all_but_a_few()
         # A remembered offset of a log without records is not shown to clients (LO-12).
-        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and knows(self.dialect.version, target)
+        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and knows(self.dialect, target)
         return answer if answer is None or bounds or answer.offset < self.end_offset else None
 
     def check_target(self, target: int) -> None:
@@ -101,7 +101,7 @@ class ReadOnlyLog:
         Raises:
             UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
         """
-        if target < 0 and self.dialect.refuses_unknown_targets and not knows(self.dialect.version, target):
+        if target < 0 and self.dialect.refuses_unknown_targets and not knows(self.dialect, target):
             raise UnsupportedTargetError(f"Kafka {self.dialect.release} has no target {target}")
 
     def _close_all_but_a_few(self) -> None:

@@ -176,20 +176,20 @@ class ProducerAppendInfo:
 
     def _check_sequence(self, epoch: int, sequence: int, offset: int) -> None:
         where = f"producer {self.producer_id} at offset {offset} in partition {self.topic_partition}"
-        strict = self.dialect.unknown_sequences_are_refused
         if epoch != self.updated.producer_epoch:
             if sequence == 0:
                 return
             if self.updated.producer_epoch != NO_PRODUCER_EPOCH:
                 raise OutOfOrderSequenceError(f"{where}: epoch {epoch} begins with {sequence} (seq. number)")
-            if strict:
+            if self.dialect.unknown_sequences_are_refused:
                 raise UnknownProducerError(f"Found no record of {where}")
             return
         last = self._last_sequence(epoch)
-        if strict and last == NO_SEQUENCE and sequence != 0:
+        if last == NO_SEQUENCE and sequence != 0 and self.dialect.unknown_sequences_are_refused:
             raise UnknownProducerError(f"{where}: the next expected sequence number is not known")
         follows = sequence == last + 1 or (sequence == 0 and last == INT_MAX)
-        if not follows and (strict or self.current.producer_epoch != NO_PRODUCER_EPOCH):
+        known = self.current.producer_epoch != NO_PRODUCER_EPOCH
+        if not follows and (known or self.dialect.unknown_sequences_are_refused):
             raise OutOfOrderSequenceError(
                 f"{where}: {sequence} (incoming seq. number), {last} (current end sequence number)"
             )

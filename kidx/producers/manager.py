@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,12 +40,13 @@ def list_snapshots(directory: Path) -> set[int]:
         OSError: the directory cannot be read.
     """
     offsets = set()
-    for path in directory.iterdir():
-        if path.name.endswith(SNAPSHOT_SUFFIX) and path.is_file():
-            try:
-                offsets.add(int(path.name.partition(".")[0]))
-            except ValueError as error:
-                raise InvalidArgumentError(f"{path} is a snapshot of no offset") from error
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(SNAPSHOT_SUFFIX) and entry.is_file():
+                try:
+                    offsets.add(int(entry.name.partition(".")[0]))
+                except ValueError as error:
+                    raise InvalidArgumentError(f"{entry.path} is a snapshot of no offset") from error
     return offsets
 
 
@@ -72,15 +74,16 @@ class ProducerStateManager(ProducerState):
         self.directory = directory
         self.expiration_ms = expiration_ms
         self.last_snapshot_offset = 0
-        self._order = HashOrder(scala=dialect.producers_are_in_scala)
-        self._known = list_snapshots(directory) if dialect.snapshots_are_remembered else set()
+        self._order = HashOrder(lambda: dialect.producers_are_in_scala)
+        self._known = list_snapshots(directory)
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     @property
     def snapshots(self) -> list[int]:
         """The offsets of the snapshots, in order."""
-        return sorted(self._known if self.dialect.snapshots_are_remembered else list_snapshots(self.directory))
+        there = list_snapshots(self.directory)
+        return sorted(self._known if there != self._known and self.dialect.snapshots_are_remembered else there)
 
     @property
     def latest_snapshot(self) -> int | None:
@@ -93,14 +96,16 @@ class ProducerStateManager(ProducerState):
         Raises:
             OSError: the file cannot be deleted.
         """
-        if self.dialect.snapshots_are_remembered:
-            if offset not in self._known:
-                return
-            self._known.discard(offset)
+        if offset not in self._known and self.dialect.snapshots_are_remembered:
+            return
+        self._known.discard(offset)
         (self.directory / snapshot_name(offset)).unlink(missing_ok=True)
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
         """Deletes what no segment begins with, but for the last one, if it is behind all segments (from 2.8).
+
+        Args:
+            base_offsets: of the segments.
 
         Raises:
             OSError: a file cannot be deleted.
@@ -109,8 +114,11 @@ class ProducerStateManager(ProducerState):
         self._known = list_snapshots(self.directory)
         strays = sorted(self._known - bases)
         keeps_last = bool(strays) and not (bases and strays[-1] < max(bases))
-        for offset in strays[:-1] if keeps_last else strays:
-            self.delete_snapshot(offset)
+        if keeps_last:
+            strays.pop()
+        if strays and self.dialect.snapshots_are_remembered:
+            for offset in strays:
+                self.delete_snapshot(offset)
 
     def take_snapshot(self) -> None:
         """Writes down what is known, unless that has been done at this offset.
@@ -157,7 +165,7 @@ class ProducerStateManager(ProducerState):
             infos: by producer id.
             calls: the producer id of every batch.
         """
-        for producer in in_hash_order(calls, scala=self.dialect.appends_are_in_scala):
+        for producer in in_hash_order(calls, lambda: self.dialect.appends_are_in_scala):
             self.apply(infos[producer])
 
     def apply(self, info: ProducerAppendInfo) -> None:
@@ -194,7 +202,7 @@ class ProducerStateManager(ProducerState):
         """
         self.on_high_watermark(start_offset)
         self.map_end_offset = max(self.map_end_offset, start_offset)
-        if not self.dialect.snapshots_are_remembered:
+        if any(offset < start_offset for offset in self.snapshots) and not self.dialect.snapshots_are_remembered:
             self.delete_snapshots_before(start_offset)
         latest = self.latest_snapshot
         self.last_snapshot_offset = start_offset if latest is None else latest

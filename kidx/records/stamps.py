@@ -73,15 +73,20 @@ class ReadOnce(Generic[Item]):
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
         self._taken: list[Item] = []
+        self._all = False
         self.failed = False
 
     def __iter__(self) -> Iterator[Item]:
+        return iter(self._taken) if self._all else self._one_by_one()
+
+    def _one_by_one(self) -> Iterator[Item]:
         position = 0
         while True:
             if position == len(self._taken):
                 try:
                     self._taken.append(next(self._items))
                 except StopIteration:
+                    self._all = True
                     return
                 except BaseException:
                     self.failed = True

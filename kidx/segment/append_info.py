@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kidx.dialect import Dialect, LeaderRule, dialect_of
+from kidx.dialect import Dialect, dialect_of
 from kidx.records import Buffer, RecordBatch, TimestampType, iter_memory_batches
 from kidx.records.record import NO_TIMESTAMP
 
@@ -58,23 +58,24 @@ def leader_append_info(
     follower = follower_append_info(records)
     if not batches or rules.append_per_batch:
         return follower
-    offset = _leader_offset(batches, follower, rules.leader_timestamp, rebuilt, first_largest)
+    offset = _leader_offset(batches, follower, rules, rebuilt, first_largest)
     return follower._replace(shallow_offset=offset)
 
 
 def _leader_offset(
-    batches: list[RecordBatch], follower: AppendInfo, era: LeaderRule, rebuilt: bool, first_largest: int | None
+    batches: list[RecordBatch], follower: AppendInfo, rules: Dialect, rebuilt: bool, first_largest: int | None
 ) -> int:
     first, (last, timestamp, followed) = batches[0], follower
     stamped = first.timestamp_type is TimestampType.LOG_APPEND_TIME
     if rebuilt and timestamp == NO_TIMESTAMP and not stamped:
-        return -1 if era == "L3" else last
-    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped or era == "L2")):
+        return -1 if rules.leader_timestamp == "L3" else last
+    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped)):
         return last
-    if stamped:
-        return first.base_offset
-    if timestamp == NO_TIMESTAMP:
-        return -1
+    era = rules.leader_timestamp
+    if first.magic == 2 and era == "L2":
+        return last
+    if stamped or timestamp == NO_TIMESTAMP:
+        return first.base_offset if stamped else -1
     # In place, the third era names the batch; all others name the record.
     if era == "L3" and not rebuilt:
         return followed

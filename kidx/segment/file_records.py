@@ -21,6 +21,8 @@ from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _WINDOWS_FROM: Final = 1 << 20
 """Files of this many bytes are read as batches are asked for; a smaller one is read whole, which is quicker."""
+_SMALL_FILE: Final = 1 << 14
+"""Bytes of a file whose content is kept until this object changes it."""
 _SMALL: Final = 1 << 12
 """Bytes of a batch whose stamps are kept for the next search, and"""
 _FEW: Final = 256
@@ -72,6 +74,7 @@ class FileRecords:
         self._end = 0 if reserve else INT_MAX
         self.size_in_bytes = min(length, self._end)
         self._position = self.size_in_bytes
+        self._read = b""
         self._known: dict[int, RecordBatch] = {}
         self._kept: dict[tuple[int, int], ReadOnce[Stamp]] = {}
 
@@ -130,7 +133,7 @@ class FileRecords:
         descriptor = self._channel()
         if target_size < os.fstat(descriptor).st_size:
             os.ftruncate(descriptor, target_size)
-            self._known, self._kept = {}, {}
+            self._read, self._known, self._kept = b"", {}, {}
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
         return original - target_size
@@ -156,7 +159,7 @@ class FileRecords:
             OSError: it is closed already (up to 4.0.0), or cannot be synced.
         """
         if self.dialect.close_finishes_segment:
-            if self.dialect.close_reports_errors and not self.is_open:
+            if not self.is_open and self.dialect.close_reports_errors:
                 return
             self.flush()
             self.trim()
@@ -197,11 +200,14 @@ class FileRecords:
 
     def _content(self) -> Buffer:
         descriptor = self._channel()
+        if self.writable and 0 < len(self._read) == self.size_in_bytes:
+            return self._read
         content: Buffer = (
             os.pread(descriptor, self.size_in_bytes, 0)
             if self.size_in_bytes < _WINDOWS_FROM
             else FileBytes(descriptor, str(self.path))
         )
+        self._read = content if isinstance(content, bytes) and self.size_in_bytes <= _SMALL_FILE else b""
         if not self.writable and len(content) < self.size_in_bytes:
             raise FileCutError(
                 f"{self.path} became shorter while it was open: it has {len(content)} of {self.size_in_bytes} bytes"
@@ -244,12 +250,15 @@ class FileRecords:
         Raises:
             KidxError: as :meth:`batches`, and as reading a header.
         """
+        if start >= self.size_in_bytes:
+            return None
         if self.dialect.searches_by_base_offset:
             return self._search_by_base_offset(target_offset, start)
         for batch in self.batches(start):
             last = batch.last_offset
             if last >= target_offset:
-                offset = batch.base_offset if self.dialect.translates_to_base_offset else last
+                base = batch.base_offset
+                offset = base if base == last or self.dialect.translates_to_base_offset else last
                 return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)
         return None
 
@@ -287,18 +296,21 @@ class FileRecords:
 
     def _stamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[Stamp]:
         """The stamps of a batch, or what the release makes of a damaged one; those of a small one are kept."""
-
-        def read() -> Iterator[Stamp]:
-            stamps = batch.stamps(max_record_body_size, streaming=self.dialect.streams_timestamp_search)
-            return records_of(stamps, self.dialect)
-
-        count = batch.count
-        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
-            return read()
         how = batch.position, max_record_body_size
         kept = self._kept.get(how)
-        if kept is None or kept.failed:
-            kept = self._kept[how] = ReadOnce(read())
+        if kept is not None and not kept.failed and self._known.get(batch.position) is batch:
+            return kept
+        count = batch.count
+
+        def read() -> Iterator[Stamp]:
+            plain = count and not batch.is_compressed
+            streaming = not plain and self.dialect.streams_timestamp_search
+            stamps = batch.stamps(max_record_body_size, streaming=streaming)
+            return records_of(stamps, self.dialect)
+
+        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
+            return read()
+        kept = self._kept[how] = ReadOnce(read())
         return kept
 
     def largest_timestamp_after(self, start: int) -> tuple[int, int]:

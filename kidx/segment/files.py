@@ -69,6 +69,10 @@ class SegmentFiles:
         return self.lazy_time_index.get()
 
     @property
+    def _some_index_is_not_loaded(self) -> bool:
+        return not (self.lazy_offset_index.is_loaded and self.lazy_time_index.is_loaded)
+
+    @property
     def size(self) -> int:
         """Bytes of the log."""
         return self.log.size_in_bytes
@@ -136,7 +140,8 @@ class SegmentFiles:
             InvalidArgumentError, OSError: as opening or moving an index does; the files before it have been moved.
         """
         for file in (self.log, self.lazy_offset_index, self.lazy_time_index, self.txn_index):
-            opened = file.get() if isinstance(file, LazyIndex) and self.dialect.close_loads_indexes else file
+            loads = isinstance(file, LazyIndex) and not file.is_loaded and self.dialect.close_loads_indexes
+            opened = file.get() if loads else file  # type: ignore[union-attr]
             opened.rename_to(_replace_suffix(file.path, old, new))
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
@@ -152,8 +157,8 @@ class SegmentFiles:
         Raises:
             KidxError, OSError: the first that was raised; the other files are deleted all the same.
         """
-        loads = self.dialect.close_loads_indexes
         offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
+        loads = self._some_index_is_not_loaded and self.dialect.close_loads_indexes
         run_all(
             self.log.delete_if_exists,
             (lambda: offset_index.get().delete_if_exists()) if loads else offset_index.delete_if_exists,
@@ -175,7 +180,7 @@ class SegmentFiles:
             KidxError: from 4.0.1 on, at once.
         """
         offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
-        if self.dialect.close_loads_indexes:
+        if self._some_index_is_not_loaded and self.dialect.close_loads_indexes:
             closers: tuple[Callable[[], Any], ...] = (
                 lambda: offset_index.get().close(),
                 lambda: time_index.get().close(),
@@ -184,19 +189,25 @@ class SegmentFiles:
             )
         else:
             closers = (offset_index.close, time_index.close, self.log.close, self.txn_index.close)
-        if not self.dialect.close_reports_errors:
-            for close in closers:
-                with contextlib.suppress(KidxError, OSError):
-                    close()
-            return
-        run_all(*closers, stop_at=KidxError)
+        failure: Exception | None = None
+        for close in closers:
+            try:
+                close()
+            except (KidxError, OSError) as error:
+                if not self.dialect.close_reports_errors:
+                    continue
+                if isinstance(error, KidxError):
+                    raise
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def close_handlers(self) -> None:
         """Closes all files as they are: what a broker does when a disk has failed. Nothing is raised.
 
         Up to 2.5 the indexes are opened, and so created, first.
         """
-        if self.dialect.close_loads_indexes:
+        if self._some_index_is_not_loaded and self.dialect.close_loads_indexes:
             for index in (self.lazy_offset_index, self.lazy_time_index):
                 with contextlib.suppress(KidxError, OSError):
                     index.get()

@@ -24,12 +24,11 @@ class MaxTimestamp:
             only a damaged index holds, counts as not read (3.0–3.6).
     """
 
-    __slots__ = ("_dialect", "_offset", "_time_index", "_timestamp", "_two_fields")
+    __slots__ = ("_dialect", "_offset", "_time_index", "_timestamp")
 
     def __init__(self, time_index: Callable[[], TimeIndex], dialect: Dialect) -> None:
         self._time_index = time_index
         self._dialect = dialect
-        self._two_fields = dialect.maximum_is_two_fields
         self._timestamp: int | None = None
         self._offset: int | None = None
 
@@ -44,7 +43,7 @@ class MaxTimestamp:
         if self._timestamp is not None:
             return self._timestamp
         last = self._time_index().last_entry
-        if self._two_fields:
+        if self._dialect.maximum_is_two_fields:
             self._timestamp = last.timestamp
         else:
             self.set(last)
@@ -56,7 +55,7 @@ class MaxTimestamp:
         if self._offset is not None:
             return self._offset
         last = self._time_index().last_entry
-        if self._two_fields:
+        if self._dialect.maximum_is_two_fields:
             self._offset = last.offset
         else:
             self.set(last)
@@ -76,13 +75,14 @@ class MaxTimestamp:
 
     def set(self, entry: TimestampOffset) -> None:
         """Both are known now."""
-        if self._dialect.maximum_may_look_unknown and entry == _UNKNOWN:
+        if entry == _UNKNOWN and self._dialect.maximum_may_look_unknown:
             self._timestamp = self._offset = None
         else:
             self._timestamp, self._offset = entry
 
     def forget(self) -> None:
         """``recover`` starts anew: a pair is read again, of two fields only the timestamp is set, to -1."""
-        self._timestamp = NO_TIMESTAMP if self._two_fields else None
-        if not self._two_fields:
+        two_fields = self._dialect.maximum_is_two_fields
+        self._timestamp = NO_TIMESTAMP if two_fields else None
+        if not two_fields:
             self._offset = None

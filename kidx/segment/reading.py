@@ -85,7 +85,9 @@ class SegmentReader(SegmentFiles):
         found = self.translate_offset(start_offset)
         if found is None:
             return None
-        message_offset = found.offset if self.dialect.translates_to_base_offset else start_offset
+        message_offset = start_offset
+        if found.offset != start_offset and self.dialect.translates_to_base_offset:
+            message_offset = found.offset
         adjusted = max(max_size, found.size) if min_one_message else max_size
         if adjusted == 0:
             return FetchDataInfo(message_offset, found.position, 0, first_entry_incomplete=False)

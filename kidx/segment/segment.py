@@ -351,8 +351,7 @@ class LogSegment(SegmentReader):
         Raises:
             OSError: from 4.0.1 on; before, errors are swallowed.
         """
-        finishes = self.dialect.close_finishes_segment
-        if finishes and (self.dialect.close_loads_indexes or self.maximum.is_known):
+        if (self.maximum.is_known or self.dialect.close_loads_indexes) and self.dialect.close_finishes_segment:
             with contextlib.suppress(KidxError, OSError):
                 self._append_last_time_entry()
         self.close_files()

@@ -21,10 +21,10 @@ from kidx.log import LogConfig, UnifiedLog
 Json = dict[str, Any]
 CAPABILITIES = (
     "segments",
+    "validation",
     "whole_calls",
     "start_checkpoint",
     "compression",
-    "validation",
     "clock",
     "clean_flag",
     "recovery_point",

@@ -26,13 +26,13 @@ SEGMENTS_A_PARTITION = 100
 BATCHES = 8
 
 
-def make(root: Path, segments: int, batch_records: int) -> None:
-    """Partitions of 100 segments each: one is written, the others are copies of it under their own offsets."""
+def make(root: Path, segments: int, batch_records: int, each: int = SEGMENTS_A_PARTITION) -> None:
+    """Partitions of so many segments: one is written, the others are copies of it under their own offsets."""
     template = root / "template"
-    for partition in range(-(-segments // SEGMENTS_A_PARTITION)):
+    for partition in range(-(-segments // each)):
         directory = root / "data" / f"topic{partition % 10}-{partition // 10}"
         directory.mkdir(parents=True)
-        for number in range(min(SEGMENTS_A_PARTITION, segments - partition * SEGMENTS_A_PARTITION)):
+        for number in range(min(each, segments - partition * each)):
             base = number * BATCHES * batch_records
             made = template / f"{base:020d}"
             if not made.exists():

@@ -73,7 +73,7 @@ class OracleLockstep(LogLockstep):
         directory = group.reference.directory / TOPIC_DIRECTORY
         records = time_judge.visible_records(directory, state.start_offset, state.end_offset)
         for target, answer in zip(operation.args[0], observation.outcome.value, strict=True):
-            if target == MAX_TIMESTAMP and knows(group.dialect.version, target):
+            if target == MAX_TIMESTAMP and knows(group.dialect, target):
                 question, right = "max", time_judge.first_of_the_latest(records)
             elif target >= 0:
                 question, right = "time", time_judge.first_not_before(records, target)

@@ -28,6 +28,7 @@ from conformance.machines.log import LogMachine
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES
 from conformance.operations.log_capabilities import CAPABILITIES, missing
+from conformance.runs.replay import perform_all
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -146,6 +147,21 @@ def test_fields_that_are_not_told_are_not_compared_and_named(start, tmp_path):
     lockstep.perform(OPEN)
     lockstep.end()
     assert log.excused == {"the state does not tell producers": 1, "the state does not tell recovery_point": 1}
+
+
+def test_a_closed_log_without_epochs_need_not_have_their_file(start, tmp_path):
+    """Directories are compared when a log is closed, as fairly as files after every step."""
+    log = start("--without", "epochs")
+    lockstep = LogLockstep([log], tmp_path)
+    log.perform = lambda operation, perform=log.perform: without_epochs(tmp_path, perform(operation))
+    lockstep.groups[0].subjects[0].perform = log.perform
+    perform_all(lockstep, [OPEN, append(0), Operation("close_log", (True,))])
+    assert log.excused["leader epochs are not compared"] == 3
+
+
+def without_epochs(scratch: Path, seen):
+    (scratch / "0" / "t-0" / "leader-epoch-checkpoint").unlink(missing_ok=True)
+    return seen
 
 
 FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]

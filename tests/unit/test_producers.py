@@ -206,7 +206,7 @@ def test_deleting_records_deletes_snapshots_up_to_2_7(release, tmp_path):
 
 
 def test_a_hash_table_grows_and_keeps_its_size():
-    order = HashOrder(scala=False)
+    order = HashOrder(lambda: False)
     seen = []
     for key in range(100, 113):
         order.arrive(key, seen)
@@ -214,9 +214,9 @@ def test_a_hash_table_grows_and_keeps_its_size():
     assert order.buckets == 32
     assert order.sort([7, 39, 8]) == [7, 39, 8]
     assert order.sort([39, 7, 8]) == [39, 7, 8]
-    assert HashOrder(scala=True).sort([23, 7, 8]) == [7, 23, 8]
+    assert HashOrder(lambda: True).sort([23, 7, 8]) == [7, 23, 8]
 
 
 def test_what_java_computes_comes_first_in_its_bucket():
-    assert in_hash_order([2, (3 << 32) + 1, 2], scala=False) == [(3 << 32) + 1, 2]
-    assert in_hash_order([2, (3 << 32) + 1, 2], scala=True) == [2, (3 << 32) + 1]
+    assert in_hash_order([2, (3 << 32) + 1, 2], lambda: False) == [(3 << 32) + 1, 2]
+    assert in_hash_order([2, (3 << 32) + 1, 2], lambda: True) == [2, (3 << 32) + 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from fnmatch import fnmatchcase
@@ -17,6 +18,9 @@ from conformance.report.ndjson import NdjsonWriter
 from conformance.report.scoreboard.html import html
 from conformance.report.scoreboard.markdown import markdown
 from conformance.report.stream import read_streams
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+from conformance.runs.wire_options import WireOptions
 
 MINE = "exec:./my <index> & \"co\" | '\x07'"
 KFAKE = "subject:kfake"
@@ -144,17 +148,20 @@ def test_a_cell_has_the_worst_that_is_known_and_each_difference_once(board):
 
 def test_runs_of_one_label_and_release_share_a_row(board):
     first = ("Kafka", header("jvm"), result("jvm", "offset", {"OI-7": "conforms"}), RunFinished("conforms", 1, 1.0))
+    details = {"answers": 12_345, "versions": [1, 11], "without": ["transactions"]}
     second = (
         "Kafka",
         header("wire:h:1"),
-        result("wire:h:1", "wire", {"LO-6": "conforms"}, answers=12_345, versions=[1, 11], without=["transactions"]),
+        result("wire:h:1", "wire", dict.fromkeys(("LO-6", "FE-3"), "conforms"), **details),
         RunFinished("conforms", 1, 1.0),
     )
     made = board(first, second)
     assert [(row.label, row.release) for row in made.rows] == [("Kafka", "4.3.1")]
     assert (cell(made, "offset index").state, cell(made, "look-up by time").state) == ("conforms", "conforms")
+    assert cell(made, "transactions").state == "unsupported"
     assert made.rows[0].made[1].facts == ("12,345 answers held to the reference", "ListOffsets versions 1 to 11")
     assert made.rows[0].made[1].excused == ("left out, as it lacks them: transactions",)
+    assert cell(made, "transactions").why == "the runs were made without transactions"
     assert made.verdict == "conforms"
 
 
@@ -162,6 +169,19 @@ def test_a_broker_behind_its_protocol_does_not_show_its_index_files(board):
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms"})))
     assert cell(made, "offset index").why == "its protocol alone does not show it"
     assert cell(made, "look-up by time").why == ""
+
+
+def test_a_difference_stands_in_every_area_that_it_shows_in(board):
+    event = dataclasses.replace(
+        diverged(MINE, "offset", "AI-7", "open: state"),
+        machines=("offset", "time"),
+        also=({"shape": "x", "clause": "OI-10", "clauses": ["OI-10"], "times": 1, "trace": "", "because": "y"},),
+    )
+    verdicts = {"AI-7": "diverges", "OI-10": "diverges", "OI-7": "conforms"}
+    made = board(("", header(MINE), event, result(MINE, "offset", verdicts), RunFinished("diverges", 1, 1.0)))
+    states = {each.area for each in made.rows[0].cells if each.state == "differs"}
+    assert states == {"offset index", "time index", "truncation"}
+    assert len(made.rows[0].faults) == 1
 
 
 def test_a_known_difference_counts_and_says_why_it_is_known(board):
@@ -210,3 +230,15 @@ def test_markdown_has_the_board_and_each_difference_with_its_replay(board):
     assert "`conformance replay x`" in text
     assert load_areas().of("offset", "OI-10").means in text
     assert "<index>" not in text
+
+
+def test_the_command_of_a_run_says_all_that_decides_it(tmp_path):
+    wire = WireOptions(without=("restarts",), start_command="./start me")
+    plan = Plan(
+        ("3.9.2", "4.3.1"), ("wire:h:1",), ("wire",), PROFILES["ci"], tmp_path, 7, 3, 10.5, "must",
+        expectations=tmp_path, wire=wire,
+    )  # fmt: skip
+    assert plan.command(9) == (
+        "conformance run --profile ci --seed 9 -i wire:h:1 --kafka 3.9.2 --kafka 4.3.1 --machine wire --max-examples 3"
+        f" --max-time 10.5 --level must --expectations {tmp_path} --without restarts --start-command './start me'"
+    )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import ClosedError, InvalidArgumentError, OutOfBoundsError
-from kidx.index.search import Keys, Probe, offset_floor, plain_search, warm_search
-from kidx.layout import OFFSET_INDEX, PAGE_BYTES, WARM_SECTION_BYTES
+from kidx.index.search import Keys, Probe, offset_floor, plain_search, timestamp_floor, warm_search
+from kidx.layout import OFFSET_INDEX, PAGE_BYTES, TIME_INDEX, WARM_SECTION_BYTES
 
 OFFSETS_PER_PAGE = PAGE_BYTES // OFFSET_INDEX.size  # 512
 LONG = struct.Struct(">q")
@@ -266,6 +266,9 @@ def same_comparisons(keys: list[int], target: int) -> None:
     lower, _ = warm_search(keys_of(keys).watched(len(keys), probes.append), len(keys), target)
     assert offset_floor(quick, len(keys), target) == lower
     assert quick.slots == [probe.slot for probe in probes]
+    times = b"".join(TIME_INDEX.struct.pack(key, 0) for key in keys)
+    by_time = Keys(TIME_INDEX.codec("timestamp").unpack_from, times, TIME_INDEX.size, 0)
+    assert timestamp_floor(times, len(keys), target) == warm_search(by_time, len(keys), target)[0]
 
 
 @pytest.mark.parametrize("entries", range(7))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
-from conformance.errors import ToolError
+from conformance.errors import NotDrivenError, ToolError
+from conformance.implementations import spec
 from conformance.implementations.subject.build import build, place_of
 from conformance.implementations.subject.server import server_of
 from conformance.implementations.wire.opening import reached
 from conformance.kafka.releases import RELEASES
+from conformance.machines import files
+from conformance.machines.log import LogMachine
 from conformance.subjects import SubjectError, load_subject, load_subjects, read_subject
 
 TABLE = {
@@ -53,6 +58,20 @@ def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
 def test_a_malformed_entry_is_refused(change, said):
     with pytest.raises(SubjectError, match=said):
         read_subject("one", TABLE | change)
+
+
+def test_a_log_of_the_catalogue_is_driven_by_the_log_machine(monkeypatch):
+    """What it says at start is that it has a log; index machines do not take it."""
+    start = [sys.executable, str(Path(__file__).parents[1] / "adapters" / "line_log.py"), "{release}"]
+    subject = read_subject("one", TABLE | {"driven": "line", "build": ["true"], "start": start})
+    monkeypatch.setattr(files, "load_subject", lambda _: subject)
+    monkeypatch.setattr(spec, "load_subject", lambda _: subject)
+    log = LogMachine.subject("subject:one", "3.9.2")
+    assert log.about.name == "line-log"
+    assert place_of(subject).is_dir()
+    log.close()
+    with pytest.raises(NotDrivenError, match="only the log machine"):
+        spec.implementation_factory("subject:one")
 
 
 def test_a_subject_that_there_is_not_is_one_line():

@@ -54,3 +54,20 @@ def test_the_same_answer_after_a_stop_is_another_sight():
     plain = difference("LO-6", "list_offsets timestamp: a record -> nothing")
     after = difference("LO-6", "list_offsets timestamp, with a kill: a record -> nothing")
     assert told(after, plain) == {plain.shape: [after.shape]}
+
+
+def test_questions_that_are_left_without_an_answer_alike_are_one():
+    first = difference("LO-10", "list_offsets -3: a record -> CONNECTION_CLOSED")
+    others = (
+        difference("LO-3a", "list_offsets -4: UNSUPPORTED_VERSION -> CONNECTION_CLOSED"),
+        difference("LO-10", "list_offsets -3 of LogAppendTime: nothing -> CONNECTION_CLOSED"),
+    )
+    apart = (
+        difference("LO-1", "list_offsets -2: a record -> UNDECODABLE_ANSWER"),
+        difference("LG-12", "delete_before: an answer -> CONNECTION_CLOSED"),
+    )
+    assert told(others[1], *apart, others[0], first) == {
+        apart[0].shape: [],
+        apart[1].shape: [],
+        first.shape: [others[1].shape, others[0].shape],
+    }

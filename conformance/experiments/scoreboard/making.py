@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 _BY_PROTOCOL: Final = "its protocol alone does not show it"
+_AREAS_OF: Final = {"transactions": "transactions", "delete-records": "retention"}
+"""What a run can leave out, and the area of which little is left then."""
 _EXCUSED: Final = {
     "without": "left out, as it lacks them: {}",
     "refused_settings": "settings that it refuses, and goes without: {}",
     "unstamped": "topics judged as CreateTime from their first batch on: {}",
     "left": "topics left before their end, as their records differed: {}",
     "capabilities": "what it says of itself: {}",
-    "excused": "excused for that: {}",
+    "excused": "excused for want of a capability, with how many steps: {}",
     "why": "not driven: {}",
 }
 """Details of a result that a reader has to know to judge it, and how they are said."""
@@ -121,19 +123,49 @@ def _cells(release: str, pieces: Sequence[_Piece]) -> list[Cell]:
     for result in (result for piece in pieces for result in piece.results):
         for clause, verdict in result.verdicts.items():
             cells[areas.of(result.machine, clause).name].take(clause, result.clauses.get(clause, 0), verdict)
+    for piece, event in _distinct(pieces):
+        clause = event.clause or next(iter(event.failure["clauses"]), "")
+        fault = _fault(piece, event, areas.of(event.machine, clause), clause, release)
+        for name in _shows_in(piece, event, clause):
+            cells[name].faults.append(fault)
+    for feature, name in _AREAS_OF.items():
+        if not cells[name].faults and _is_left_out(feature, name, pieces):
+            cells[name].leave_out(feature)
+    for cell in cells.values():
+        if cell.state == "not-run" and only_protocol and not cell.clauses:
+            cell.why = _BY_PROTOCOL
+    return list(cells.values())
+
+
+def _is_left_out(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
+    """Whether every run that shows something of an area was made without what it is about."""
+    areas = load_areas()
+    shown = [
+        result.details.get("without", ())
+        for piece in pieces
+        for result in piece.results
+        if any(areas.of(result.machine, clause).name == area for clause, steps in result.clauses.items() if steps)
+    ]
+    return bool(shown) and all(feature in without for without in shown)
+
+
+def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
+    """Each difference once, whichever runs have found it."""
     seen: set[tuple[str, str, str]] = set()
     for piece in pieces:
         for event in piece.faults:
             what = event.clause, event.shape, event.failure["aspects"][0]
             if what not in seen:
                 seen.add(what)
-                clause = event.clause or next(iter(event.failure["clauses"]), "")
-                area = areas.of(event.machine, clause)
-                cells[area.name].faults.append(_fault(piece, event, area, clause, release))
-    for cell in cells.values():
-        if cell.state == "not-run" and only_protocol and not cell.clauses:
-            cell.why = _BY_PROTOCOL
-    return list(cells.values())
+                yield piece, event
+
+
+def _shows_in(piece: _Piece, event: Diverged, clause: str) -> Iterable[str]:
+    """The areas of a difference: of its clause, in every machine, of its other sights, and of what fails with it."""
+    machines = event.machines or (event.machine,)
+    failing = {id_ for result in piece.results for id_, verdict in result.verdicts.items() if verdict == "diverges"}
+    clauses = [clause, *(each for each in event.clauses if each in failing)]
+    return dict.fromkeys(load_areas().of(machine, each).name for each in clauses for machine in machines)
 
 
 def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str) -> Fault:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.jvm.segment import SEGMENT_SILENT, comparable, source_file
+from conformance.implementations.kidx.shared_dialect import SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.segment import SEGMENT_SIGNATURES, IndexState, SegmentObservation, SegmentState
 from kidx.dialect import dialect_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kidx.index.time import TimeIndex
 
 
-class ReferenceSegment:
+class ReferenceSegment(SharedReference):
     """kidx's own segment (see :class:`conformance.implementations.protocol`).
 
     The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.implementations.mutants.registry import defect
 from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.log import InvalidTimestampError, RefusedRecordsError, UnifiedLog
-from kidx.log.validation import Terms, Validated, validate
+from kidx.log.validation import Terms, Validated, checked_batches, validate
 from kidx.records import RecordBatch, TimestampType, build_batch, iter_memory_batches
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class AllowsAMillisecondMore(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, after = terms.config.timestamp_limits(terms.dialect)
+        before, after = terms.limits
         config = replace(terms.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
         return validate(batches, replace(terms, config=config))
 
@@ -37,7 +37,7 @@ class LimitsTheFutureAsThePast(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.config.timestamp_limits(terms.dialect)
+        before, _ = terms.limits
         return validate(batches, replace(terms, config=replace(terms.config, timestamp_after_max_ms=before)))
 
 
@@ -47,7 +47,7 @@ class LimitsMissingTimestamps(UnifiedLog):
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.config.timestamp_limits(terms.dialect)
+        before, _ = terms.limits
         valid = validate(batches, terms)
         if not terms.config.log_append_time and terms.now + 1 > before:
             for record in _records(batches):
@@ -200,3 +200,21 @@ class TakesRecordsOfAnySize(UnifiedLog):
     @staticmethod
     def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
         return validate(batches, replace(terms, config=replace(terms.config, max_record_body_size=INT_MAX - 8)))
+
+
+@defect("LG-65b")
+class FollowersAskForSizes(UnifiedLog):
+    """A follower refuses batches that are larger than its topic allows, as it did up to 2.5."""
+
+    def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
+        checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=leader_epoch)
+        super().append_as_follower(records, leader_epoch)
+
+
+@defect("LG-66")
+class RetainsNothingOfCompactedTopics(UnifiedLog):
+    """Retention deletes segments of a compacted topic by age and size, too."""
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        self.config = replace(self.config, deletes=True)

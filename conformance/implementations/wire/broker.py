@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from conformance.errors import ToolError
 from conformance.implementations.wire.account import StoredBatch
@@ -13,20 +13,22 @@ from conformance.kafka.client import (
     ClientError,
     ClosedError,
     NoAnswerError,
+    OffsetAnswer,
     RefusedError,
     UndecodableError,
 )
-from conformance.kafka.client.requests import PASSING
+from conformance.kafka.client.requests import AT_ONCE, PASSING
 from conformance.kafka.polling import Deadline
 from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from conformance.implementations.subject.process import ServerProcess
-    from conformance.kafka.client import Address, FetchedBatches
+    from conformance.kafka.client import Address, FetchedBatches, LookUp
     from conformance.kafka.client.connection import Connect
 
+T = TypeVar("T")
 PREFIX: Final = "kidx-wire-"
 START: Final = 30.0
 """Seconds that a broker which listens may take until it answers."""
@@ -38,6 +40,13 @@ NEEDED: Final = {
     "restarts": (),
 }
 """What can be left out of a run, and the APIs that it needs."""
+NO_ANSWER: Final[dict[type[ClientError], str]] = {
+    ClosedError: "CONNECTION_CLOSED",
+    UndecodableError: "UNDECODABLE_ANSWER",
+}
+"""Stands for the error of an answer where the broker closes the connection instead, or talks nonsense."""
+_FAILURES: Final = 20_000
+"""So many are answers; a broker that goes on with them is given up."""
 _ALWAYS: Final = ("Metadata", "CreateTopics", "DeleteTopics", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Settings that a broker without Kafka's files may not know."""
@@ -82,6 +91,7 @@ class WireBroker:
         self.refused_settings: dict[str, str] = {}
         self.process = None if "restarts" in self.without else process
         self._numbers = itertools.count(1)
+        self._failures = 0
         self._options: dict[str, Any] = {}
         if connect is not None:
             self._options["connect"] = connect
@@ -155,6 +165,56 @@ class WireBroker:
                     raise
             else:
                 return
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def ask_each(self, requests: Iterable[LookUp]) -> Iterator[list[OffsetAnswer]]:
+        """The answers to each request; one that is not answered has an error of its own, see :data:`NO_ANSWER`.
+
+        Raises:
+            ClientError: the broker is gone, hangs, or leaves too many without an answer.
+        """
+        rest = list(requests)
+        while rest:
+            done = 0
+            try:
+                for answers in self.client.ask_each(rest):
+                    done += 1
+                    yield answers
+            except tuple(NO_ANSWER):
+                self._reconnect()
+            else:
+                return
+            # Which of those that were on their way it was, asking them one by one tells.
+            alone, rest = rest[done : done + AT_ONCE], rest[done + AT_ONCE :]
+            yield from map(self._ask_alone, alone)
+
+    def _ask_alone(self, request: LookUp) -> list[OffsetAnswer]:
+        first = request.questions[0]
+        return self.answered(
+            lambda client: next(client.ask_each([request])),
+            lambda error: [OffsetAnswer(first.topic, first.partition, error)],
+        )
+
+    def answered(self, ask: Callable[[Client], T], instead: Callable[[str], T]) -> T:
+        """What the client gives, or something else for the name of what came in the place of an answer.
+
+        Raises:
+            ClientError: as :meth:`ask_each`.
+        """
+        try:
+            return ask(self.client)
+        except tuple(NO_ANSWER) as error:
+            self._reconnect()
+            return instead(NO_ANSWER[type(error)])
+
+    def _reconnect(self) -> None:
+        self._failures += 1
+        if self._failures > _FAILURES:
+            what = f"has left {_FAILURES} requests without an answer: it is given up"
+            raise ClosedError(f"the broker at {self.address}", what)
+        self.client.close()
+        self.client = Client(self.address, **self._options)
 
     # -- topics ----------------------------------------------------------------------------------------------------
 

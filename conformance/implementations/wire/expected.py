@@ -76,7 +76,7 @@ class ExpectedRows:
 
     def _answer(self, target: int, view: View, dropped: int) -> Row:
         reference, log = self.reference, self.reference.log
-        if reference.dialect.refuses_unknown_targets and target < 0 and not knows(reference.dialect.version, target):
+        if reference.dialect.refuses_unknown_targets and target < 0 and not knows(reference.dialect, target):
             return NONE  # a later release's, which without tiered storage has nothing to say
         left = cast("UnifiedLog", _Left(log, dropped)) if dropped else log
         try:

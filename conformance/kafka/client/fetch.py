@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _CONSUMER: Final = -1
+_PATIENCE_MS: Final = 100
+"""With no bytes to be waited for nothing waits that long; a broker that is given no time may not even look."""
 ONE_BATCH: Final = 1
 """Bytes. A broker sends the first batch all the same, and no other."""
 
@@ -93,7 +95,7 @@ class FetchRequests(Requests):
             "Fetch",
             version=version,
             replica_id=replica_id,
-            max_wait_ms=0,
+            max_wait_ms=_PATIENCE_MS,
             min_bytes=0,
             max_bytes=max_bytes,
             isolation_level=ISOLATION_LEVELS[isolation],

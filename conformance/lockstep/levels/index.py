@@ -130,10 +130,16 @@ class IndexLevel(Level[Observation, bytes | None]):
         return TrackedIndex(release)
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: TrackedIndex, before: Seen, after: Seen
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: TrackedIndex,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
-        del dialect
+        del dialect, known
         if operation.name == "open":
             tracked.preexisting = before[1] is not None
         return clauses_of(operation, tracked, after[0])

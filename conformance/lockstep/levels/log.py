@@ -100,12 +100,17 @@ class LogLevel(Level[LogObservation, Files]):
         return path
 
     def damage(self, group: Group[LogObservation, Files], operation: Operation, name: None) -> None:
-        """Damages one of the files."""
+        """Damages one of the files of those that take part."""
+        for participant in (group.reference, *group.beside):
+            if participant.active:
+                self.damage_one(participant, operation, name)
+        group.files = group.reference.read()
+
+    def damage_one(self, participant: Participant, operation: Operation, name: None) -> None:
+        """See the base class."""
         del name
         path, how, numbers = operation.args
-        for participant in (group.reference, *group.beside):
-            participant.damage(path, how, tuple(numbers))  # type: ignore[attr-defined]
-        group.files = group.reference.read()
+        participant.damage(path, how, tuple(numbers))  # type: ignore[attr-defined]
 
     def tracked(self, release: str) -> TrackedLog:
         """See the base class."""
@@ -113,10 +118,16 @@ class LogLevel(Level[LogObservation, Files]):
         return TrackedLog()
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: TrackedLog, before: Seen, after: Seen
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: TrackedLog,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
-        return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1])
+        return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1], known)
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""

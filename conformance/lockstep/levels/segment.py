@@ -97,21 +97,32 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         return f"{file_name(base_offset, operation.args[0])}{suffix}"
 
     def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
-        """Damages one of the four files."""
-        _, how, numbers = operation.args
+        """Damages one of the four files of those that take part."""
         for participant in (group.reference, *group.beside):
-            damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
+            if participant.active:
+                self.damage_one(participant, operation, name)
         group.files = group.reference.read()
+
+    def damage_one(self, participant: Participant, operation: Operation, name: Name) -> None:
+        """See the base class."""
+        _, how, numbers = operation.args
+        damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
 
     def tracked(self, release: str) -> TrackedSegment:
         """See the base class."""
         return TrackedSegment(release)
 
     def clauses_of(
-        self, operation: Operation, dialect: Dialect, tracked: TrackedSegment, before: Seen, after: Seen
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: TrackedSegment,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
-        del dialect
+        del dialect, known
         return segment_clauses_of(operation, tracked, after[0], before[1], after[1])
 
     def track(self, tracked: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:

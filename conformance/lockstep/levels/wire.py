@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.reference import Checkpoints, ReferencePartition
 from conformance.implementations.wire.account import Account, StoredBatch
+from conformance.implementations.wire.broker import NO_ANSWER
 from conformance.implementations.wire.promises import EARLIEST, LATEST
 from conformance.kafka.client import RefusedError
 from conformance.lockstep.levels.wire_answers import WireComparison
 from conformance.lockstep.levels.wire_topic import Topic
+from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class WireLockstep(WireComparison):
             self._settle(topic, topic.producers.append(self.broker.client, rows, codec, producer), codec)
 
     def _append_corrupt(self, topic: Topic, rows: list[list[Any]]) -> None:
+        self._done(topic, "append_corrupt")
         self._settle(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
 
     def _settle(self, topic: Topic, sent: Sent, codec: str) -> None:
@@ -85,7 +88,14 @@ class WireLockstep(WireComparison):
         end = topic.account.end
         if appended.error is None:
             self.statistics.acknowledged += 1
-            stored = self.broker.await_stored(topic.name, end)
+            try:
+                stored = self.broker.await_stored(topic.name, end)
+            except KidxError as error:
+                refused = topic.reference.append(data)[1]
+                what = "append_corrupt" if refused == "CORRUPT_MESSAGE" else "append"
+                self._hold(topic, what, "LG-1", refused, str(error), f"{refused or 'appended'} -> unreadable batches")
+                self._leave(topic)
+                return
             if not self._is_of_the_right_clock(topic, stored.batches):
                 return
             stamp = max(b.max_timestamp for b in stored.batches) if topic.is_stamped else -1
@@ -165,7 +175,10 @@ class WireLockstep(WireComparison):
     def _delete_before(self, topic: Topic, offset: int) -> None:
         if "delete-records" in self.broker.without:
             return
-        theirs = self.broker.client.delete_records(topic.name, offset)
+        theirs = self.broker.answered(lambda client: client.delete_records(topic.name, offset), str)
+        if theirs in NO_ANSWER.values():
+            self._hold(topic, "delete_before", "LG-12", "an answer", theirs, f"an answer -> {theirs}")
+            return
         ours = topic.reference.delete_records(offset)
         shape = f"{ours or 'done'} -> {theirs or 'done'}"
         what = "delete_before the log start" if 0 <= offset < topic.account.start else "delete_before"
@@ -201,13 +214,15 @@ class WireLockstep(WireComparison):
             self._leave(topic)
             return
         start = topic.account.start
-        if not clean:  # where the log begins is noted from time to time, and when the broker is stopped
-            told = self.broker.client.list_offset(topic.name, EARLIEST).offset
-            start = told if told is not None and 0 <= told < start else start
+        told = self.broker.client.list_offset(topic.name, EARLIEST).offset
+        if not clean and told is not None and 0 <= told < start:
+            # Where the log begins is noted from time to time; in which state that was, and the epochs, no client sees.
+            topic.active = False
+            return
         topic.reference.stop(clean=clean)
         topic.reference.start(Checkpoints(clean, topic.account.end if clean else 0, start))
         topic.reference.lead(epoch)
-        topic.account.start, topic.account.leader_epoch = start, epoch
+        topic.account.leader_epoch = epoch
 
 
 def _kind(outcome: tuple[int, str | None]) -> str:

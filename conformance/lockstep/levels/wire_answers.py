@@ -106,7 +106,7 @@ class WireComparison:
 
     def _compare_answers(self, topic: Topic, asked: list[Asked]) -> None:
         promises, expected = Promises(topic.account), ExpectedRows(topic.reference)
-        for question, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
+        for question, answers in zip(asked, self.broker.ask_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked[_asked_for(question.target)] += 1
             if len(answers) != 1 or (answers[0].topic, answers[0].partition) != (topic.name, 0):
@@ -138,7 +138,7 @@ class WireComparison:
             self._note(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
 
     def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
-        for refusal, answers in zip(asked, self.broker.client.ask_each(a.request for a in asked), strict=True):
+        for refusal, answers in zip(asked, self.broker.ask_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
             self._done(topic, _named(topic, refusal))

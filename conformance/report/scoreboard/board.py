@@ -77,6 +77,12 @@ class Cell:
         elif verdict == "unsupported":
             self.lacking.add(clause)
 
+    def leave_out(self, feature: str) -> None:
+        """The runs were made without what the area is about: what they show of it besides is no conformance."""
+        self.lacking.update(self.clauses)
+        self.clauses.clear()
+        self.why = f"the runs were made without {feature}"
+
     @property
     def state(self) -> State:
         """The worst that is known."""
@@ -140,8 +146,8 @@ class Row:
 
     @property
     def faults(self) -> list[Fault]:
-        """All distinct differences."""
-        return [fault for cell in self.cells for fault in cell.faults]
+        """All distinct differences; one may stand in several cells."""
+        return list({id(fault): fault for cell in self.cells for fault in cell.faults}.values())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kidx.java_numbers import INT_MAX
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 def checked_batches(
     records: Buffer,
     name: str,
-    max_message_bytes: int | None,
+    max_message_bytes: int,
     *,
     from_client: bool = False,
     highest_epoch: int = INT_MAX,
+    leaves_out: Callable[[], bool] = lambda: True,
+    asks_for_sizes: Callable[[], bool] = lambda: True,
 ) -> list[RecordBatch]:
     """The batches of a call, up to the first of a newer epoch.
 
     Args:
         records: the call; what a last, cut batch has left is ignored.
         name: of the log's directory.
-        max_message_bytes: of the topic; None where it does not count.
+        max_message_bytes: of the topic.
         from_client: whether a producer sent it, whose batches begin at offset 0.
         highest_epoch: of batches that are taken.
+        leaves_out: whether those of a newer one are left out; asked where there is one.
+        asks_for_sizes: whether a batch may be refused for its size; asked where one is too large.
 
     Raises:
         InvalidRecordError: a producer's batch has another first offset.
@@ -42,10 +46,10 @@ def checked_batches(
             raise InvalidRecordError(
                 f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}"
             )
-        if batch.partition_leader_epoch > highest_epoch:
+        if batch.partition_leader_epoch > highest_epoch and leaves_out():
             break
         _ = batch.last_offset  # what a batch shorter than its header has none of
-        if max_message_bytes is not None:
+        if batch.size_in_bytes > max_message_bytes and asks_for_sizes():
             ensure_allowed_size((batch,), max_message_bytes)
         if not batch.is_valid:
             raise CorruptRecordError(f"Record is corrupt in topic partition {name}")

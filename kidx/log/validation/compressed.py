@@ -59,7 +59,7 @@ class CompressedBatches:
         return rebuilt(self._batches[0], self._taken, self._terms.target_of(self._source), self._terms)
 
     def _look_into(self, batch: RecordBatch) -> None:
-        refusals = Refusals(collected=self._terms.dialect.record_errors_are_collected)
+        refusals = Refusals(self._terms.dialect)
         expected = len(self._taken)
         for number, record in enumerate(self._records(batch)):
             if accepts(batch, record, number, self._terms, refusals) and self._fits(
@@ -72,20 +72,18 @@ class CompressedBatches:
         """Whether the offset is that of its place; notes it if that is asked for, else the batch is to be rebuilt."""
         if batch.magic == 0:
             return True
-        if not self._terms.dialect.wrong_inner_offsets_are_refused:
-            self._largest = max(self._largest, record.timestamp)
-            self.in_place = self.in_place and record.offset == expected
-            return True
-        if record.offset != expected:
+        if record.offset != expected and self._terms.dialect.wrong_inner_offsets_are_refused:
             refusals.add(number, f"{told(record)} has not offset {expected}")
             return False
         self._largest = max(self._largest, record.timestamp)
+        self.in_place = self.in_place and record.offset == expected
         return True
 
     def _records(self, batch: RecordBatch) -> Iterator[Seen]:
-        rules, largest = self._terms.dialect, self._terms.max_record_body_size
-        if not rules.validation_passes_over_keys or not batch.is_compressed:
+        rules = self._terms.dialect
+        if not batch.is_compressed or not rules.validation_passes_over_keys:
             return records_of(batch, rules)
+        largest = self._terms.max_record_body_size
         if not self.in_place or not isinstance(batch, DefaultRecordBatch):
             return records_of(batch.streaming_iterator(largest), rules)
         if not rules.validation_ignores_record_sizes:

@@ -46,7 +46,7 @@ def with_offsets(batches: Sequence[RecordBatch], terms: Terms) -> tuple[bytes, i
     ensure_single(batches, Codec.NONE)
     batch = batches[0]
     check_batch(batch, batch, terms)
-    refusals = Refusals(collected=terms.dialect.record_errors_are_collected)
+    refusals = Refusals(terms.dialect)
     largest, offset, count = NO_TIMESTAMP, -1, 0
     for number, record in enumerate(records_of(batch, terms.dialect)):
         accepts(batch, record, number, terms, refusals)
@@ -82,7 +82,7 @@ def final_batch(batch: RecordBatch, terms: Terms, count: int, largest: int) -> b
 def _stamp(data: bytearray, header: DefaultRecordBatch, terms: Terms, kind: TimestampType, timestamp: int) -> None:
     """Writes timestamp, attributes and checksum; attributes without a meaning are lost (``setMaxTimestamp``)."""
     kept = ATTRIBUTE_CODEC | ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
-    if terms.dialect.rewriting_keeps_delete_horizon:
+    if header.attributes & ATTRIBUTE_DELETE_HORIZON and terms.dialect.rewriting_keeps_delete_horizon:
         kept |= ATTRIBUTE_DELETE_HORIZON
     stamped = ATTRIBUTE_LOG_APPEND_TIME if kind is TimestampType.LOG_APPEND_TIME else 0
     _write(data, "attributes", header.attributes & kept | stamped)

@@ -34,7 +34,7 @@ def converted(batches: Sequence[RecordBatch], terms: Terms) -> bytes:
     taken: list[Seen] = []
     for batch in batches:
         check_batch(batch, batches[0], terms)
-        refusals = Refusals(collected=terms.dialect.record_errors_are_collected)
+        refusals = Refusals(terms.dialect)
         for number, record in enumerate(records_of(batch, terms.dialect)):
             if accepts(batch, record, number, terms, refusals) and not refusals:
                 _ensure_writable(record.timestamp)

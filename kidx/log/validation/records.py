@@ -11,6 +11,7 @@ from kidx.records import CorruptRecordError, LegacyRecord, Record, TimestampType
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    from kidx.dialect import Dialect
     from kidx.log.validation.terms import Terms
     from kidx.records import RecordBatch
 
@@ -22,11 +23,11 @@ class Refusals:
     """The records of one batch that are refused.
 
     Args:
-        collected: whether all are looked at before the batch is refused; else the first one ends it.
+        dialect: says whether all are looked at before the batch is refused; else the first one ends it.
     """
 
-    def __init__(self, *, collected: bool) -> None:
-        self._collected = collected
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
         self._said: list[tuple[int, str, bool]] = []
 
     def __bool__(self) -> bool:
@@ -44,7 +45,7 @@ class Refusals:
             InvalidTimestampError, RefusedRecordsError: as :meth:`ensure_none`, where the first one ends it.
         """
         self._said.append((number, message, of_time))
-        if not self._collected:
+        if not self._dialect.record_errors_are_collected:
             self.ensure_none()
 
     def ensure_none(self) -> None:
@@ -110,16 +111,16 @@ def _wrong_time(batch: RecordBatch, record: Seen, terms: Terms) -> str | None:
     looked_at = not terms.config.log_append_time and record.timestamp != NO_TIMESTAMP
     if looked_at and is_too_far(record.timestamp, terms):
         return f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range"
-    if looked_at and terms.dialect.stamped_batches_pass:
+    if batch.timestamp_type is not TimestampType.LOG_APPEND_TIME or (looked_at and terms.dialect.stamped_batches_pass):
         return None
-    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        return f"{told(record)}: Producer should not set timestamp type to LogAppendTime"
-    return None
+    return f"{told(record)}: Producer should not set timestamp type to LogAppendTime"
 
 
 def is_too_far(timestamp: int, terms: Terms) -> bool:
     """Whether a timestamp is further from the clock than the topic allows, reckoned with Java's longs."""
-    before, after = terms.config.timestamp_limits(terms.dialect)
+    if terms.config.takes_any_timestamp:
+        return False
+    before, after = terms.limits
     if not terms.dialect.timestamps_have_two_limits:
         distance = to_long(timestamp - terms.now)
         return (distance if distance == LONG_MIN else abs(distance)) > before

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kidx.java_numbers import LONG_MAX
 from kidx.records.record import MAX_RECORD_BODY_SIZE
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Terms:
         leader_epoch: of the leader.
         now: the clock, milliseconds.
         from_client: a producer sent the batches, not a transaction coordinator.
+        limits: milliseconds by which a timestamp may be older, and newer, than the clock.
     """
 
     dialect: Dialect
@@ -32,6 +34,11 @@ class Terms:
     leader_epoch: int
     now: int
     from_client: bool = True
+    limits: tuple[int, int] = field(init=False, default=(LONG_MAX, LONG_MAX))
+
+    def __post_init__(self) -> None:
+        if not self.config.takes_any_timestamp:  # else the dialect does not matter
+            object.__setattr__(self, "limits", self.config.timestamp_limits(self.dialect))
 
     @property
     def log_append_time(self) -> int | None:

@@ -1,0 +1,114 @@
+"""One reference for several releases says what each release's own reference says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import seed
+from hypothesis.stateful import run_state_machine_as_test
+
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.implementations.kidx.shared_dialect import SharedDialect
+from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.machines import MACHINES
+from conformance.runs.profiles import PROFILES
+from kidx.dialect import BEHAVIOURS, DIALECTS
+from kidx.log import UnifiedLog
+
+EXAMPLES = 6
+SOME = (
+    "2.4.0",
+    "2.5.1",
+    "2.7.2",
+    "2.8.2",
+    "3.0.2",
+    "3.4.1",
+    "3.5.2",
+    "3.7.2",
+    "3.9.0",
+    "3.9.1",
+    "4.0.0",
+    "4.1.0",
+    "4.4.0",
+)
+"""Releases that differ from their neighbours in many fields."""
+
+
+def alone(reference):
+    """The references of some releases, each for itself, as subjects of a lockstep."""
+
+    class Alone(reference):
+        def __init__(self, release):
+            super().__init__(release)
+            self.name = f"alone {release}"
+
+    return Alone
+
+
+def run(machine, lockstep, number):
+    bound = seed(number)(MACHINES[machine].bind(lockstep))
+    run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(EXAMPLES))
+
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize(
+    ("machine", "kind", "reference"),
+    [("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
+    ids=["log", "segment"],
+)
+def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, reference, number):
+    lockstep = kind(map(alone(reference), SOME), tmp_path, attribute=False)
+    active, end = [], lockstep.end
+
+    def count():
+        active.append(sum(group.reference.active for group in lockstep.groups))
+        end()
+
+    lockstep.end = count
+    run(machine, lockstep, number)
+    assert lockstep.statistics.steps > 100
+    assert min(active) < len(lockstep.groups), "no example was performed by fewer references than there are groups"
+    assert max(active) > 1, "no example has told two releases apart"
+
+
+class Wrong(UnifiedLog):
+    """Deletes one record less in the releases before 3.0."""
+
+    def delete_records(self, offset):
+        super().delete_records(offset if self.dialect.snapshots_go_at_once else offset - 1)
+
+
+def test_a_reference_that_is_told_apart_is_asked_alone(tmp_path):
+    """What the reference does wrong for one release is seen, though another one's performs for it at first."""
+    lockstep = LogLockstep(map(alone(ReferenceLog), ("2.8.2", "3.9.2")), tmp_path)
+    for group in lockstep.groups:
+        group.reference.implementation.unified_log = Wrong
+    with pytest.raises(AssertionError, match=r"alone 2\.8\.2 diverges"):
+        run("log", lockstep, 1)
+
+
+def test_a_field_that_all_members_agree_in_tells_nobody_apart():
+    members = [DIALECTS[release] for release in ("3.1.2", "3.2.3", "4.4.0")]
+    shared = SharedDialect(members)
+    assert shared.start_moves_other_offsets
+    assert not shared.take_left()
+    assert shared.loading_recovers_epochs
+    assert not shared.truncation_applies_any_watermark
+    assert shared.members == members
+
+
+def test_members_leave_where_they_differ_from_the_newest():
+    old, middle, new = (DIALECTS[release] for release in ("2.8.2", "3.9.2", "4.4.0"))
+    shared = SharedDialect([old, middle, new])
+    assert shared.snapshots_go_at_once
+    assert (shared.take_left(), shared.take_left()) == ([old], [])
+    assert shared.close_finishes_segment is False
+    assert shared.take_left() == [middle]
+    assert shared.members == [new]
+
+
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_every_behaviour_is_the_newest_members(name):
+    new = DIALECTS["4.4.0"]
+    assert getattr(SharedDialect(list(DIALECTS.values())), name) == getattr(new, name)
