@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from conformance.commands.reporting import _write
+from conformance.commands.writing import write_texts
 
 PEER = "python:kidx_twin:open_index"
 TWIN = """
@@ -60,11 +60,11 @@ def test_two_commands_write_one_file_at_the_same_time(tmp_path, monkeypatch):
 
     def replace(path, target):
         if pending:
-            _write(pending.pop())
+            write_texts(pending.pop())
         return rename(path, target)
 
     monkeypatch.setattr(Path, "replace", replace)
-    _write({tmp_path / "page.html": "mine"})
+    write_texts({tmp_path / "page.html": "mine"})
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
