@@ -367,11 +367,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         self.close_handler()
 
     def delete_if_exists(self) -> bool:
-        """Unmaps and deletes the file.
-
-        Returns:
-            Whether there was one.
-        """
+        """Unmaps and deletes the file; returns whether there was one."""
         self.close_handler()
         try:
             os.unlink(self._file)  # noqa: PTH108 -- a Path for every call shows in a run of a million steps
