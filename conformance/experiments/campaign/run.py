@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from conformance.errors import ToolError
 from conformance.expectations import StaleExpectationError
 from conformance.experiments.campaign.tables import write_tables
+from conformance.experiments.campaign.tasks import Progress, run_each
 from conformance.implementations.forms import is_server
 from conformance.report.combined import Combined
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.campaign import Plan, run
-from kidx.spark.jobs import Progress, run_each
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
