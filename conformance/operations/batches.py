@@ -34,19 +34,30 @@ from kidx.records import (
     empty_batch,
     end_transaction_marker,
 )
-from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
+from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH
 
 Batch = Mapping[str, Any]
 """A batch as described above."""
 
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _MARKERS: Final = {"abort": ControlRecordType.ABORT, "commit": ControlRecordType.COMMIT}
+_BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
+_ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
+_CRC: Final = RECORD_BATCH.field("crc").offset
 _VALUE: Final = bytes(range(256)) * 16
 
 
 def encode(batches: Iterable[Batch]) -> bytes:
     """The bytes of the batches, one after another, as a producer or a leader would send them."""
     return b"".join(_encode(json.dumps(batch, sort_keys=True)) for batch in batches)
+
+
+def as_sent(batch: bytes) -> bytes:
+    """A v2 batch of a log as its producer had sent it: the offset and the stamp are the leader's."""
+    sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
+    sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
+    sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
+    return bytes(sent)
 
 
 @lru_cache(maxsize=4096)

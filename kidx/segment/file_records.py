@@ -257,8 +257,9 @@ class FileRecords:
         for batch in self.batches(start):
             last = batch.last_offset
             if last >= target_offset:
-                base = batch.base_offset
-                offset = base if base == last or self.dialect.translates_to_base_offset else last
+                # In an old format the first offset has to be looked for, which may fail.
+                alike = batch.magic >= 2 and batch.base_offset == last
+                offset = batch.base_offset if not alike and self.dialect.translates_to_base_offset else last
                 return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)
         return None
 

@@ -280,7 +280,7 @@ def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conforman
     results = json.loads(conformance(*command, "--json").stdout)["results"]
     assert set(results[1]["verdicts"].values()) == {"unsupported"}
     said = refused(conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "log"))
-    assert said == "the log machine cannot drive python:wrong:open_index: it drives jvm and mutants"
+    assert said == "the log machine cannot drive python:wrong:open_index: it drives jvm, exec and mutants"
 
 
 @pytest.mark.jvm

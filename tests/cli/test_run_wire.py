@@ -16,6 +16,8 @@ from conformance.operations.trace import Trace
 RELEASE = "4.3.1"
 SMALL = ("--kafka", RELEASE, "--max-examples", "1", "--max-time", "20", "--seed", "3")
 
+TOGETHER = "--command-config, --start-command and --without go with -i wire:HOST:PORT"
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
@@ -73,7 +75,10 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
         (("-i", "wire:nothing"), "'wire:nothing' is HOST:PORT, not 'nothing'"),
         (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
         (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
-        (("-i", "jvm", "--without", "transactions"), "--command-config and --without go with -i wire:HOST:PORT"),
+        (
+            ("-i", "jvm", "--without", "transactions"),
+            TOGETHER,
+        ),
         (("-i", "wire:localhost:9092", "--machine", "broker"), "the broker machine needs -i broker"),
         (("-i", "jvm", "--machine", "wire"), "the wire machine needs -i wire:HOST:PORT"),
         (("-i", "subject:nothing"), "there is no subject 'nothing'"),
@@ -91,7 +96,7 @@ def test_what_makes_no_sense_is_one_line(typed, arguments, said):
     [
         (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
         (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
-        (("--without", "transactions"), "--command-config and --without go with -i wire:HOST:PORT"),
+        (("--without", "transactions"), TOGETHER),
     ],
 )
 def test_a_replay_says_in_one_line_what_makes_no_sense(typed, tmp_path, arguments, said):

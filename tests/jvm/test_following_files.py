@@ -281,7 +281,8 @@ def test_a_text_of_a_segment_is_compared_in_java(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN_SEGMENT, refused)
     divergence = told(lockstep)
-    assert (divergence.participant, divergence.step, divergence.aspects) == (NAME, 1, ("text",))
+    assert divergence.participant.startswith("jvm "), "both releases have the one reference"
+    assert (divergence.step, divergence.aspects) == (1, ("text",))
 
 
 def test_java_says_which_step_it_performs(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ def test_a_kill_is_recorded_as_it_is_kept(kills):
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
-    """From one seed; ``conformance power``, which CI runs, takes all of them and several seeds."""
-    name = next(each.name for each in chosen_mutants(machines=(machine,)))
+    """From one seed; ``conformance power``, which CI runs, takes all of them, also those that take long."""
+    name = max(each.name for each in chosen_mutants(machines=(machine,)))
     found = hunt(MUTANTS[name], seed=0)
     assert found.examples is not None, f"survived {LIMIT} examples"
     assert f"error='{FAILURE}'" not in found.actual, found

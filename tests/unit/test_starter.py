@@ -24,12 +24,18 @@ EXAMPLES = settings.default.max_examples * 30 // 100
 RELEASE = "4.4.0"
 
 
+def works(program: str) -> bool:
+    """Whether it is there and answers: rustup's rustc needs a home with a toolchain."""
+    asked = [program, "version" if program == "go" else "--version"]
+    return shutil.which(program) is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
 @pytest.fixture(scope="module", params=LANGUAGES)
 def adapter(request, tmp_path_factory) -> str:
     """The adapter of a language as a specification, built; skipped loudly where the language is missing."""
     language = LANGUAGES[request.param]
-    if shutil.which(language.needs) is None:
-        reason = f"NOT TESTED: the adapter in {request.param}, because there is no {language.needs} on the PATH"
+    if not works(language.needs):
+        reason = f"NOT TESTED: the adapter in {request.param}, because there is no {language.needs} that answers"
         if request.param in os.environ.get("KIDX_REQUIRE", "").split(","):
             pytest.fail(reason)
         pytest.skip(reason)

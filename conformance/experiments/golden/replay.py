@@ -9,20 +9,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import google_crc32c
-
+from conformance.operations.batches import as_sent
 from kidx.java_numbers import LONG_MAX
 from kidx.log import LogConfig, UnifiedLog, read_epochs
 from kidx.records import RecordBatch, TimestampType, iter_batches
-from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, CHECKSUMMED_FROM, RECORD_BATCH
 
 if TYPE_CHECKING:
     from conformance.experiments.golden.corpus import Call, Corpus, Partition
 
 EPOCHS: Final = "leader-epoch-checkpoint"
-_BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
-_ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
-_CRC: Final = RECORD_BATCH.field("crc").offset
 
 
 @dataclass(slots=True)
@@ -85,21 +80,13 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
     if first.timestamp_type is TimestampType.LOG_APPEND_TIME:
         clock.now = first.max_timestamp
     if first.magic == 2 and call.kind != "rebuilt":
-        sent = _as_sent(data)
+        sent = as_sent(data)
         log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
     else:
         # Of what it built itself, and of messages of v1 with the producer's time, a leader says the same as a follower:
         # the last offset of the first batch that has the largest timestamp (SEG-8).
         log.append_as_follower(data)
     log.update_high_watermark(log.end_offset)
-
-
-def _as_sent(batch: bytes) -> bytes:
-    """A batch as its producer had sent it: the offset and the stamp are the leader's."""
-    sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
-    sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
-    sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
-    return bytes(sent)
 
 
 def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:

@@ -67,9 +67,11 @@ class ReferencePartition:
         self.log = self._open(checkpoints)
 
     def _open(self, checkpoints: Checkpoints) -> UnifiedLog:
+        # What a broker has compressed anew is taken over as it is; its own Java may compress otherwise (LG-58).
+        settings = {name: value for name, value in self.settings.items() if name != "compression.type"}
         log = self.unified_log(
             self.directory,
-            LogConfig.of_topic(self.settings),
+            LogConfig.of_topic(settings),
             log_start_offset=checkpoints.log_start_offset,
             recovery_point=checkpoints.recovery_point,
             clean=checkpoints.clean,

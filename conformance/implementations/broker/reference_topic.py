@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.broker.subject import ANSWER, CONTENT, BrokerTopic, Observed
+from conformance.operations.batches import as_sent
 
 if TYPE_CHECKING:
     from conformance.implementations.broker.reference import Files, ReferencePartition
@@ -57,8 +58,7 @@ class ReferenceTopic:
             self.partition.append_rebuilt(data)
             return
         stamp = batch.max_timestamp if self._subject.stamped else -1
-        # As it was sent: the first offset is the leader's, and not part of the checksum.
-        self.partition.append(bytes(8) + data[8:], stamp=stamp, from_client=not batch.is_control)
+        self.partition.append(as_sent(data), stamp=stamp, from_client=not batch.is_control)
 
     # -- operations ------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.mutants.registry import defect
-from kidx import OffsetIndex, OffsetPosition, TimeIndex
+from kidx import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from kidx.index.search import Keys, Search, plain_search, warm_search
 from kidx.java_numbers import to_int
 
@@ -31,6 +31,9 @@ class _SearchingTimes(TimeIndex):
     """A time index with another search behind every question."""
 
     look: Search
+
+    def lookup(self, timestamp: int, probe: ProbeCallback | None = None, **_: Any) -> TimestampOffset:
+        return super().lookup(timestamp, probe, search=type(self).look)
 
     def _bounds(self, codec: struct.Struct, shift: int, target: int, **options: Any) -> tuple[int, int]:
         return super()._bounds(codec, shift, target, **(options | {"search": type(self).look}))
