@@ -141,6 +141,16 @@ def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, cap
     assert not lockstep.statistics.unsupported
 
 
+def test_a_killed_process_makes_no_files(start, tmp_path):
+    """In old releases, closing the handles of a segment makes the index files that nothing had opened yet."""
+    log = start(release="2.4.1")
+    lockstep = held(log, tmp_path)
+    for operation in (OPEN, Operation("roll_log"), Operation("crash_log"), OPEN, append(0), Operation("roll_log")):
+        lockstep.perform(operation)
+    lockstep.end()
+    assert log.excused == {"a killed process has made no files that letting go of a log makes": 1}
+
+
 def test_fields_that_are_not_told_are_not_compared_and_named(start, tmp_path):
     log = start("--untold", "producers", "--untold", "recovery_point")
     lockstep = held(log, tmp_path)

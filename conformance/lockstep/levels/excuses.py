@@ -158,12 +158,15 @@ class Variant(NamedTuple):
     deletes: bool = False
 
 
+_KILLED: Final = "a killed process has made no files that letting go of a log makes"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
 _RECOVERS: Final = "segments were recovered, or not, as the log decided by itself"
 
 
 def variants(operation: Operation, lacking: Collection[str]) -> Iterator[Variant]:
     """How a log that lacks these capabilities may perform an operation besides the one way."""
+    if operation.name == "crash_log":
+        yield Variant(_KILLED, operation)
     openings = [operation]
     if operation.name == "open_log" and {"clean_flag", "recovery_point"} & set(lacking):
         settings, start, point, clean, now = operation.args
