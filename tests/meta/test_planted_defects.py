@@ -132,7 +132,8 @@ def test_defects_planted_together_are_told_apart(campaign, implementations, name
     every = [mutant(name) for name in names]
     release = every[0].release
     together = replace(every[0], defect=type("Together", tuple(each.defect for each in every), {}))
-    found = campaign(every[0].machine, releases=(release,), spoilt=lambda _: implementation_of(together, release))
+    spoilt = implementation_of(together, release)
+    found = campaign(every[0].machine, releases=(release,), examples=300, spoilt=lambda _: spoilt)
     for name, each in zip(names, every, strict=True):
         implementations[name] = partial(implementation_of, each)
 

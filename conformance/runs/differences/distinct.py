@@ -280,7 +280,11 @@ def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counte
 
 
 def operations_own(clauses: Sequence[str]) -> str:
-    """Of the clauses of a step the operation's own: the last MUST, else the last; empty if there is none."""
+    """Of the clauses of a step the operation's own: that of a refusal's text, the last MUST, the last; empty if none.
+
+    A refusal that nothing but its text speaks of in particular is told apart from what the operation does otherwise.
+    """
     catalogue = load_clauses()
+    texts = [clause for clause in clauses if set(catalogue[clause].excuses) == {"text"}]
     musts = [clause for clause in clauses if catalogue[clause].level == "MUST"]
-    return (musts or list(clauses) or [""])[-1]
+    return (texts or musts or list(clauses) or [""])[-1]
