@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broken_kafka import broken
 from kafka_builds import build_at
-from kafka_changes import BROKEN, RELEASE, SURVIVORS, Broken
+from kafka_changes import BROKEN, RELEASE, Broken
 
 from conformance.events import Diverged, Event, Result
 from conformance.runs.campaign import Plan, run
@@ -85,9 +85,7 @@ def main(names: list[str]) -> int:
 def _wanted(names: list[str]) -> dict[str, Broken]:
     if names:
         return {name: BROKEN[name] for name in names}
-    return {
-        name: one for name, one in BROKEN.items() if name not in SURVIVORS and not (KILLS / f"{name}.json").exists()
-    }
+    return {name: one for name, one in BROKEN.items() if not (KILLS / f"{name}.json").exists()}
 
 
 if __name__ == "__main__":
