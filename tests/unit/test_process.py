@@ -410,7 +410,7 @@ KEEPS_THE_PIPES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c
 
 
 def await_end(peer: LineProcess) -> None:
-    """Returns when nobody of its group is left; one that has closed its pipes may still be on its way out."""
+    """Returns when its process group is empty; a process that has closed its pipes may still be ending."""
     while is_group_alive(peer.pid):
         time.sleep(0.01)
 
@@ -443,7 +443,7 @@ def test_the_last_reply_of_a_program_that_has_ended_counts():
 
 
 def test_a_daemon_with_a_session_of_its_own_is_not_waited_for(monkeypatch, tmp_path):
-    """It goes on, keeps the pipes and even writes to them; everybody in the group of the program is gone."""
+    """It goes on, keeps the pipes and even writes to them; every process in the group of the program has ended."""
     monkeypatch.setattr(line_process, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
     note = tmp_path / "daemon"
     daemon = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid()))\nwhile 1: print('.'); time.sleep(.01)"
