@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import shlex
 import signal
 import sys
@@ -409,6 +409,13 @@ def test_an_end_between_two_requests_is_told_as_such():
 KEEPS_THE_PIPES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
 
 
+def await_output(peer: LineProcess) -> None:
+    """Returns when its program has written; a process with many class loaders has descriptors above 1,023."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(peer._stdout, selectors.EVENT_READ)
+        assert selector.select(60)
+
+
 def await_end(peer: LineProcess) -> None:
     """Returns when its process group is empty; a process that has closed its pipes may still be ending."""
     while is_group_alive(peer.pid):
@@ -466,7 +473,7 @@ def test_a_line_that_comes_later_belongs_to_the_request_before():
     peer = python("import os; print(input(), flush=True); os.read(0, 1); print('more', flush=True); input()")
     assert peer.ask("hello", 10) == "hello"
     os.write(peer._stdin, b"!")  # go on, unasked
-    select.select([peer._stdout], [], [], 10)
+    await_output(peer)
     with pytest.raises(LineProcessError, match=r"wrote more than one line, 'more.* as well, to hello") as error:
         peer.ask("again", 10)
     assert error.value.reason == "noisy"
@@ -492,7 +499,7 @@ def test_a_flood_without_an_end_is_given_up():
 
 def test_a_greeting_is_not_taken_for_a_reply():
     peer = python("print('Welcome', flush=True); input()")
-    select.select([peer._stdout], [], [], 10)
+    await_output(peer)
     with pytest.raises(LineProcessError, match=r"'Welcome.* as well, to no request at all"):
         peer.ask("hello", 10)
 
