@@ -35,6 +35,7 @@ def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
     assert row["divergences"] == 0
 
 
+@pytest.mark.thorough
 def test_its_own_classes_answer(tmp_path, run):
     sound = build_at(tmp_path / "sound", RELEASE, "broker")
     build = broken(sound, BROKEN["entry-at-the-interval"].change, tmp_path / "broken")

@@ -111,6 +111,7 @@ def test_what_they_select_is_what_runs(theirs):
     segments.assert_outcomes(skipped=clauses_of("segment") + 1)
 
 
+@pytest.mark.thorough
 def test_workers_share_one_campaign(theirs, pytester):
     """However tests are distributed, a machine's campaign runs once, and every group is judged by it."""
     done = theirs(*OFFSET, "-n", "2", "--conformance-report", "kept", index=WRONG, where="subprocess")

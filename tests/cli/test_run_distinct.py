@@ -75,6 +75,7 @@ def test_stop_at_first_lets_an_implementation_leave_with_its_first_difference(fa
     assert all(len(event["releases"]) == 1 for event in document["divergences"])
 
 
+@pytest.mark.thorough
 def test_processes_find_what_one_finds(faulty, thorough):
     """However many share the examples, the same seed gives the same examples and the same report."""
     machines = RUN if thorough else RUN[:-2]

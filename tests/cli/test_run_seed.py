@@ -45,6 +45,7 @@ def test_a_run_without_a_seed_does_the_same_twice_and_in_a_pipeline(said, profil
     assert said("--profile", profile, CI="true") == first
 
 
+@pytest.mark.thorough
 def test_random_and_nightly_draw_one_and_say_so(said):
     for arguments in (("--seed", "random"), ("--profile", "nightly")):
         runs = [said(*arguments)["run"] for _ in range(2)]

@@ -53,6 +53,7 @@ def test_damaged_logs_are_read_alike(tmp_path):
     batches.close()
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_cases(tmp_path):
     results = []
     for name in ("first", "second"):

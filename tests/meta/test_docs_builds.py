@@ -148,7 +148,7 @@ def conformance_in(directory):
     [
         in_ci("one that is right", []),
         ("one that talks nonsense", ["conformance smoke"]),
-        ("one that is of another release", ["conformance run"]),
+        in_ci("one that is of another release", ["conformance run"]),
     ],
 )
 def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
@@ -201,7 +201,8 @@ def gradle_has_built(checkout, jars):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("name", ["sound", pytest.param("rolls-when-just-full", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["sound", "rolls-when-just-full"])
 def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
     """Performs its scripts in a checkout as Gradle leaves it; the build itself is made of a release's jars."""
     assert f"RELEASE: {NEWEST} " in GATE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from in_ci import all_but
 
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
 from conformance.experiments.fuzz.expected import ReadableReference
@@ -12,6 +13,8 @@ from conformance.experiments.fuzz.mutations import contents, every_flip
 from conformance.experiments.fuzz.seeds import SEEDS
 from kidx.dialect import DIALECTS
 
+every_format = pytest.mark.parametrize("format_name", all_but(["offset"], KERNELS))
+"""Each has kernels of its own, and compiling them is what takes long."""
 RELEASES = tuple({dialect.index_rules: release for release, dialect in DIALECTS.items()}.values())
 
 
@@ -23,7 +26,7 @@ def written(format_name: str, release: str, some: list[bytes]) -> list[bytes]:
     return [part.tobytes() for part in np.split(longs, ends)[: len(some)]]
 
 
-@pytest.mark.parametrize("format_name", list(KERNELS))
+@every_format
 def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
     flips = [*seeds, *(flipped for seed in seeds[:2] for _, _, flipped in every_flip(seed))]
@@ -33,7 +36,7 @@ def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
         assert written(format_name, release, some) == [readable.case(content) for content in some]
 
 
-@pytest.mark.parametrize("format_name", list(KERNELS))
+@every_format
 def test_every_mutation_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
     readable = {release: ReadableReference(format_name, release, tmp_path) for release in RELEASES}
