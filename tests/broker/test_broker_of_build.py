@@ -24,6 +24,7 @@ def run(tmp_path, in_process):
 
 
 @pytest.mark.parametrize("release", [RELEASE, pytest.param("2.4.1", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
     build = build_at(tmp_path / "kafka" / "libs", release, "broker").parent
     done = run("run", "-i", f"broker:{build}", "--max-examples", 1, "--json")

@@ -169,7 +169,7 @@ FAILS_STARTING = {"metric.reporters": "no.such.Reporter"}
     ("release", "config"),
     [
         (ZOOKEEPER, REFUSED_AT_ONCE),
-        (KRAFT, FAILS_STARTING),
+        in_ci(KRAFT, FAILS_STARTING),
         in_ci(KRAFT, REFUSED_AT_ONCE),
         in_ci(ZOOKEEPER, FAILS_STARTING),
     ],

@@ -44,6 +44,7 @@ def test_a_recording_is_a_corpus_like_the_one_in_the_repository(release, tmp_pat
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_dies_leaves_no_corpus_and_the_old_one_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     connect = Broker.connect

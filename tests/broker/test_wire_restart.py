@@ -52,6 +52,7 @@ def lived(kafka, scratch, command, life):
     return lockstep
 
 
+@pytest.mark.thorough
 def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
     lockstep = lived(kafka, tmp_path, kafka[2], LIFE)
     assert lockstep.differences == {}

@@ -128,6 +128,7 @@ def test_list_refuses_what_it_does_not_know(conformance, arguments, said):
     assert said in refused(conformance("list", *arguments))
 
 
+@pytest.mark.thorough
 def test_a_reader_that_has_had_enough_is_no_error(conformance):
     """As `conformance list | head -1`."""
     process = subprocess.Popen([*conformance.command, "list", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -259,6 +260,7 @@ def test_a_run_as_one_document(conformance):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_segments_and_logs_are_machines_like_the_others(conformance):
     done = conformance(
         "run", "--max-examples", "5", "--seed", "1", "--machine", "segment", "--machine", "log", "--json"
@@ -271,6 +273,7 @@ def test_segments_and_logs_are_machines_like_the_others(conformance):
         assert "conforms" in result["verdicts"].values()
 
 
+@pytest.mark.thorough
 def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conformance):
     """It is unsupported in the table and in the document, and that is no difference."""
     command = ("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "time", "--machine", "segment")

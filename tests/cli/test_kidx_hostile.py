@@ -103,7 +103,7 @@ KINDS = [make_fifo, make_socket, make_directory, make_device, make_sparse]
 NAMES = [LOG, INDEX, TIME_INDEX, TXN_INDEX, f"{0:020d}.snapshot", EPOCHS, f"../{STARTS}", f"../{POINTS}"]
 
 
-@pytest.mark.parametrize("make", all_but([make_fifo, make_directory, make_no_text], [*KINDS, make_no_text]))
+@pytest.mark.parametrize("make", all_but([make_fifo, make_no_text], [*KINDS, make_no_text]))
 def test_one_file_is_one_finding(data, make):
     """Neither hangs, nor runs out of memory, nor hides what is to be said of the other partitions."""
     places = []
@@ -251,6 +251,7 @@ def test_a_log_that_is_cut_while_it_is_dumped_is_told(tmp_path):
     assert complaint.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_logs_and_indexes_that_are_cut_again_and_again_end_no_process(tmp_path):
     """Whoever reads them: verify, lookup, dump and rebuild have an answer or one line."""
     directory = tmp_path / "t-0"

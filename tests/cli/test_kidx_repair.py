@@ -299,6 +299,7 @@ def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
     assert "kidx repair" not in told
 
 
+@pytest.mark.thorough
 def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair_ends_it(tmp_path):
     disk = tmp_path / "disk"
     shutil.copytree(GOLDEN / "transactions-0", disk / "transactions-0")

@@ -26,6 +26,7 @@ def address(tmp_path_factory):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
     with Client(address) as client:
         client.create_topic("mine", {})

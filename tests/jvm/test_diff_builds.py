@@ -47,6 +47,7 @@ def differences(old, new, traces, machine="offset"):
     return told, [one["texts"] for one in document["texts"]]
 
 
+@pytest.mark.thorough
 def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
     old, new = (f"jvm:{builds[release]}" for release in ("4.3.1", "4.4.0"))
     releases = differences("4.3.1", "4.4.0", tmp_path)
@@ -57,6 +58,7 @@ def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
     assert not any(differences("4.3.1", old, tmp_path))
 
 
+@pytest.mark.thorough
 def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, conformance):
     """A patch of a fork: what both do otherwise than every release is no difference."""
     name = "equal-timestamps-appended"
@@ -87,6 +89,7 @@ class TestGate:
             assert done.returncode == code, done.stdout + done.stderr
         assert json.loads(done.stdout)["expected"]["stale"] == ["none: text: meant"]
 
+    @pytest.mark.thorough
     def test_markdown_and_report(self, builds, tmp_path, conformance):
         command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--markdown", "c.md", "--report", "out")
         assert conformance(*command).returncode == 1

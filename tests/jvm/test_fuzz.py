@@ -40,6 +40,7 @@ def test_damaged_files_are_read_alike(format_name, tmp_path):
         assert 0 < branches <= of_branches, name
 
 
+@pytest.mark.thorough
 def test_damaged_logs_are_read_alike(tmp_path):
     seeds = SEEDS["log"](tmp_path)
     batches = Batches("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))

@@ -54,6 +54,7 @@ TYPED = [line for language, body in BLOCKS if language == "console" for line in 
 GATE = next(body for language, body in BLOCKS if language == "yaml")
 
 
+@pytest.mark.thorough
 def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     """The steps of the README in their order: smoke passes, the run finds the defect, and once mended it is FIXED."""
     adapter = tmp_path / "my_index.py"
@@ -91,6 +92,7 @@ def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1][:5]) == (0, "FIXED")
 
 
+@pytest.mark.thorough
 def test_a_log_of_your_own_in_three_lines(tmp_path):
     """What the README types writes an adapter, finds it sane, and finds no difference."""
     (block,) = [body for language, body in BLOCKS if language == "sh" and "conformance init" in body]

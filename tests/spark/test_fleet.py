@@ -219,6 +219,7 @@ def test_nothing_under_the_output_is_executed(spark, changing, tmp_path):
     assert not sprung.exists()
 
 
+@pytest.mark.thorough
 def test_a_file_that_breaks_the_verifier_is_a_finding(spark, long_log, tmp_path):
     from kidx.spark import fleet
 

@@ -122,6 +122,7 @@ def test_an_implementation_that_reads_damaged_files_otherwise_is_found(tmp_path)
 
 
 @pytest.mark.usefixtures("implementations")
+@pytest.mark.thorough
 def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
     (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:right", formats=("txn",)))
     assert not result.findings
