@@ -183,7 +183,7 @@ def old_java(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("run", *SMALL), in_ci(("kafka", "java"))])
+@pytest.mark.parametrize("command", [in_ci(("run", *SMALL)), ("kafka", "java")])
 def test_a_java_that_is_not_there(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=tmp_path / "nowhere"))
     assert said == f"KIDX_JAVA_HOME is {tmp_path / 'nowhere'}, which is not a directory"
@@ -208,7 +208,7 @@ def test_without_a_java_on_the_path_another_one_is_found(conformance, tmp_path):
 
 @pytest.mark.jvm
 @pytest.mark.parametrize(
-    "command", [("run", *SMALL), in_ci(("kafka", "fetch", "3.9.2")), in_ci(("replay", "sound.json"))]
+    "command", [in_ci(("run", *SMALL)), ("kafka", "fetch", "3.9.2"), in_ci(("replay", "sound.json"))]
 )
 def test_a_cache_that_is_no_directory(conformance, tmp_path, command):
     (conformance.work / "sound.json").write_text(json.dumps(SOUND.to_json()))

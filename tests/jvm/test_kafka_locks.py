@@ -126,6 +126,7 @@ def test_the_broker_class_path_reaches_the_brokers_usage(name):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_the_locked_compiler_compiles(tmp_path):
     source = tmp_path / "Hello.java"
     source.write_text('class Hello { String hello() { return "hello"; } }\n')

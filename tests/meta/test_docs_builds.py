@@ -62,7 +62,11 @@ def environment(work):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command.split()[1:4]))
+@pytest.mark.parametrize(
+    "command",
+    [in_ci(line) if " run " in line else line for line in COMMANDS],
+    ids=lambda command: "-".join(command.split()[1:4]),
+)
 def test_every_command_of_the_page(command, work, in_process):
     words = shlex.split(command)
     done = in_process(*words, *FEW[words[1]], work=work, environment={"XDG_STATE_HOME": str(work / "state")})

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 from typer.main import get_command
 
 from conformance.cli import app
@@ -30,7 +31,11 @@ def environment(tmp_path):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.splitlines()[0][2:40])
+@pytest.mark.parametrize(
+    "block",
+    [in_ci(block) if block.startswith("$ conformance run") else block for block in CONSOLE],
+    ids=lambda block: block.splitlines()[0][2:40],
+)
 def test_what_the_readme_shows_is_what_is_printed(block, tmp_path, in_process):
     """Every command runs, and prints what the README says."""
     command, _, expected = block.removeprefix("$ ").partition("\n")
