@@ -103,11 +103,12 @@ class TestReleases:
         return by_clause, document["texts"]
 
     @few_or_many(60, 200)
+    @pytest.mark.thorough
     def test_2_6_is_2_5_as_far_as_one_thread_can_see(self, tmp_path, examples):
         found = diff("2.5.1", "2.6.3", tmp_path, "offset", "time", "transaction", max_examples=examples)
         assert not found.differs, [describe(difference) for difference in found.differences]
 
-    @few_or_many(100)
+    @few_or_many(50)
     def test_nothing_differs_between_4_2_1_and_4_3_1(self, conformance, examples):
         machines = ("--machine", "offset", "--machine", "transaction")
         done = conformance("diff", "4.2.1", "4.3.1", *machines, "--max-examples", examples)

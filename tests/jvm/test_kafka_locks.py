@@ -97,6 +97,7 @@ def test_the_lock_file_is_what_the_lock_command_would_say_of_its_jars(name):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_the_lock_command_makes_the_same_file_again(tmp_path, monkeypatch):
     before = (lock.LOCKS / "tools.toml").read_bytes()
     monkeypatch.setattr(lock, "LOCKS", tmp_path)

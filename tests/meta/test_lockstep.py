@@ -295,6 +295,7 @@ class FailsAtTheEnd(ReferenceIndex):
         super().end()
 
 
+@pytest.mark.thorough
 def test_a_failure_between_examples_is_a_divergence_that_replays(campaign):
     found = campaign("offset", fails=FailsAtTheEnd)
     assert not found.conforms
@@ -313,6 +314,7 @@ class MakesADirectory(ReferenceIndex):
         (directory / "snapshots" / "0").touch()
 
 
+@pytest.mark.thorough
 def test_a_directory_that_somebody_makes_is_a_difference_and_is_removed(campaign):
     found = campaign("offset", tidy=ReferenceIndex, untidy=MakesADirectory, examples=40)
     assert [divergence.failure["party"] for divergence in found.divergences] == [f"untidy {RELEASE}"]
@@ -334,6 +336,7 @@ def test_the_same_seed_finds_the_same(campaign):
     assert [r.clauses for r in first.results] == [r.clauses for r in second.results]
 
 
+@pytest.mark.thorough
 def test_hypothesis_shrinks_numbers_as_well(campaign):
     found = campaign("offset", wrong=Wrong, profile=PROFILES["dev"], stop_at_first=True)
     opened, *rest = found.divergences[0].steps
@@ -375,6 +378,7 @@ def test_an_example_is_counted_for_each_dialect(campaign):
     assert dialect_of("3.9.1").index_rules != dialect_of("4.4.0").index_rules
 
 
+@pytest.mark.thorough
 def test_operations_that_are_left_out_leave_a_trace_of_the_same_difference(campaign):
     found = campaign("offset", wrong=Wrong, stop_at_first=True)
     trace = Trace.load(found.divergences[0].trace)

@@ -31,7 +31,7 @@ def works(program: str) -> bool:
     return shutil.which(program) is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
-@pytest.fixture(scope="module", params=all_but(("python", "go"), LANGUAGES))
+@pytest.fixture(scope="module", params=all_but(("python",), LANGUAGES))
 def adapter(request, tmp_path_factory) -> str:
     """The adapter of a language as a specification, built; skipped loudly where the language is missing."""
     language = LANGUAGES[request.param]
