@@ -151,14 +151,17 @@ def test_an_index_of_gigabytes_that_is_not_empty_is_broken(data):
     assert done.returncode == 1
 
 
-def test_a_checkpoint_that_is_no_text_is_one_line(data):
+@pytest.mark.parametrize(("make", "said"), [(make_no_text, "not UTF-8"), (make_fifo, "Is a FIFO")])
+def test_a_checkpoint_that_is_no_text_is_one_line_that_names_it(data, make, said):
     """Of a lookup, which needs it."""
     for name in (f"create-time-0/{EPOCHS}", STARTS, POINTS):
-        make_no_text(data / name)
+        (data / name).unlink(missing_ok=True)
+        make(data / name)
         done = kidx("lookup", data / "create-time-0", "--offset", 1)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
-        assert "not UTF-8" in done.stderr
+        assert said in done.stderr
+        assert str(data / name) in done.stderr
         (data / name).unlink()
     assert kidx("lookup", data / "create-time-0", "--offset", 1).returncode == 0
 
