@@ -33,6 +33,7 @@ settings.load_profile("kidx")
 LEFT: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 """What is said in the end of tests that were left out."""
 
+HERE = Path(__file__).resolve().parent
 ALL_RELEASES = ("all_releases", "damaged_records", "dump", "log_machine", "records_jvm", "segment_machine")
 FIRST = (
     "spark",
@@ -75,6 +76,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("more")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Every worker begins with another folder: what one has compiled, the others find when they come to it."""
+    config = session.config
+    if [Path(name).resolve() for name in config.args] == [HERE] and (worker := getattr(config, "workerinput", None)):
+        folders = sorted({path.parent for path in HERE.glob("*/test_*.py")})
+        first = {"gw0": "broker", "gw1": "unit"}.get(worker["workerid"], "jvm")
+        number = next(number for number, folder in enumerate(folders) if folder.name == first)
+        config.args = [*map(str, folders[number:]), *map(str, folders[:number])]
+
+
 def place_of(nodeid: str) -> str:
     """The path of a test's file below ``tests/``."""
     return nodeid.partition("::")[0].removeprefix("tests/")
@@ -98,9 +110,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if left:
                 told["waiting"] += f"; among them all of the tiers {', '.join(left)}"
 
-    def rank(item: pytest.Item) -> int:
+    def rank(item: pytest.Item) -> tuple[int, str]:
         place = place_of(item.nodeid)
-        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST))
+        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST)), place
 
     items.sort(key=rank)
 
