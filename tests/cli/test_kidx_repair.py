@@ -286,7 +286,7 @@ def test_no_command_is_made_up_for_a_url(disk):
     segments(disk / "create-time-0", ".timeindex")[0].unlink()
     found = advice(verify_paths([disk]), ["s3://bucket/data"], "3.9.2")
     assert (found.steps, found.commands) == ((), ())
-    assert "1 index file can be rebuilt from their logs: kidx repair, where these are files" in found.reason
+    assert "1 index file can be rebuilt: kidx repair, where these are files" in found.reason
 
 
 def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
