@@ -26,7 +26,8 @@ class FileDifference(NamedTuple):
     Attributes:
         name: of the file.
         how: ``room`` if nothing but zeros at its end differ, where a missing file is an empty one; ``sound`` if it is
-            there and its entries hold for the log beside it; ``absent`` and its suffix if one side has no such file.
+            there and its entries hold for the log beside it, up to its largest timestamp if segments follow it;
+            ``absent`` and its suffix if one side has no such file.
     """
 
     name: str
@@ -47,7 +48,7 @@ def _how(name: str, mine: bytes | None, actual: Files) -> list[str]:
         found.append("room")
     if is_index and theirs and path.stem.isdecimal():
         log = actual.get(f"{path.stem}.log")
-        if log is not None and _SOUND[path.suffix](theirs, log, int(path.stem)):
+        if log is not None and _SOUND[path.suffix](theirs, log, int(path.stem)) and _is_finished(path, theirs, actual):
             found.append("sound")
     if mine is None or theirs is None:
         found.append(f"absent{path.suffix}")
@@ -97,6 +98,15 @@ def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
             return False
         before = timestamp, relative
     return True
+
+
+def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
+    """The last entry of a time index has the largest timestamp, if segments follow its own."""
+    if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
+        return True
+    entries = _entries(data, TIME_INDEX)
+    largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
+    return (entries[-1][0] if entries else -1) == largest
 
 
 def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:

@@ -86,6 +86,14 @@ def test_entries_of_a_time_index_hold_for_the_log(entries, is_sound):
     assert ("sound" in how(".timeindex", times((50, 6)), times(*entries, room=12))) is is_sound
 
 
+@pytest.mark.parametrize(("entries", "is_sound"), [([(50, 1), (90, 6)], True), ([(50, 1)], False)])
+def test_a_time_index_that_others_follow_has_its_largest_timestamp(entries, is_sound):
+    files = {f"{STEM}.log": LOG, f"{BASE + 11:020d}.log": b""}
+    name = f"{STEM}.timeindex"
+    (found,) = file_differences(files | {name: times((90, 10))}, files | {name: times(*entries)})
+    assert ("sound" in found.how) is is_sound
+
+
 def test_without_a_log_nothing_holds():
     (found,) = file_differences({f"{STEM}.index": None}, {f"{STEM}.index": offsets((6, SECOND))})
     assert "sound" not in found.how
