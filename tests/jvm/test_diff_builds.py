@@ -49,6 +49,7 @@ def differences(old, new, traces, machine="offset", examples=60):
     return told, [one["texts"] for one in document["texts"]]
 
 
+@pytest.mark.thorough
 def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
     old, new = (f"jvm:{builds[release]}" for release in ("4.3.1", "4.4.0"))
     releases = differences("4.3.1", "4.4.0", tmp_path)
@@ -70,6 +71,7 @@ def test_a_build_of_a_release_differs_from_its_neighbours_as_the_release_does(bu
         assert differences(old, f"jvm:{builds[new]}", tmp_path, machine, examples) == releases
 
 
+@pytest.mark.thorough
 def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, conformance):
     """A patch of a fork: what both do otherwise than every release is no difference."""
     name = "equal-timestamps-appended"
@@ -100,6 +102,7 @@ class TestGate:
             assert done.returncode == code, done.stdout + done.stderr
         assert json.loads(done.stdout)["expected"]["stale"] == ["none: text: meant"]
 
+    @pytest.mark.thorough
     def test_markdown_and_report(self, builds, tmp_path, conformance):
         command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--markdown", "c.md", "--report", "out")
         assert conformance(*command).returncode == 1
@@ -110,6 +113,7 @@ class TestGate:
         assert page.returncode == 1, page.stderr
         assert "AI-42" in (tmp_path / "page.html").read_text("utf-8")
 
+    @pytest.mark.thorough
     def test_markup_in_a_name_is_text(self, builds, tmp_path):
         odd = tmp_path / "<b>|`@everyone"
         odd.symlink_to(builds["4.4.0"])

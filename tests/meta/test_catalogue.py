@@ -152,6 +152,15 @@ def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
     assert clause.id in exercised
 
 
+PROMISED = re.compile(r"(KIP-\d+|docs|javadoc|protocol|files): \S")
+
+
+@pytest.mark.parametrize("clause", [c for c in CLAUSES.values() if c.level == "MUST"], ids=lambda clause: clause.id)
+def test_a_promise_says_who_gives_it(clause):
+    """A KIP, a page of Kafka's documentation, public Javadoc, the protocol; or what of Kafka reads the files."""
+    assert PROMISED.match(clause.promise)
+
+
 def test_facets_are_called_as_the_lockstep_calls_them():
     documented = Divergence.__doc__ or ""
     assert all(f'"{facet}"' in documented for facet in FACETS)
