@@ -79,6 +79,7 @@ def log_script(content: bytes) -> list[Operation]:
         Operation("damage_segment_file", (".log", "write_file", (content.hex(),))),
         Operation("open_segment", (*opening, True, 0, False, "", TIME)),
         *questions,
+        Operation("has_overflow"),
         Operation("recover_segment"),
         *questions,
         Operation("largest_timestamp", (TIME,)),
