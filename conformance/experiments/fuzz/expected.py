@@ -30,6 +30,7 @@ SETUP: Final = 3
 _LOOKING: Final = frozenset(
     {"sanity_check", "lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
     | {"open", "open_segment", "read_next_offset", "translate_offset", "find_offset", "read_segment"}
+    | {"has_overflow", "largest_timestamp"}
 )
 """Operations behind which files are not compared; the first other one shows what they have done."""
 _ASKING: Final = frozenset(
