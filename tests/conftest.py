@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: whoever talks to a broker waits for most of the time."""
+    """One more than processors: a test that talks to a broker waits for most of the time."""
     return (os.cpu_count() or 1) + 1
 
 

@@ -75,7 +75,7 @@ WIDER = """() => [...document.querySelectorAll("body *")]
 
 @pytest.fixture(scope="module")
 def look():
-    """Opens a page as somebody with a window of that width and that taste does; gives it and its complaints."""
+    """Opens a page in a window of that width and colour scheme; gives the page and the errors it logs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -1,4 +1,4 @@
-"""The pytest plug-in in somebody else's repository."""
+"""The pytest plug-in in another repository."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def clauses_of(machine: str) -> int:
 
 
 def test_a_clause_is_a_test(theirs):
-    """Beside their own test there is one for each clause; what nobody exercised is skipped, and said."""
+    """Each clause is a test beside their own; a clause that no step exercised is skipped, with its reason."""
     done = theirs("-v", *OFFSET, "--kafka", "4.4.0")
     done.stdout.fnmatch_lines(
         [

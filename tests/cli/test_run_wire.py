@@ -53,7 +53,7 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
     with wire_proxy.proxy_of(address) as proxy:
         with proxy.spoiling(answers=wire_proxy.earliest_is_next):
             done = typed(
-                "run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "3", "--json"
+                "run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "60", "--json"
             )
             assert done.returncode == 1
             (told,) = json.loads(done.stdout)["divergences"]

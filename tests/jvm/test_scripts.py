@@ -1,4 +1,4 @@
-"""``replay --script``: what is written runs, asserts, and fails where somebody is wrong."""
+"""``replay --script``: the script runs, asserts, and fails where an answer is wrong."""
 
 from __future__ import annotations
 

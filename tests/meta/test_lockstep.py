@@ -124,7 +124,7 @@ def test_what_one_lacks_is_not_held_against_the_others(campaign):
 
 
 def test_nothing_is_credited_to_who_has_left(campaign):
-    """Of an example that somebody leaves, what went before does not count either: better too little than too much."""
+    """An example that an implementation leaves counts none of its earlier steps: too little is better than too much."""
 
     class LeavesLate(ReferenceIndex):
         """Answers "unsupported" to the fifth operation of every example, and does not say that it always will."""

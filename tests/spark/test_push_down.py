@@ -48,7 +48,7 @@ def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
         spark.conf.set(OFF, "true")
     assert pushed == kept == list(range(39_000, 39_100))
     assert some.bytes_read * 20 < full.bytes_read
-    # Behind an upper bound older records may follow, unless somebody vouches that they do not.
+    # Behind an upper bound older records may follow, unless an option says that they do not.
     early = f"timestamp between {at(1000)} and {at(1099)}"
     unsure, more = asked(long_log, early)
     sure, less = asked(long_log, early, timestampDisorderMs=0)
