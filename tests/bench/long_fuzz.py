@@ -1,8 +1,8 @@
 """Fuzzes the newest release of each dialect until there are so many cases: ``python -m tests.bench.long_fuzz DIR``.
 
-Each format has its turn of some minutes, a ``conformance fuzz`` of its own with a seed of its own; what turns have
-counted is kept in ``DIR/turns.ndjson``, so that the same command goes on where it was stopped. A case is a content that
-one release has opened and been asked about. A turn with a finding ends everything, with exit code 1: its trace is told.
+Each release has its turn of some minutes with each format, a ``conformance fuzz`` of its own with a seed of its own;
+what turns have counted is kept in ``DIR/turns.ndjson``, so that the same command goes on where it was stopped. A turn
+with a finding ends everything, with exit code 1: its trace is told.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from itertools import cycle
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,20 @@ from kidx.dialect import dialect_of
 from tests.bench.telling import machine, tell
 
 _CONFORMANCE = "from conformance.cli import main; main()"
-HEADS = ("format", "releases", "contents", "cases", "cases a second of a processor", "settled", "findings")
+HEADS = ("format", "releases", "cases", "cases a second of a processor", "settled", "findings")
 
 
 def newest_of_each_dialect(format_name: str) -> list[str]:
-    """A release for each set of rules of a format."""
+    """A release for each set of rules of a format, the newest first."""
     rules = "segment_rules" if MACHINE_OF[format_name] == "segment" else "index_rules"
-    return list({getattr(dialect_of(release), rules): release for release in RELEASES}.values())
+    return list({getattr(dialect_of(release), rules): release for release in RELEASES}.values())[::-1]
+
+
+def pairs(formats: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Formats and releases, again and again: a release of each format, then another one."""
+    of_each = [cycle((name, release) for release in newest_of_each_dialect(name)) for name in formats]
+    while True:
+        yield from map(next, of_each)
 
 
 def commit() -> str:
@@ -45,11 +53,10 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def turn(directory: Path, format_name: str, seconds: float, seed: int, releases: list[str]) -> dict[str, Any]:
+def turn(directory: Path, format_name: str, seconds: float, seed: int, release: str) -> dict[str, Any]:
     """One run of the fuzzer; what it has counted."""
     command = [sys.executable, "-c", _CONFORMANCE, "fuzz", "--format", format_name, "--json"]
-    command += [word for release in releases for word in ("--kafka", release)]
-    command += ["--max-time", str(seconds), "--seed", str(seed)]
+    command += ["--kafka", release, "--max-time", str(seconds), "--seed", str(seed)]
     command += ["--corpus", str(directory / "corpus"), "--report", str(directory / f"{format_name}-{seed}")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 2 or not done.stdout:
@@ -57,22 +64,22 @@ def turn(directory: Path, format_name: str, seconds: float, seed: int, releases:
     told = json.loads(done.stdout.splitlines()[-1])
     if isinstance(told, dict):  # a hang
         raise SystemExit(json.dumps(told, indent=1))
-    return dict(told[0], releases=releases, seed=seed, commit=commit())
+    return dict(told[0], release=release, seed=seed, commit=commit())
 
 
 def sums(turns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """A row for each format, and one for all."""
-    totals: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
-    releases = {}
+    totals: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
+    releases = defaultdict(set)
     for each in turns:
-        releases[each["format"]] = len(each["releases"])
-        numbers = each["cases"], each["cases"] * len(each["releases"]), each["processor_seconds"], each["settled"]
+        numbers = each["cases"], each["processor_seconds"], each["settled"], len(each["findings"])
         for name in (each["format"], "all"):
-            totals[name] = [a + b for a, b in zip(totals[name], (*numbers, len(each["findings"])), strict=True)]
+            releases[name].add(each["release"])
+            totals[name] = [a + b for a, b in zip(totals[name], numbers, strict=True)]
     rows = []
-    for name, (contents, cases, seconds, settled, findings) in sorted(totals.items(), key=lambda one: one[0] == "all"):
-        figures = [f"{figure:,.0f}" for figure in (contents, cases, cases / max(seconds, 0.001), settled, findings)]
-        rows.append((name, str(releases.get(name, "")), *figures))
+    for name, (cases, seconds, settled, findings) in sorted(totals.items(), key=lambda one: one[0] == "all"):
+        figures = [f"{figure:,.0f}" for figure in (cases, cases / max(seconds, 0.001), settled, findings)]
+        rows.append((name, str(len(releases[name])), *figures))
     return rows
 
 
@@ -82,7 +89,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--cases", type=int, default=10_000_000, help="of all formats together")
     parser.add_argument("--max-time", type=float, default=3600.0, help="seconds for this call")
-    parser.add_argument("--turn", type=float, default=300.0, help="seconds of one format at a time")
+    parser.add_argument("--turn", type=float, default=120.0, help="seconds of one release and format at a time")
     parser.add_argument("--format", action="append", choices=list(MACHINE_OF))
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
@@ -90,12 +97,13 @@ def main() -> None:
     turns = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     turns = [each for each in turns if each["commit"] == commit()]
     until = time.monotonic() + options.max_time
-    for name in cycle(options.format or MACHINE_OF):
+    # Turns that were taken are not taken again: the next one is the next pair's.
+    for name, release in islice(pairs(options.format or list(MACHINE_OF)), len(turns), None):
         left = until - time.monotonic()
-        enough = sum(each["cases"] * len(each["releases"]) for each in turns) >= options.cases
+        enough = sum(each["cases"] for each in turns) >= options.cases
         if enough or left < 1 or any(each["findings"] for each in turns):
             break
-        turns.append(turn(options.directory, name, min(options.turn, left), len(turns), newest_of_each_dialect(name)))
+        turns.append(turn(options.directory, name, min(options.turn, left), len(turns), release))
         with kept.open("a", encoding="utf-8") as stream:
             stream.write(f"{json.dumps(turns[-1])}\n")
     console = Console(width=120)
