@@ -14,7 +14,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def newest_of_each_dialect(format_name: str) -> list[str]:
 
 def pairs(formats: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Formats and releases, again and again: a release of each format, then another one."""
-    of_each = [cycle((name, release) for release in newest_of_each_dialect(name)) for name in formats]
+    of_each = [cycle(list(product([name], newest_of_each_dialect(name)))) for name in formats]
     while True:
         yield from map(next, of_each)
 
