@@ -33,6 +33,8 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "list_offsets": ("targets",),
     # The first batch of a fetch from an offset: its base offset, bytes, and their CRC-32C; nothing at the log's end.
     "read_log": ("offset",),
+    # Start, end, high watermark and last stable offset, as a fetch is answered with them.
+    "offset_snapshot": (),
     "set_clock": ("now",),
     # What a broker does now and then: producers that have been silent for too long are forgotten.
     "expire_producers": (),

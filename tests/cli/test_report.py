@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from conformance.commands.writing import write_texts
 
 PEER = "python:kidx_twin:open_index"
@@ -88,6 +90,7 @@ link = "https://example.org/1"
 """
 
 
+@pytest.mark.thorough
 def test_changes_of_expectations_are_proposed_and_never_made(typed):
     """What is known excuses; what is no longer so is an error; both are a diff and not a change."""
     known = typed.work / "known"

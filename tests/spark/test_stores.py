@@ -41,6 +41,7 @@ def told(findings, before, after):
     return [str(finding).replace(str(before), after) for finding in findings]
 
 
+@pytest.mark.thorough
 def test_an_s3_server_holds_segments_and_tables(spark, data):
     moto = pytest.importorskip("moto.server")
     fsspec = pytest.importorskip("fsspec")
@@ -79,6 +80,7 @@ def test_an_s3_server_holds_segments_and_tables(spark, data):
     # The test above resumes a run with tables behind fsspec, too.
     [pytest.param((), id="once"), pytest.param((f"data/{SPOILT}",), id="resumed", marks=pytest.mark.thorough)],
 )
+@pytest.mark.thorough
 def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data, quick, changed, tmp_path):
     site = tmp_path / "site"
     (site / "drawer-1.dist-info").mkdir(parents=True)

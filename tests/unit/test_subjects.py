@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,20 @@ def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
     assert subject.home.startswith("https://")
     assert any(subject.version in path.read_text() for path in subject.folder.iterdir())
     assert re.search(r"\d", subject.version)
+
+
+def test_every_crate_of_krabka_log_is_locked_by_a_checksum():
+    """Cargo's own lock would name a registry; what is in its place is of this catalogue."""
+    folder = load_subject("krabka-log").folder
+    packages = tomllib.loads((folder / "locked.toml").read_text("utf-8"))["package"]
+    wanted = tomllib.loads((folder / "Cargo.toml").read_text("utf-8"))["dependencies"]
+    foreign = {package["name"]: package for package in packages if "source" in package}
+    assert all(re.fullmatch("[0-9a-f]{64}", package["checksum"]) for package in foreign.values())
+    assert {package["source"] for package in foreign.values()} == {"registry"}
+    for name, how in wanted.items():
+        assert (how if isinstance(how, str) else how["version"]) == f"={foreign[name]['version']}"
+    # Without them it would refuse what it can read.
+    assert {"flate2", "lz4rip", "snap", "zstd"} <= foreign.keys()
 
 
 @pytest.mark.parametrize(

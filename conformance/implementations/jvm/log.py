@@ -85,6 +85,7 @@ _CODES: Final = {
             "append_as_follower",
             "list_offsets",
             "open_log",
+            "offset_snapshot",
         )
     )
 }
@@ -151,7 +152,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        return (value,)
+        return value if name == "offset_snapshot" else (value,)
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
@@ -162,6 +163,8 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
+        if name == "offset_snapshot":
+            return values
         return bool(values[0]) if name == "truncate_log" else values[0]
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
