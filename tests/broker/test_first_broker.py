@@ -64,7 +64,8 @@ def wait_until_gone(directory: Path) -> None:
 
 
 @broker_test
-@pytest.mark.parametrize("release", [KRAFT, in_ci(ZOOKEEPER)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("release", [KRAFT, ZOOKEEPER])
 def test_the_answers_of_a_broker_are_found_through_its_index_files(release, tmp_path):
     with LocalBroker(release, base=tmp_path) as broker:
         result = run_scenario(broker)

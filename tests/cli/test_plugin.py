@@ -78,6 +78,7 @@ def test_a_clause_is_a_test(theirs):
     assert outcomes["passed"] > outcomes["skipped"]
 
 
+@pytest.mark.thorough
 def test_a_failure_says_what_is_needed_and_replays(theirs, pytester):
     """Requirement, expected, actual, steps, and a command that performs them again and fails."""
     done = theirs(*OFFSET, index=WRONG)

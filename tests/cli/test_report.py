@@ -45,6 +45,7 @@ def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
     assert "diverges" in document["matrix"][PEER]["4.4.0"].values()
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_killed_is_no_report_of_a_whole_one(typed):
     run(typed, TWIN, "cut")
     events = typed.work / "cut" / "events.ndjson"

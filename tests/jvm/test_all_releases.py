@@ -13,11 +13,10 @@ from conformance.runs.profiles import PROFILES
 
 pytestmark = pytest.mark.jvm
 
-ERAS = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")
-"""One release of each set of rules."""
+SOME = ("2.4.1", "3.9.2", "4.4.0")
 
 
-@pytest.mark.parametrize("releases", [ERAS, in_ci(RELEASES)], ids=["eras", "all"])
+@pytest.mark.parametrize("releases", [SOME, in_ci(RELEASES)], ids=["some", "all"])
 def test_every_release_conforms_to_its_own_rules(releases, tmp_path):
     events = []
     machines = ("offset", "time", "transaction")

@@ -113,6 +113,7 @@ class TestGate:
         assert page.returncode == 1, page.stderr
         assert "AI-42" in (tmp_path / "page.html").read_text("utf-8")
 
+    @pytest.mark.thorough
     def test_markup_in_a_name_is_text(self, builds, tmp_path):
         odd = tmp_path / "<b>|`@everyone"
         odd.symlink_to(builds["4.4.0"])

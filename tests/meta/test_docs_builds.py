@@ -64,7 +64,7 @@ def environment(work):
 @pytest.mark.jvm
 @pytest.mark.parametrize(
     "command",
-    [in_ci(line) if " run " in line else line for line in COMMANDS],
+    [line if " replay " in line or line == COMMANDS[1] else in_ci(line) for line in COMMANDS],
     ids=lambda command: "-".join(command.split()[1:4]),
 )
 def test_every_command_of_the_page(command, work, in_process):

@@ -55,7 +55,7 @@ def run(machine, lockstep, number, examples=EXAMPLES):
 @pytest.mark.parametrize("number", [0, in_ci(1)])
 @pytest.mark.parametrize(
     ("machine", "kind", "reference"),
-    [("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
+    [in_ci("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
     ids=["log", "segment"],
 )
 def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, reference, number, thorough):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,16 @@ def test_a_build_is_done_once_and_started():
         assert str(process.start()) == "127.0.0.1:9"
     assert (place / "seen").exists()
     assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_processes_that_want_it_at_once_build_it_once(tmp_path):
+    """Each build leaves a line: there is one, though all have found it missing."""
+    lines = tmp_path / "lines"
+    subject = read_subject("one", TABLE | {"build": ["sh", "-c", f"echo >> '{lines}'; sleep 0.3"]})
+    with ThreadPoolExecutor(4) as pool:
+        places = set(pool.map(lambda _: build(subject), range(4)))
+    assert places == {place_of(subject)}
+    assert lines.read_text() == "\n"
 
 
 @pytest.mark.parametrize(
