@@ -255,7 +255,7 @@ ROWS = (
     Row("LG-26", "close_log", "ok", "the length of the index files", lambda s: not s.args[0]),
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),
     Row("SEG-24b", "close_log", "ok", "which index files there are"),
-    Row("SEG-24e", "close_log", "ok", "which index files there are"),
+    Row("SEG-24f", "close_log", "ok", "which index files there are"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
     *PRODUCER_ROWS,
     *LEADER_ROWS,

@@ -146,7 +146,7 @@ ROWS: tuple[Row, ...] = (
         lambda s: not s.before.closed),
     Row("SEG-24b", "close_segment", "ok", "an index would be created, or not be finished",
         lambda s: not s.before.closed),
-    Row("SEG-24e", "close_segment", "ok", "an index would be created",
+    Row("SEG-24f", "close_segment", "ok", "an index would be created",
         lambda s: not s.before.closed and (s.was.offset_index is None or s.was.time_index is None)),
     Row("SEG-24c", "close_segment", "ok", "an index would be trimmed, or get an entry", lambda s: not s.before.closed),
     Row("SEG-24d", "close_segment", "ok", "closing a closed log, or one that is lost, would fail",
