@@ -11,6 +11,7 @@ from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
+    PLACES,
     TOPIC_DIRECTORY,
     UNLIMITED,
     LogObservation,
@@ -85,6 +86,8 @@ _CODES: Final = {
             "append_as_follower",
             "list_offsets",
             "open_log",
+            "clean_log",
+            "crash_cleaning",
         )
     )
 }
@@ -106,6 +109,11 @@ def _step(operation: Operation) -> bytes:
         return step(code, arguments[0])
     if name == "assign_epoch":
         require_ints(arguments[0])
+    if name in ("clean_log", "crash_cleaning"):
+        checkpoint, buffer, slots, age, *place = arguments
+        require_ints(buffer, slots)
+        stops = (PLACES.index(place[0]), place[1]) if place else ()
+        return step(code, (checkpoint, buffer, slots, age, *stops))
     return step(code, arguments)
 
 
@@ -151,7 +159,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        return (value,)
+        return value if name == "clean_log" else (value,)
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
@@ -162,6 +170,8 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
+        if name == "clean_log":
+            return values
         return bool(values[0]) if name == "truncate_log" else values[0]
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
