@@ -47,13 +47,16 @@ class Cleaner:
     """
 
     record_filter: type[RecordFilter] = RecordFilter
+    key_offsets: type[KeyOffsets] = KeyOffsets
+    transactions: type[CleanedTransactions] = CleanedTransactions
+    buffer: type[CleanerBuffer] = CleanerBuffer
 
     def __init__(self, log: UnifiedLog, io_buffer_size: int, slots: int, at: Watch = lambda _: None) -> None:
         self.log = log
         self._at = at
-        self.keys = KeyOffsets(slots)
+        self.keys = self.key_offsets(slots)
         self.cleaning = Cleaning()
-        self._buffer = CleanerBuffer(io_buffer_size, log.config.max_message_bytes)
+        self._buffer = self.buffer(io_buffer_size, log.config.max_message_bytes)
         self._now = log.clock()
 
     def clean(self, first_dirty: int, upper: int) -> Cleaning:
@@ -71,7 +74,7 @@ class Cleaner:
         oldest_delete = cleaned[-1].last_modified - log.config.delete_retention_ms if cleaned else 0
         self._look_up_keys(first_dirty, upper)
         end = self.keys.latest + 1
-        transactions = CleanedTransactions()
+        transactions = self.transactions()
         for group in self.grouped(segments_between(log, 0, end), upper):
             self._clean_group(group, upper, oldest_delete, transactions)
         self.cleaning.next_dirty_offset = end
@@ -82,7 +85,7 @@ class Cleaner:
     def _look_up_keys(self, first_dirty: int, upper: int) -> None:
         """Finds the newest offset of each key, as far as they fit (``buildOffsetMap``)."""
         dirty = segments_between(self.log, first_dirty, upper)
-        transactions = CleanedTransactions()
+        transactions = self.transactions()
         transactions.expect(self._aborted(first_dirty, upper))
         ends = [*(segment.base_offset for segment in dirty[1:]), upper]
         for segment, end in zip(dirty, ends if dirty else [], strict=True):
@@ -203,12 +206,16 @@ class Cleaner:
         for segment in group:
             log.segments.retire_replaced(segment, cleaned)
             if early and segment is not group[0]:
-                log.producers.delete_snapshot(segment.base_offset)
+                self.forget_snapshot(segment)
             self._at("deletion")
         cleaned.change_file_suffixes(SWAP, "")
         if at_once and not early:
             for segment in group[1:]:
-                log.producers.delete_snapshot(segment.base_offset)
+                self.forget_snapshot(segment)
+
+    def forget_snapshot(self, replaced: LogSegment) -> None:
+        """Deletes the producers' snapshot that a replaced segment began with."""
+        self.log.producers.delete_snapshot(replaced.base_offset)
 
     def _end_of(self, segment: LogSegment, following: LogSegment | None) -> int:
         if following is not None:
@@ -237,7 +244,7 @@ class Cleaner:
             self.keys,
             transactions,
             log.producers.producers,
-            lambda batch: self._is_last(batch, upper),
+            lambda batch: self.is_last(batch, upper),
             keeps_deletes,
             log.config.max_record_body_size,
             self.cleaning,
@@ -262,7 +269,8 @@ class Cleaner:
             b"".join(pieces), largest_offset=largest_offset, largest_timestamp=timestamp, shallow_offset=offset
         )
 
-    def _is_last(self, batch: RecordBatch, upper: int) -> bool:
+    def is_last(self, batch: RecordBatch, upper: int) -> bool:
+        """Whether a batch stays because of where it ends (CL-14)."""
         ends = {"round": upper, "replicated": self.log.high_watermark}
         return batch.next_offset in ends.values() and batch.next_offset == ends.get(
             self.log.dialect.keeps_last_batch_cleaned

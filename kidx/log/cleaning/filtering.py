@@ -131,13 +131,14 @@ class RecordFilter:
         kept, whole = [], batch.magic >= _NEWEST_MAGIC or not self.dialect.cleaning_converts_old_formats
         for record in read_records(batch, self.dialect, self.max_record_body_size):
             self.cleaning.records_read += 1
-            if not goes and self._stays(batch, record):
+            if not goes and self.stays(batch, record):
                 kept.append(record)
             else:
                 whole = False
         return kept, whole
 
-    def _stays(self, batch: RecordBatch, record: Record) -> bool:
+    def stays(self, batch: RecordBatch, record: Record) -> bool:
+        """Whether a record stays: it is the newest of its key, or behind what was looked at (CL-3, CL-12)."""
         if batch.is_control and not self.dialect.markers_count_as_keys:
             return True
         if record.offset > self.keys.latest:
@@ -169,7 +170,7 @@ class RecordFilter:
             magic = batch.magic
             if magic < _NEWEST_MAGIC and self.dialect.cleaning_converts_old_formats:
                 magic = _NEWEST_MAGIC
-            data = rebuilt(batch, kept, horizon, magic)
+            data = self.rebuild(batch, kept, horizon, magic)
             stamped = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
             timestamp = batch.max_timestamp if stamped else max(record.timestamp for record in kept)
             shallow = batch.last_offset if batch.magic >= _NEWEST_MAGIC else last
@@ -186,6 +187,35 @@ class RecordFilter:
         if not self.dialect.deletes_have_horizons or batch.delete_horizon_ms is not None:
             return None
         return self.now + self.delete_retention_ms
+
+    @staticmethod
+    def rebuild(batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
+        """A batch with fewer records, a delete horizon, or of another magic; its ends stay what they were (CL-7).
+
+        Raises:
+            KidxError: what the builder refuses.
+        """
+        is_new = batch.magic >= _NEWEST_MAGIC
+        kind = batch.timestamp_type
+        if kind is TimestampType.NO_TIMESTAMP_TYPE and magic >= _NEWEST_MAGIC:
+            kind = TimestampType.CREATE_TIME
+        return build_batch(
+            [SimpleRecord(record.timestamp, record.key, record.value, record.headers) for record in kept],
+            base_offset=batch.base_offset if is_new else kept[0].offset,
+            magic=magic,
+            codec=batch.codec,
+            timestamp_type=kind,
+            log_append_time=batch.max_timestamp if kind is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+            partition_leader_epoch=batch.partition_leader_epoch,
+            delete_horizon_ms=horizon,
+            offsets=[record.offset for record in kept],
+            last_offset=batch.last_offset if is_new else None,
+        )
 
     def _write_header(self, batch: RecordBatch, found: Filtered) -> None:
         if batch.magic < _NEWEST_MAGIC:
@@ -214,32 +244,3 @@ def read_records(batch: RecordBatch, dialect: Dialect, largest: int) -> Iterator
     """
     limit = largest if largest < MAX_RECORD_BODY_SIZE and dialect.streams_timestamp_search else MAX_RECORD_BODY_SIZE
     return records_of(batch.streaming_iterator(limit), dialect)
-
-
-def rebuilt(batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
-    """A batch with fewer records, a delete horizon, or of another magic; its ends stay what they were (CL-7).
-
-    Raises:
-        KidxError: what the builder refuses.
-    """
-    is_new = batch.magic >= _NEWEST_MAGIC
-    kind = batch.timestamp_type
-    if kind is TimestampType.NO_TIMESTAMP_TYPE and magic >= _NEWEST_MAGIC:
-        kind = TimestampType.CREATE_TIME
-    return build_batch(
-        [SimpleRecord(record.timestamp, record.key, record.value, record.headers) for record in kept],
-        base_offset=batch.base_offset if is_new else kept[0].offset,
-        magic=magic,
-        codec=batch.codec,
-        timestamp_type=kind,
-        log_append_time=batch.max_timestamp if kind is TimestampType.LOG_APPEND_TIME else NO_TIMESTAMP,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-        is_control=batch.is_control,
-        partition_leader_epoch=batch.partition_leader_epoch,
-        delete_horizon_ms=horizon,
-        offsets=[record.offset for record in kept],
-        last_offset=batch.last_offset if is_new else None,
-    )
