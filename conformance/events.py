@@ -109,6 +109,7 @@ class Diverged(Event):
         machines: all in which it shows; ``machine`` comes first.
         clause: the one of the clauses at stake that fails; empty if none speaks of the step.
         shape: what a difference without a clause is known by.
+        detail: what comes behind the shape to tell it from others: ``" of end_offset"``; mostly empty.
         times: how often it was seen.
         also: other sights of the same difference: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace``
             and ``because``, which says in words why it is no difference of its own.
@@ -128,6 +129,7 @@ class Diverged(Event):
     shape: str = ""
     times: int = 1
     also: tuple[Json, ...] = ()
+    detail: str = ""
 
     @property
     def clauses(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Conditions, Row, Rules
+from conformance.operations.log import LOG_ERROR_KINDS
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
@@ -217,13 +218,14 @@ ROWS = (
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
         lambda s: any(batch.get("epoch", -1) > s.args[1] for batch in s.args[0])),
-    Row("LG-4", "append_as_follower append_as_leader", ANY, "the bytes of the epoch file"),
+    Row("LG-4", "append_as_follower append_as_leader", "ok", "the bytes of the epoch file"),
+    Row("LG-4b", "append_as_follower append_as_leader", " ".join(LOG_ERROR_KINDS), "the bytes of the epoch file"),
     Row("LG-5", "append_as_follower append_as_leader", "ok", "the names and lengths of the files", rolled),
     Row("LG-6", "roll_log", "ok", "the files, or a refusal",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
     Row("SEG-22", "roll_log append_as_follower append_as_leader", "ok", "the bytes of the old indexes", rolled),
-    Row("SEG-3", "append_as_follower", "ok", "the bytes of the indexes", is_several),
-    Row("SEG-4", "append_as_follower", "ok", "the bytes of the indexes", is_several),
+    Row("SEG-3", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
+    Row("SEG-4", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
     Row("LG-7", "truncate_log", "ok invalid_argument", "the files", cuts),
     Row("LG-8a", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
     Row("LG-8b", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
@@ -244,6 +246,8 @@ ROWS = (
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
+    Row("LG-67", "offset_snapshot", "ok", "the high watermark",
+        lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
     Row("LG-31b", "truncate_log", "ok", "the last stable offset", settles),
     Row("LG-31c", "truncate_log", "ok", "the last stable offset", is_undecided_still),
@@ -252,6 +256,7 @@ ROWS = (
     Row("LG-26", "close_log", "ok", "the length of the index files", lambda s: not s.args[0]),
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),
     Row("SEG-24b", "close_log", "ok", "which index files there are"),
+    Row("SEG-24f", "close_log", "ok", "which index files there are"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
     *PRODUCER_ROWS,
     *LEADER_ROWS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from pathlib import PurePath
 from typing import Final
 
 from conformance.clauses import FACETS, load_clauses
@@ -11,7 +12,12 @@ _OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
 """Fields of a state that say how long the file is."""
 
 
-def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: Collection[str] = ()) -> bool:
+def is_observed_only(
+    ids: Iterable[str],
+    facets: Collection[str] = (),
+    fields: Collection[str] = (),
+    files: Collection[tuple[str, Collection[str]]] = (),
+) -> bool:
     """Whether a diverging step may be left out of a verdict at level MUST.
 
     The MUST clauses attributed to a step say what holds in general (a refused offset is refused); an OBSERVED one says
@@ -30,6 +36,7 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: C
         facets: which of :data:`conformance.clauses.FACETS` differ. If none is given, nothing is known about where the
             difference lies, and any OBSERVED clause decides.
         fields: the fields of the state that differ, as far as they are known.
+        files: the names of the files that differ, as far as they are known, each with words for how it does.
 
     Raises:
         ValueError: there is no such facet.
@@ -37,10 +44,19 @@ def is_observed_only(ids: Iterable[str], facets: Collection[str] = (), fields: C
     if unknown := sorted(set(facets) - set(FACETS)):
         raise ValueError(f"no facet {', '.join(unknown)}; there are {', '.join(FACETS)}")
     catalogue = load_clauses()
-    excuses = [catalogue[clause].excuses for clause in ids if catalogue[clause].level == "OBSERVED"]
+    excuses = frozenset[str]().union(*(catalogue[clause].excuses for clause in ids))
     if not excuses:
         return False
-    left = {facet for facet in facets if not any(facet in excuse for excuse in excuses)}
+    left = {facet for facet in facets if facet not in excuses}
+    if files and all(_may_differ(*each, excuses) for each in files):
+        left.discard("bytes")
+    if fields and all(f"state/{name.partition('.')[0]}" in excuses for name in fields):
+        left.discard("state")
     if left != {"state"}:
         return not left
     return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= _OF_THE_FILE)
+
+
+def _may_differ(name: str, how: Collection[str], excuses: Collection[str]) -> bool:
+    """Whether a file may differ in a way, or files like it in any."""
+    return any(f"bytes/{word}" in excuses for word in (name, PurePath(name).suffix, *how))

@@ -11,14 +11,18 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     statement = "On an unmapped index …"
     level = "MUST"                    # or OBSERVED: then with a reason, and what it excuses
     releases = "3.9.2, 4.0.1.."       # see conformance.clauses.release_range
+    promise = "files: …"              # of a MUST: who promises it, or what of Kafka depends on it
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
     exercised_by = ["offset", "time"] # or not_exercised = "why no machine can show it"
 
-``MUST`` is what users and other tools depend on: answers, bytes, refusals. ``OBSERVED`` is an accident or a defect of
-Kafka that an implementation need not copy; ``excuses`` names the parts of a step (:data:`FACETS`) in which it may do
-better, all of them if it is left out.
+``MUST`` is what users and other tools depend on: ``promise`` names the KIP, the page of Kafka's documentation or the
+public Javadoc that promises it, or begins with ``files:`` and says what of Kafka cannot read or believe other files.
+``OBSERVED`` is an accident or a defect of Kafka that an implementation need not copy; ``excuses`` names the parts of a
+step (:data:`FACETS`) in which it may do better, all of them if it is left out. A part of a part may stand there, too:
+``state/FIELD``, ``bytes/SUFFIX`` for the files whose names end so, and ``bytes/room``, ``bytes/sound`` and
+``bytes/absentSUFFIX`` by how a file differs (see :mod:`conformance.lockstep.file_differences`).
 """
 
 from __future__ import annotations
@@ -44,7 +48,9 @@ MACHINES: Final = ("offset", "time", "transaction", "lazy", "segment", "log", "c
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
 _NEEDED: Final = ("id", "title", "statement", "level", "releases", "source", "evidence")
-_ALLOWED: Final = frozenset({*_NEEDED, "reason", "ticket", "trace", "excuses", "exercised_by", "not_exercised"})
+_ALLOWED: Final = frozenset(
+    {*_NEEDED, "promise", "reason", "ticket", "trace", "excuses", "exercised_by", "not_exercised"}
+)
 
 
 class CatalogueError(ToolError):
@@ -67,10 +73,11 @@ class Clause:
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
         exercised_by: the machines whose steps can show it; empty if none can.
         not_exercised: why none can; empty if one can.
+        promise: of a MUST clause, who promises it, or what depends on it.
         reason: of an OBSERVED clause, why an implementation need not copy it.
         ticket: Kafka's issue about it, where one is known.
         trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
-        excuses: of an OBSERVED clause, the facets in which a step may differ because of it.
+        excuses: of an OBSERVED clause, the facets, or parts of them, in which a step may differ because of it.
     """
 
     id: str
@@ -84,6 +91,7 @@ class Clause:
     evidence: str
     exercised_by: tuple[str, ...] = ()
     not_exercised: str = ""
+    promise: str = ""
     reason: str = ""
     ticket: str = ""
     trace: str = ""
@@ -180,7 +188,7 @@ def _read_clause(chapter: str, section: str, entry: Mapping[str, Any]) -> Clause
         exercised_by=tuple(entry.get("exercised_by", ())),
         excuses=frozenset(entry.get("excuses", FACETS) if observed else ()),
         **{key: entry[key] for key in ("id", "title", "statement", "level", "source", "evidence")},
-        **{key: entry.get(key, "") for key in ("not_exercised", "reason", "ticket", "trace")},
+        **{key: entry.get(key, "") for key in ("not_exercised", "promise", "reason", "ticket", "trace")},
     )
 
 
@@ -194,6 +202,8 @@ def _check_keys(where: str, entry: Mapping[str, Any]) -> None:
     observed = entry["level"] == "OBSERVED"
     if observed != bool(entry.get("reason")):
         raise CatalogueError(f"{where} is {entry['level']}: an OBSERVED clause has a reason, a MUST has none")
+    if observed == bool(entry.get("promise")):
+        raise CatalogueError(f"{where} is {entry['level']}: a MUST clause has a promise, an OBSERVED one has none")
     if "excuses" in entry and not observed:
         raise CatalogueError(f"{where} is {entry['level']} and excuses nothing")
 
@@ -204,7 +214,7 @@ def _check_values(where: str, entry: Mapping[str, Any]) -> None:
     _one_of(where, "level", [entry["level"]], LEVELS)
     _one_of(where, "evidence", [entry["evidence"]], EVIDENCE)
     _one_of(where, "machine", entry.get("exercised_by", ()), MACHINES)
-    _one_of(where, "facet", entry.get("excuses", ()), FACETS)
+    _one_of(where, "facet", (each.partition("/")[0] for each in entry.get("excuses", ())), FACETS)
 
 
 def _one_of(where: str, what: str, values: Iterable[str], known: Iterable[str]) -> None:

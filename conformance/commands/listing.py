@@ -47,6 +47,8 @@ def list_command(
             machines = ", ".join(entry.exercised_by) or f"none: {entry.not_exercised}"
             said = f"    source {entry.source}; evidence {entry.evidence}; exercised by {machines}"
             console.print(f"[dim]{escape(said)}[/]", highlight=False, soft_wrap=True)
+            if entry.promise:
+                console.print(f"[dim]    promised by {escape(entry.promise)}[/]", highlight=False, soft_wrap=True)
             if entry.reason:
                 console.print(f"[dim]    {escape(entry.reason)} {entry.ticket}[/]", highlight=False, soft_wrap=True)
             if entry.trace:
@@ -65,6 +67,7 @@ def _document(clause: str) -> dict[str, object]:
         "evidence": entry.evidence,
         "exercised_by": list(entry.exercised_by),
         "not_exercised": entry.not_exercised,
+        "promise": entry.promise,
         "reason": entry.reason,
         "ticket": entry.ticket,
         "trace": entry.trace,

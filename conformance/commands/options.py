@@ -13,9 +13,7 @@ from platformdirs import user_state_path
 from rich.console import Console
 
 from conformance.errors import ToolError
-from conformance.implementations.forms import FORMS, directory_of
-from conformance.implementations.spec import parse_spec
-from conformance.implementations.wire.opening import is_wire
+from conformance.implementations.forms import FORMS, SERVER_MACHINES, directory_of, machine_of
 from conformance.kafka.builds import open_build
 from conformance.kafka.releases import RELEASES, load_release, newest
 from conformance.machines import MACHINES
@@ -95,8 +93,6 @@ QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences an
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Also what was not exercised.")]
 
 
-SERVERS = ("broker", "wire")
-"""The forms of servers, and the machines that drive nothing else."""
 _WIDE = 120
 """Columns of a log file."""
 
@@ -130,14 +126,16 @@ def chosen_machines(names: list[str] | None, implementations: Collection[str] = 
     Raises:
         ToolError: there is no such machine, or it drives none of the implementations.
     """
-    every = (*MACHINES, *SERVERS)
-    forms = {"wire" if is_wire(text) else parse_spec(text).form for text in implementations}
-    fitting = tuple(name for name in every if (name in forms if name in SERVERS else forms - set(SERVERS)))
+    every = (*MACHINES, *SERVER_MACHINES)
+    own = {machine_of(text) for text in implementations}
+    fitting = tuple(name for name in every if (name if name in SERVER_MACHINES else "") in own)
     for name in names or ():
         if name not in every:
             raise ToolError(f"there is no machine {name!r}; there are {', '.join(every)}")
         if name not in fitting:
-            missing = f"-i {FORMS[name]}" if name in SERVERS else "-i jvm, exec:COMMAND or python:MODULE:FACTORY"
+            missing = (
+                f"-i {FORMS[name]}" if name in SERVER_MACHINES else "-i jvm, exec:COMMAND or python:MODULE:FACTORY"
+            )
             raise ToolError(f"the {name} machine needs {missing}")
     return tuple(dict.fromkeys(names)) if names else fitting
 

@@ -11,7 +11,8 @@ One file a topic, ``<topic>.toml``, in this package or in a directory of one's o
     link = "https://example.org/my-index/issues/7"
 
 A difference in a step that no clause speaks of is known by its shape, which reports tell; then ``shape`` stands in the
-place of ``clause``, as in ``shape = "append: outcome ok -> full"``; it may have * and ?, too.
+place of ``clause``, as in ``shape = "append: outcome ok -> full"``; it may have * and ?, too. Of a log's shape it may
+say more, as reports do: ``shape = "truncate_log: state of end_offset"``.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
@@ -66,9 +67,11 @@ class Expectation:
         mine = self.clause
         return bool(mine) and (clause == mine or (mine[-1].isdigit() and clause.rstrip(ascii_lowercase) == mine))
 
-    def is_about(self, clauses: Iterable[str], shape: str) -> bool:
-        """Whether a difference is the one that it names."""
-        return fnmatchcase(shape, self.shape) if self.shape else any(map(self.names, clauses))
+    def is_about(self, clauses: Iterable[str], shape: str, detail: str = "") -> bool:
+        """Whether a difference is the one that it names, with or without what tells it from others of its shape."""
+        if not self.shape:
+            return any(map(self.names, clauses))
+        return any(fnmatchcase(each, self.shape) for each in (shape, shape + detail))
 
     def __str__(self) -> str:
         what = self.clause or self.shape
@@ -103,7 +106,9 @@ class Ledger:
         number = self.find(clauses, "", machine, implementation, release)
         return None if number is None else self.expectations[number]
 
-    def find(self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str) -> int | None:
+    def find(
+        self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
+    ) -> int | None:
         """The number of the first expectation that a divergence meets, or None; it counts as met from then on.
 
         Args:
@@ -112,10 +117,11 @@ class Ledger:
             machine: the machine that drove it.
             implementation: name of the implementation that diverged.
             release: the Kafka release it had to follow.
+            detail: what may come behind the shape.
         """
         ids = tuple(clauses)
         for number, expectation in enumerate(self.expectations):
-            if expectation.concerns(machine, implementation, release) and expectation.is_about(ids, shape):
+            if expectation.concerns(machine, implementation, release) and expectation.is_about(ids, shape, detail):
                 self.meet((number,))
                 return number
         return None

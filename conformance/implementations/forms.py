@@ -14,14 +14,19 @@ class Form(NamedTuple):
         name: what stands before the colon.
         argument: what stands behind it, in words; empty if there is no colon.
         optional: whether it may stand without the colon, too.
-        is_server: whether it is a server with a protocol and files of its own: its own machine asks it, one release
-            at a time, and it opens no file that it is handed.
+        machine: the machine that asks a server, one release at a time; empty where the machines of index files,
+            segments and logs drive the implementation.
     """
 
     name: str
     argument: str = ""
     optional: bool = False
-    is_server: bool = False
+    machine: str = ""
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it has a protocol and files of its own: it opens no file that it is handed."""
+        return bool(self.machine)
 
     def __str__(self) -> str:
         if self.optional:
@@ -33,14 +38,18 @@ FORMS: Final = {
     form.name: form
     for form in (
         Form("jvm", "DIR", optional=True),
-        Form("broker", "DIR", optional=True, is_server=True),
-        Form("wire", "HOST:PORT", is_server=True),
-        Form("subject", "NAME", is_server=True),
+        Form("broker", "DIR", optional=True, machine="broker"),
+        Form("wire", "HOST:PORT", machine="wire"),
+        Form("subject", "NAME", machine="wire"),
         Form("exec", "COMMAND"),
         Form("python", "MODULE:FACTORY"),
         Form("mutant", "NAME"),
     )
 }
+
+
+SERVER_MACHINES: Final = tuple(dict.fromkeys(form.machine for form in FORMS.values() if form.is_server))
+"""The machines of servers; each drives nothing else."""
 
 
 def form_of(text: str) -> Form | None:
@@ -59,6 +68,12 @@ def is_server(text: str) -> bool:
         subject = load_subjects().get(text.partition(":")[2])
         return subject is None or subject.driven == "wire"
     return form is not None and form.is_server
+
+
+def machine_of(text: str) -> str:
+    """The machine of an IMPL that is a server; empty for every other one."""
+    form = form_of(text)
+    return form.machine if form is not None and is_server(text) else ""
 
 
 def directory_of(text: str) -> str | None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.divergence import Divergence
+from conformance.lockstep.file_differences import file_differences
 from conformance.operations.states import differing_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from conformance.lockstep.file_differences import Files
     from conformance.operations import Operation
 
 Pairs = dict[str, tuple[Any, Any]]
@@ -61,6 +63,7 @@ def difference(
     clauses: tuple[str, ...],
     *,
     against: str = "kidx",
+    named: Callable[[Any], Files] | None = None,
 ) -> Divergence | None:
     """The difference between what was expected and what there is; None if there is none.
 
@@ -71,6 +74,7 @@ def difference(
         pairs: for each aspect, what was expected and what there is; of two directories, files that differ are told.
         clauses: ids of the clauses that the step exercises.
         against: what it is compared with.
+        named: the files of a pair by their names; None if it has none.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
@@ -79,7 +83,8 @@ def difference(
     if isinstance(expected, dict):
         expected, actual = only_different(expected, actual)
     fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
-    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses, fields)
+    files = () if named is None or "bytes" not in different else file_differences(*map(named, different["bytes"]))
+    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files)
 
 
 def only_different(

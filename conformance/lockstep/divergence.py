@@ -13,6 +13,7 @@ from conformance.operations import Json, Operation, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from conformance.lockstep.file_differences import FileDifference
     from conformance.lockstep.generator_coverage import CellKey
 
 
@@ -30,6 +31,7 @@ class Divergence:
         expected: what the other side says of the first of them, and ``actual``: what the implementation says.
         clauses: ids of the clauses that the step exercises.
         fields: names of the state's fields that differ, also where another aspect comes first.
+        files: the files that differ, and in what, also where another aspect comes first.
     """
 
     step: int
@@ -42,6 +44,7 @@ class Divergence:
     actual: Any
     clauses: tuple[str, ...]
     fields: tuple[str, ...] = ()
+    files: tuple[FileDifference, ...] = ()
 
     @property
     def is_failure(self) -> bool:
@@ -51,15 +54,7 @@ class Divergence:
     @property
     def observed_only(self) -> bool:
         """Whether only behaviour differs that no implementation has to copy (``--level must``)."""
-        return is_observed_only(self.clauses, self.aspects, self._fields)
-
-    @property
-    def _fields(self) -> tuple[str, ...]:
-        """The fields of the state that differ, where that is what is told."""
-        names = getattr(self.expected, "_fields", ())
-        if self.aspects[0] != "state" or names != getattr(self.actual, "_fields", None):
-            return ()
-        return tuple(n for n, mine, theirs in zip(names, self.expected, self.actual, strict=True) if mine != theirs)
+        return is_observed_only(self.clauses, self.aspects, self.fields, self.files)
 
 
 class DivergenceError(AssertionError):

@@ -10,6 +10,7 @@ compared is the matter of a :class:`~conformance.lockstep.level.Level`.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Generic
 
@@ -23,7 +24,7 @@ from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
@@ -349,7 +350,8 @@ class Lockstep(Generic[Seen, Files]):
             self.settle()  # by then the step is concluded, and differences of batched participants before it are told
         pairs = {aspect: found[aspect] for aspect in self.level.aspects}
         clauses = step.clauses[group] if step.clauses else ()
-        self._diverged(participant, "kidx", pairs, clauses, step.number)
+        named = partial(self.level.by_name, name=step.name)
+        self._diverged(participant, "kidx", pairs, clauses, step.number, named)
 
     def compare_directories(self) -> None:
         """Every participant has the same files, and no others.
@@ -373,12 +375,13 @@ class Lockstep(Generic[Seen, Files]):
         pairs: dict[str, tuple[Any, Any]],
         clauses: tuple[str, ...],
         number: int | None = None,
+        named: Callable[[Any], Mapping[str, bytes | None]] | None = None,
     ) -> None:
         """Tells which aspects differ in the step of that number, the last one by default; nothing if none does."""
         if number is None:
             number = len(self.operations) - 1
         who = (participant.implementation.name, participant.implementation.release)
-        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against)
+        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against, named=named)
         if divergence is None:
             return
         if not participant.batched:

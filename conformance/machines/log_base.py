@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.implementations.process import ProcessLog
@@ -48,6 +49,10 @@ class LogBase(FilesMachine):
         operation = Operation(name, arguments)
         if self.is_open and self.lockstep.can(operation):
             self.lockstep.perform(operation)
+
+    @abstractmethod
+    def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
+        """Opens the log with the checkpoints' offsets, as a broker does; ends the example if a release refuses."""
 
     # -- what there is -----------------------------------------------------------------------------------------
 

@@ -302,6 +302,15 @@ class SegmentMachine(FilesMachine):
         if "last" in after:
             self.do("resize_indexes", self.settings[1])
 
+    @rule(then=st.sampled_from(("close_segment", "close_segment", "flush_segment", "delete_segment", "resize_indexes")))
+    def lose_directory(self, then: str) -> None:
+        """The directory goes, and a call that opens a file again finds none: does it say so (SEG-24)?"""
+        self.do("lose_directory")
+        self.do(then, *((self.settings[1],) if then == "resize_indexes" else ()))
+        self.do("crash_segment")
+        self.lockstep.compare_directories()
+        self.open(exists=True)
+
     @rule(
         what=st.sampled_from(("inactive", "inactive", "resize", "resize", ".deleted", ".cleaned", "", "delete")),
         size=sizes(),

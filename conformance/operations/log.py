@@ -33,6 +33,8 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "list_offsets": ("targets",),
     # The first batch of a fetch from an offset: its base offset, bytes, and their CRC-32C; nothing at the log's end.
     "read_log": ("offset",),
+    # Start, end, high watermark and last stable offset, as a fetch is answered with them.
+    "offset_snapshot": (),
     "set_clock": ("now",),
     # One round of the cleaner, as a broker's that has chosen this log: `checkpoint` is where the last one ended, -1 for
     # none; bytes that are read at once; keys that fit into its table; and by how many milliseconds the file of each

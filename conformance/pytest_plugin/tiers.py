@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,6 +70,14 @@ def _go() -> str:
     return "" if shutil.which("go") else "no go on the PATH"
 
 
+def _cargo() -> str:
+    if shutil.which("cargo") is None:
+        return "no cargo on the PATH"
+    # The one of rustup is there without a toolchain, too.
+    answers = subprocess.run(["cargo", "--version"], capture_output=True, check=False).returncode == 0  # noqa: S607
+    return "" if answers else "a cargo on the PATH without a toolchain; RUSTUP_HOME says where there is one"
+
+
 @dataclass(frozen=True)
 class Tier:
     """One thing that tests may need.
@@ -91,6 +100,7 @@ TIERS: Final[dict[str, Tier]] = {
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
     "go": Tier("builds a foreign broker with Go", ("kafka",), (_go,)),
     "maven": Tier("fetches foreign classes with Maven", ("jpype", "jgo"), (_java, _maven)),
+    "cargo": Tier("builds a foreign log with cargo", (), (_cargo,)),
     "browser": Tier("looks at a page in a real Chromium", ("playwright",), (_chromium,)),
 }
 """Every tier by name; a conftest adds its own before pytest is configured."""

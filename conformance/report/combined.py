@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.clauses import load_clauses
-from conformance.implementations.forms import is_server
+from conformance.implementations.forms import is_server, machine_of
 from conformance.kafka.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -153,10 +153,10 @@ class Combined:
         """The clauses of an implementation's matrix: the whole catalogue, or what a server alone can show."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
-        if not is_server(implementation):
+        machine = machine_of(implementation)
+        if not machine:
             return clauses
         told = {place.clause for place in self.verdicts if place.implementation == implementation}
-        machine = "broker" if implementation == "broker" else "wire"
         return [clause for clause in clauses if machine in clause.exercised_by or clause.id in told]
 
     def tested(self, implementation: str) -> list[str]:

@@ -23,7 +23,7 @@ from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
 from conformance.runs.collecting import rare_collections
-from conformance.runs.differences.shapes import error_of, shape_of
+from conformance.runs.differences.shapes import detail_of, error_of, shape_of
 from conformance.runs.evidence import FAILURES, Evidence
 from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
@@ -204,8 +204,8 @@ class MachineRun:
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
-        shape = shape_of(divergence)
-        number = self.ledger.find(divergence.clauses, shape, self.name, specification, divergence.release)
+        about = divergence.clauses, shape_of(divergence), self.name, specification, divergence.release
+        number = self.ledger.find(*about, detail_of(divergence))
         if number is not None:
             self._evidence.met.add(number)
             return set(filter(self.ledger.expectations[number].names, divergence.clauses))

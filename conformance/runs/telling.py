@@ -15,7 +15,7 @@ from conformance.lockstep.divergence import DivergenceError, failure_json
 from conformance.operations.trace import Trace
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.differences.kinship import Case, of_their_own
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.differences.shapes import detail_of, shape_of
 from conformance.runs.differences.sightings import Sightings
 from conformance.runs.machine_run import can_stay
 from conformance.runs.replay import perform_all
@@ -236,6 +236,7 @@ def as_event(
         releases=(divergence.release,),
         machines=(machine,),
         shape=shape_of(divergence),
+        detail=detail_of(divergence),
     )
 
 

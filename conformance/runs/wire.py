@@ -93,8 +93,9 @@ def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], No
             broker = stack.enter_context(run.options.open(run.implementation))
             scratch = stack.enter_context(scratch_directory())
             stops = "" if broker.process is None else "stops, kills and starts it, "
+            end = "deletes" if broker.deletes else "leaves"
             announce(
-                f"makes topics named {broker.prefix}… on {broker.address}, {stops}deletes them in the end, and touches"
+                f"makes topics named {broker.prefix}… on {broker.address}, {stops}{end} them in the end, and touches"
                 " no other topic"
             )
             result = _One(run, broker, release, scratch).carry_out()

@@ -1,6 +1,6 @@
 """Steps a second, side by side, in one run on this machine: ``python -m tests.bench.steps``.
 
-Generating: the same examples (same seed) by Hypothesis with nobody to drive, with the reference and the model alone,
+Generating: the same examples (same seed) by Hypothesis with no participant, with the reference and the model alone,
 with one release, and with all 26. Replaying: the operations of those examples performed again without Hypothesis, by
 the full lockstep, and by the release's classes and the reference alone. Segments and logs have no model, and a log's
 step is a question of forty timestamps or an append of several batches, so they have fewer steps a turn.
@@ -46,7 +46,7 @@ INDEX_MACHINES = ("offset", "time", "transaction")
 FILES_MACHINES = ("segment", "log")
 HEADS = ("machine", "what", "steps/s", "of the first row", "of its processor time")
 INTRODUCTION = """One run of `python3 bootstrap.py python -m tests.bench.steps`: the same examples made by Hypothesis
-with nobody to drive, and with each set of participants; then their operations performed again. The reaches are 80 % of
+with no participant, and with each set of participants; then their operations performed again. The reaches are 80 % of
 Hypothesis alone with one release, 25 % with all 26, and 50,000 steps/s for a replay with one release; when they were
 set, Hypothesis alone came to about 5,000 steps/s, so that 80 % were 4,000 and 25 % were 1,250."""
 

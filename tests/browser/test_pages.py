@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 
 from conformance.pytest_plugin.tiers import chromium
 
@@ -75,7 +76,7 @@ WIDER = """() => [...document.querySelectorAll("body *")]
 
 @pytest.fixture(scope="module")
 def look():
-    """Opens a page as somebody with a window of that width and that taste does; gives it and its complaints."""
+    """Opens a page in a window of that width and colour scheme; gives the page and the errors it logs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -138,7 +139,7 @@ def verify_page(in_process, tmp_path):
     return tmp_path / "verify.html"
 
 
-@pytest.mark.parametrize("name", ["run_page", "scoreboard_page", "verify_page"])
+@pytest.mark.parametrize("name", [in_ci("run_page"), in_ci("scoreboard_page"), "verify_page"])
 def test_a_page_can_be_read(name, look, request):
     path = request.getfixturevalue(name)
     pictures, wrong = {}, {}

@@ -64,10 +64,10 @@ def wait_until_known(port, brokers):
 
 def test_three_brokers_are_one_cluster_and_a_killed_one_comes_back(cluster):
     ports, compose = cluster
-    everybody = dict(enumerate(ports, 1))
+    brokers = dict(enumerate(ports, 1))
     for port in ports:
-        wait_until_known(port, everybody)
+        wait_until_known(port, brokers)
     compose("kill", "broker-2")
     wait_until_known(ports[0], {1: ports[0], 3: ports[2]})
     compose("up", "--detach")
-    wait_until_known(ports[0], everybody)
+    wait_until_known(ports[0], brokers)

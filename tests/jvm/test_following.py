@@ -98,7 +98,7 @@ def test_clauses_are_counted_up_to_the_difference(tmp_path: Path) -> None:
     lockstep = in_place_of("4.4.0", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, DIFFERING, *[LOOKUP] * 5)
-    assert not lockstep.statistics.exercised("4.4.0"), "nobody has performed anything yet"
+    assert not lockstep.statistics.exercised("4.4.0"), "no participant has performed a step yet"
     with pytest.raises(DivergenceError) as error:
         lockstep.end()
     counts = lockstep.statistics.exercised("4.4.0")

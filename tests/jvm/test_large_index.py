@@ -1,4 +1,4 @@
-"""An index file of 2 GiB, sparse: nobody can map it, and nobody changes it (AI-45)."""
+"""An index file of 2 GiB, sparse: no implementation can map it, and none changes it (AI-45)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``replay --script``: what is written runs, asserts, and fails where somebody is wrong."""
+"""``replay --script``: the script runs, asserts, and fails where an answer is wrong."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ EVERYTHING = (
 )
 
 
+@pytest.mark.thorough
 def test_a_python_script_stands_alone(tmp_path):
     """It passes with Kafka's own classes, and fails at the step where an implementation is wrong."""
     trace = EVERYTHING[0]

@@ -76,6 +76,7 @@ def test_every_release_has_exactly_one_of_the_variants_that_differ_by_release():
         ("SEG-3", "SEG-4"),
         ("SEG-10a", "SEG-10b"),
         ("SEG-24a", "SEG-24b", "SEG-24c"),
+        ("SEG-24d", "SEG-24e"),
         ("SEG-31a", "SEG-31b"),
         ("SEG-50a", "SEG-50b"),
         ("LO-3a", "LO-3b"),
@@ -149,6 +150,15 @@ def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
         lockstep.end()
         exercised |= lockstep.statistics.exercised(release).keys()
     assert clause.id in exercised
+
+
+PROMISED = re.compile(r"(KIP-\d+|docs|javadoc|protocol|files): \S")
+
+
+@pytest.mark.parametrize("clause", [c for c in CLAUSES.values() if c.level == "MUST"], ids=lambda clause: clause.id)
+def test_a_promise_says_who_gives_it(clause):
+    """A KIP, a page of Kafka's documentation, public Javadoc, the protocol; or what of Kafka reads the files."""
+    assert PROMISED.match(clause.promise)
 
 
 def test_facets_are_called_as_the_lockstep_calls_them():

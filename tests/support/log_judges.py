@@ -59,7 +59,7 @@ class OracleLockstep(LogLockstep):
         """As in the base class; a wrong answer raises too.
 
         Raises:
-            DivergenceError: somebody differs from the reference, or the reference from the oracle.
+            DivergenceError: a party differs from the reference, or the reference from the oracle.
         """
         observation: LogObservation = super().perform(operation)
         if operation.name == "list_offsets" and observation.outcome.error is None and observation.state is not None:

@@ -50,7 +50,7 @@ class Follower(HeldTo):
             self._now = arguments[0]
         observation = None
         if name == "append_as_leader":
-            with contextlib.suppress(KidxError):  # what the leader refuses, nobody replicates
+            with contextlib.suppress(KidxError):  # a follower replicates nothing that the leader refuses
                 observation = self._replicate(*arguments)
         if observation is None:
             observation = self._log.perform(operation)

@@ -116,7 +116,7 @@ class Partition:
     """A partition's directory after a clean stop; a context manager.
 
     Args:
-        directory: the files, which should be a copy: they are only read, but nobody else may write them.
+        directory: the files, which should be a copy: they are only read, and no other program may write them.
         dialect: the release that wrote them.
 
     Raises:

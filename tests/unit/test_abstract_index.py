@@ -126,7 +126,7 @@ def test_a_path_may_be_text_and_is_always_a_path(kind, path):
         )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @BOTH
 def test_read_only_opening_needs_no_write_permission(kind, tmp_path, path):
     """Another user, neither file nor directory writable: lookups work, writing is refused, nothing changes (AI-2)."""
@@ -572,7 +572,7 @@ def test_a_failed_rename_changes_the_name(kind, path):
 
 
 def test_a_directory_that_moved(tmp_path, path):
-    """Only the name changes, mapped or not; the file is where somebody else has put it (AI-22)."""
+    """Only the name changes, mapped or not; the file is where another program has put it (AI-22)."""
     with OffsetIndex(path, 0, 80, dialect="4.3.1") as index:
         moved = tmp_path / "moved"
         moved.mkdir()

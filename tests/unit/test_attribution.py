@@ -283,6 +283,40 @@ def test_the_fields_that_say_how_long_the_file_is_follow_from_its_bytes(fields, 
     assert is_observed_only(("AI-14b", "AI-14a"), ("state",), fields) is False
 
 
+@pytest.mark.parametrize(
+    ("clauses", "files", "left_out"),
+    [
+        # How many zeros are behind the entries is Kafka's own business, and where entries are, if they are true.
+        (("AI-42b",), (("0.index", ("room",)),), True),
+        (("AI-42b",), (("0.index", ()),), False),
+        (("SEG-4", "SEG-5"), (("0.index", ("sound",)), ("0.timeindex", ("room",))), True),
+        (("SEG-4", "SEG-5"), (("0.index", ("sound",)), ("0.timeindex", ())), False),
+        (("SEG-4", "SEG-5"), (("0.log", ()), ("0.index", ("sound",))), False),
+        # A snapshot may be missing; one that is there has to be right.
+        (("LG-33", "LG-7"), (("00000000000000000002.snapshot", ("absent.snapshot",)),), True),
+        (("LG-33", "LG-7"), (("00000000000000000002.snapshot", ()),), False),
+        (("LG-33", "LG-7"), (("00000000000000000002.timeindex", ("absent.timeindex",)),), False),
+        (("LG-4b",), (("leader-epoch-checkpoint", ()),), True),
+        (("LG-4",), (("leader-epoch-checkpoint", ()),), False),
+        (("AI-32", "AI-33", "OI-7"), (("0.index", ("room",)),), False),
+    ],
+)
+def test_of_files_the_way_in_which_they_differ_decides(clauses, files, left_out):
+    assert is_observed_only(clauses, ("bytes",), files=files) is left_out
+
+
+def test_a_clause_that_excuses_nothing_leaves_nothing_out():
+    assert not is_observed_only(("AI-32", "AI-33"))
+    assert not is_observed_only(("AI-32", "AI-33", "OI-7"), ("outcome",))
+
+
+def test_a_field_is_excused_with_what_is_in_it():
+    fields = ("bytes_since_last_index_entry", "offset_index.entries", "offset_index.last")
+    files = (("0.index", ("sound",)),)
+    assert is_observed_only(("SEG-4",), ("state", "bytes"), fields, files)
+    assert not is_observed_only(("SEG-4",), ("state", "bytes"), (*fields, "size"), files)
+
+
 def test_a_facet_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="no facet file; there are outcome, text, state, bytes"):
         is_observed_only(("AI-14b",), ("file",))

@@ -15,6 +15,7 @@ id = "ZZ-1"
 title = "A title of words"
 statement = "Something holds."
 level = "MUST"
+promise = "KIP-0"
 releases = ">=2.4.0"
 source = "Some.java"
 evidence = "E"
@@ -82,7 +83,7 @@ def test_a_clause_has_what_its_entry_says():
 
 
 def test_an_observed_clause_excuses_everything_unless_it_says_what():
-    observed = CHAPTER.replace('"MUST"', '"OBSERVED"\nreason = "an accident"')
+    observed = CHAPTER.replace('"MUST"\npromise = "KIP-0"', '"OBSERVED"\nreason = "an accident"')
     assert read_catalogue({"c": observed})["ZZ-1"].excuses == {"outcome", "text", "state", "bytes"}
     assert read_catalogue({"c": observed + 'excuses = ["bytes"]'})["ZZ-1"].excuses == {"bytes"}
 

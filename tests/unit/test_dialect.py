@@ -28,7 +28,7 @@ def test_a_release_has_its_index_rules(release, rules):
 
 
 def test_no_release_is_named_twice_and_all_are_in_order():
-    """Oldest first, so that whoever lists them need not sort."""
+    """Oldest first: a caller that lists them need not sort."""
     assert list(DIALECTS) == sorted(DIALECTS, key=version_of)
     assert {dialect.index for dialect in DIALECTS.values()} == set(INDEX_RULES)
     assert all(dialect.release == release for release, dialect in DIALECTS.items())

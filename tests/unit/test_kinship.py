@@ -130,7 +130,7 @@ RENAME = Operation("rename", ("missing/0.index",))
         (REFUSED, ("OI-10",), True),
         ((("outcome",), (None, 1), (None, 2)), ("OI-10",), False),
         ((("outcome",), ("io", None), (None, None)), ("OI-10",), False),  # a promised refusal that is missing
-        ((("outcome",), ("io", None), (None, None)), ("AI-21b",), True),  # one that nobody promises
+        ((("outcome",), ("io", None), (None, None)), ("AI-21b",), True),  # one that no clause promises
         ((("outcome",), (None, None), Outcome(FAILURE, None, "dead")), ("OI-10",), False),
     ],
 )

@@ -95,7 +95,7 @@ def transaction_index(*transactions: tuple[int, int, int, int], start: int = 0, 
 
 
 def damaged(kind: str, content: bytes, base: int = 0, release: str = "3.9.2", size: int = 80) -> Play:
-    """An index opened on bytes that somebody else wrote."""
+    """An index opened on bytes that another program wrote."""
     play = Play(release)
     play.files["a"] = content
     assert play.refused("open", kind, "a", base, size, True) is None

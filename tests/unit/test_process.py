@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import shlex
 import signal
 import sys
@@ -409,8 +409,15 @@ def test_an_end_between_two_requests_is_told_as_such():
 KEEPS_THE_PIPES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
 
 
+def await_output(peer: LineProcess) -> None:
+    """Returns when its program has written; a process with many class loaders has descriptors above 1,023."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(peer._stdout, selectors.EVENT_READ)
+        assert selector.select(60)
+
+
 def await_end(peer: LineProcess) -> None:
-    """Returns when nobody of its group is left; one that has closed its pipes may still be on its way out."""
+    """Returns when its process group is empty; a process that has closed its pipes may still be ending."""
     while is_group_alive(peer.pid):
         time.sleep(0.01)
 
@@ -443,7 +450,7 @@ def test_the_last_reply_of_a_program_that_has_ended_counts():
 
 
 def test_a_daemon_with_a_session_of_its_own_is_not_waited_for(monkeypatch, tmp_path):
-    """It goes on, keeps the pipes and even writes to them; everybody in the group of the program is gone."""
+    """It goes on, keeps the pipes and even writes to them; every process in the group of the program has ended."""
     monkeypatch.setattr(line_process, "_GRACE", 3600.0)  # who waits for the end of the pipes waits for ever
     note = tmp_path / "daemon"
     daemon = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid()))\nwhile 1: print('.'); time.sleep(.01)"
@@ -466,7 +473,7 @@ def test_a_line_that_comes_later_belongs_to_the_request_before():
     peer = python("import os; print(input(), flush=True); os.read(0, 1); print('more', flush=True); input()")
     assert peer.ask("hello", 10) == "hello"
     os.write(peer._stdin, b"!")  # go on, unasked
-    select.select([peer._stdout], [], [], 10)
+    await_output(peer)
     with pytest.raises(LineProcessError, match=r"wrote more than one line, 'more.* as well, to hello") as error:
         peer.ask("again", 10)
     assert error.value.reason == "noisy"
@@ -492,7 +499,7 @@ def test_a_flood_without_an_end_is_given_up():
 
 def test_a_greeting_is_not_taken_for_a_reply():
     peer = python("print('Welcome', flush=True); input()")
-    select.select([peer._stdout], [], [], 10)
+    await_output(peer)
     with pytest.raises(LineProcessError, match=r"'Welcome.* as well, to no request at all"):
         peer.ask("hello", 10)
 
@@ -538,6 +545,7 @@ def hold(index: ProcessIndex, scratch: Path, examples: int, machine=OffsetMachin
     return lockstep
 
 
+@pytest.mark.thorough
 def test_a_crash_is_found_shrunk_and_saved(tmp_path):
     index = ProcessIndex(command("bad/segfaults"), "4.4.0")
     with pytest.raises(DivergenceError) as error:

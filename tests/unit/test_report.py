@@ -165,7 +165,7 @@ def test_events_and_fields_of_later_versions_are_left_out(write):
 
 
 def test_shards_become_one_matrix(write):
-    """What happened in any shard counts; what nobody did is not-run."""
+    """A clause exercised in any shard counts; one that no shard exercised is not-run."""
     first = write(
         header(),
         result("4.4.0", {"OI-7": "conforms", "AI-1": "not-run"}, OI_7=3),

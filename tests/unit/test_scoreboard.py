@@ -165,6 +165,15 @@ def test_runs_of_one_label_and_release_share_a_row(board):
     assert made.verdict == "conforms"
 
 
+def test_what_a_broker_lacks_and_no_run_has_asked_for_is_unsupported(board):
+    verdicts = {"LO-2b": "conforms", "LO-6": "not-run"}
+    made = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["timestamps"])))
+    asked = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["transactions"])))
+    assert (cell(made, "look-up by time").state, cell(asked, "look-up by time").state) == ("unsupported", "not-run")
+    assert cell(made, "look-up by time").why == "the runs were made without timestamps"
+    assert cell(made, "special timestamps").state == "conforms"
+
+
 def test_a_broker_behind_its_protocol_does_not_show_its_index_files(board):
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms"})))
     assert cell(made, "offset index").why == "its protocol alone does not show it"

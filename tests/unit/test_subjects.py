@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,20 @@ def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
     assert subject.home.startswith("https://")
     assert any(subject.version in path.read_text() for path in subject.folder.iterdir())
     assert re.search(r"\d", subject.version)
+
+
+def test_every_crate_of_krabka_log_is_locked_by_a_checksum():
+    """Cargo's own lock would name a registry; what is in its place is of this catalogue."""
+    folder = load_subject("krabka-log").folder
+    packages = tomllib.loads((folder / "locked.toml").read_text("utf-8"))["package"]
+    wanted = tomllib.loads((folder / "Cargo.toml").read_text("utf-8"))["dependencies"]
+    foreign = {package["name"]: package for package in packages if "source" in package}
+    assert all(re.fullmatch("[0-9a-f]{64}", package["checksum"]) for package in foreign.values())
+    assert {package["source"] for package in foreign.values()} == {"registry"}
+    for name, how in wanted.items():
+        assert (how if isinstance(how, str) else how["version"]) == f"={foreign[name]['version']}"
+    # Without them it would refuse what it can read.
+    assert {"flate2", "lz4rip", "snap", "zstd"} <= foreign.keys()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +105,16 @@ def test_a_build_is_done_once_and_started():
         assert str(process.start()) == "127.0.0.1:9"
     assert (place / "seen").exists()
     assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_processes_that_want_it_at_once_build_it_once(tmp_path):
+    """Each build leaves a line: there is one, though all have found it missing."""
+    lines = tmp_path / "lines"
+    subject = read_subject("one", TABLE | {"build": ["sh", "-c", f"echo >> '{lines}'; sleep 0.3"]})
+    with ThreadPoolExecutor(4) as pool:
+        places = set(pool.map(lambda _: build(subject), range(4)))
+    assert places == {place_of(subject)}
+    assert lines.read_text() == "\n"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def same(path, base, offsets, times):
     assert log == log_2
     assert tail == tail_2
     assert at["at_batch"].tolist() == at_2["at_batch"].tolist()
-    # What a fact says of a batch that the entry does not point at is nobody's business.
+    # A fact about a batch that the entry does not point at is not read.
     hit = at["at_batch"]
     assert at[hit].tolist() == at_2[hit].tolist()
     for name in ("around_position", "in_log", "ends_batch"):

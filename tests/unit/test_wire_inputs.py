@@ -77,6 +77,7 @@ def test_a_broker_that_closes_is_one_line(sent):
             "does not offer DeleteRecords: leave delete-records out with --without delete-records",
         ),
         ((InitProducerIdRequest, EndTxnRequest), "does not offer InitProducerId, EndTxn: leave transactions out"),
+        ((CreateTopicsRequest,), "does not offer CreateTopics: leave topic-requests out with --without topic-requests"),
         ((ListOffsetsRequest,), "does not offer ListOffsets, which every run"),
     ],
 )

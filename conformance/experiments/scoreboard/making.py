@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 _BY_PROTOCOL: Final = "its protocol alone does not show it"
-_AREAS_OF: Final = {"transactions": "transactions", "delete-records": "retention"}
+_AREAS_OF: Final = {
+    "timestamps": "look-up by time",
+    "transactions": "transactions",
+    "delete-records": "retention",
+}
 """What a run can leave out, and the area of which little is left then."""
 _EXCUSED: Final = {
     "without": "left out, as it lacks them: {}",
@@ -138,15 +142,15 @@ def _cells(release: str, pieces: Sequence[_Piece]) -> list[Cell]:
 
 
 def _is_left_out(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
-    """Whether every run that shows something of an area was made without what it is about."""
+    """Whether every run that shows something of an area, or of any if none does, was made without what it is about."""
     areas = load_areas()
+    results = [result for piece in pieces for result in piece.results if any(result.clauses.values())]
     shown = [
-        result.details.get("without", ())
-        for piece in pieces
-        for result in piece.results
+        result
+        for result in results
         if any(areas.of(result.machine, clause).name == area for clause, steps in result.clauses.items() if steps)
     ]
-    return bool(shown) and all(feature in without for without in shown)
+    return bool(results) and all(feature in result.details.get("without", ()) for result in shown or results)
 
 
 def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
@@ -182,7 +186,7 @@ def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str)
 def _names(expectation: Expectation, event: Diverged, release: str) -> bool:
     clauses = [clause for clause in event.clauses if clause in load_clauses()]
     return expectation.concerns(event.machine, event.implementation, release) and expectation.is_about(
-        clauses, event.shape
+        clauses, event.shape, event.detail
     )
 
 

@@ -86,11 +86,16 @@ _CODES: Final = {
             "append_as_follower",
             "list_offsets",
             "open_log",
+            "offset_snapshot",
             "clean_log",
             "crash_cleaning",
         )
     )
 }
+
+
+_NUMBERS: Final = frozenset({"offset_snapshot", "clean_log"})
+"""Operations with several numbers as their value."""
 
 
 def _step(operation: Operation) -> bytes:
@@ -159,7 +164,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        return value if name == "clean_log" else (value,)
+        return value if name in _NUMBERS else (value,)
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
@@ -170,7 +175,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
-        if name == "clean_log":
+        if name in _NUMBERS:
             return values
         return bool(values[0]) if name == "truncate_log" else values[0]
 

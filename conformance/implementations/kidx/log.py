@@ -96,6 +96,7 @@ class ReferenceLog(SharedReference):
             "update_high_watermark": log.update_high_watermark,
             "assign_epoch": log.assign_epoch_start_offset,
             "expire_producers": log.expire_producers,
+            "offset_snapshot": log.offset_snapshot,
         }
         return calls[name]
 

@@ -133,6 +133,7 @@ class ReferenceSegment(SharedReference):
             "flush_segment": segment.flush,
             "rename_segment": segment.change_file_suffixes,
             "delete_segment": segment.delete_if_exists,
+            "lose_directory": lambda: segment.update_parent_dir(self._directory / "missing"),
         }
 
     def _append_from_file(self, segment: LogSegment, records: str, start: int) -> int:

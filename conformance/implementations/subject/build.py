@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -51,16 +54,30 @@ def build(subject: Subject) -> Path:
         raise ToolError(f"the subject {subject.name} needs {', '.join(missing)} on the PATH")
     partial = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
     try:
-        with as_file(subject.folder) as sources:
-            shutil.copytree(sources, partial / "sources")
-        _run(subject, partial)
-        partial.rename(place)
+        with _one_at_a_time(place.parent):
+            if place.is_dir():  # another process was first
+                return place
+            with as_file(subject.folder) as sources:
+                shutil.copytree(sources, partial / "sources")
+            _run(subject, partial)
+            partial.rename(place)
     except OSError as error:
-        if not place.is_dir():  # another process may have been first
-            raise ToolError(f"the subject {subject.name} cannot be built in {place.parent}: {error}") from error
+        raise ToolError(f"the subject {subject.name} cannot be built in {place.parent}: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return place
+
+
+@contextmanager
+def _one_at_a_time(directory: Path) -> Iterator[None]:
+    """Processes of a run ask for the same subject: one builds it, the others wait. The lock ends with its process."""
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def command_of(subject: Subject) -> list[str]:

@@ -34,12 +34,18 @@ START: Final = 30.0
 """Seconds that a broker which listens may take until it answers."""
 FETCHED: Final = 4 << 20
 """Bytes of one fetch: more than a step appends."""
-NEEDED: Final = {
+NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "delete-records": ("DeleteRecords",),
     "transactions": ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn"),
     "restarts": (),
+    "topic-requests": ("CreateTopics", "DeleteTopics"),
+    "timestamps": (),
 }
-"""What can be left out of a run, and the APIs that it needs."""
+"""What can be left out of a run, and the APIs that it needs.
+
+Without topic-requests, topics are made by asking for them, without settings, and stay; without timestamps, no record is
+looked up by time.
+"""
 NO_ANSWER: Final[dict[type[ClientError], str]] = {
     ClosedError: "CONNECTION_CLOSED",
     UndecodableError: "UNDECODABLE_ANSWER",
@@ -47,7 +53,7 @@ NO_ANSWER: Final[dict[type[ClientError], str]] = {
 """Stands for the error of an answer where the broker closes the connection instead, or talks nonsense."""
 _FAILURES: Final = 20_000
 """So many are answers; a broker that goes on with them is given up."""
-_ALWAYS: Final = ("Metadata", "CreateTopics", "DeleteTopics", "Produce", "Fetch", "ListOffsets")
+_ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Settings that a broker without Kafka's files may not know."""
 _SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION"})
@@ -107,6 +113,11 @@ class WireBroker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def deletes(self) -> bool:
+        """Whether its topics are deleted in the end."""
+        return "topic-requests" not in self.without
+
     def _first_contact(self) -> Client:
         client = Client(self.address, **self._options)
         try:
@@ -137,7 +148,7 @@ class WireBroker:
     def close(self) -> None:
         """Delete the topics of this run, as far as the broker does it, and hang up."""
         try:
-            for topic in self.made:
+            for topic in self.made if self.deletes else ():
                 self.client.delete_topic(topic)
         except ClientError:
             pass
@@ -225,6 +236,11 @@ class WireBroker:
             ToolError: the broker has a topic of that name, or does not make one.
         """
         topic = f"{self.prefix}{next(self._numbers)}"
+        if not self.deletes:
+            self.refused_settings |= dict.fromkeys(settings, "NOT_OFFERED")
+            self.client.ask_for_topic(topic)
+            self.made.append(topic)
+            return topic, self.await_leader(topic)
         wanted = {name: str(value) for name, value in settings.items() if name not in self.refused_settings}
         try:
             self.client.create_topic(topic, wanted)

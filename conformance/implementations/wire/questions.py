@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 SPECIAL: Final = (-1, -2, -3, -4, -5, -6)
 BEYOND: Final = (-7, -(1 << 63))
 """Targets that no version gives a meaning."""
+UNTIMED: Final = (-1, -2)
+"""Targets that need no record's timestamp, in every version."""
 NEWEST: Final = 3
 SPREAD: Final = 3
 _DAY_MS: Final = 86_400_000
 _ISOLATION_SINCE: Final = 2
 _EPOCHS_SINCE: Final = 4
-_NO_SUCH_PARTITION: Final = 1
+_NO_SUCH_PARTITION: Final = 1 << 20
 
 
 class Asked(NamedTuple):

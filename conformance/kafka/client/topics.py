@@ -34,6 +34,11 @@ class TopicRequests(Requests):
             {topic.name: _topic_state(topic) for topic in response.topics or ()},
         )
 
+    def ask_for_topic(self, topic: str) -> None:
+        """Ask for a topic that is not there, upon which a broker may make it, with settings of its own."""
+        wanted = [request_class("Metadata").MetadataRequestTopic(name=topic)]
+        self._ask(self._request("Metadata", topics=wanted, allow_auto_topic_creation=True))
+
     def state(self, topic: str, partition: int = 0) -> PartitionState:
         """Return what the broker knows of a partition; one without a leader if it does not know it."""
         found = self.metadata([topic]).topics.get(topic, TopicState({}))

@@ -8,11 +8,14 @@ is what the log is held to from then on. Both are counted under their words, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.attribution.log_step import Files
 from conformance.operations import Operation
 from conformance.operations.log import LogObservation
+from kidx.errors import KidxError
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.log.epochs import FILE_NAME
 from kidx.log.lookup import MAX_TIMESTAMP, TARGETS
 from kidx.producers import SNAPSHOT_SUFFIX
@@ -47,9 +50,40 @@ Answer = tuple[int, int] | None
 _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
-def _entries_only(_: Operation, seen: Seen) -> Seen:
-    observation, files = seen
-    return observation, {name: kept for name, data in files.items() if (kept := _entries(name, data)) is not None}
+def _entries_only(_: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+    """Indexes by their entries. What the reference has cut off stands behind its entries, and may be gone as well."""
+    mine, theirs = _kept(expected[1]), _kept(actual[1])
+    for name, data in list(mine.items()):
+        if theirs.get(name) != data and (live := _before_the_end(name, data, expected[1])) != data:
+            mine[name] = live
+    return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
+
+
+def _is_no_index(name: str) -> bool:
+    return PurePath(name).suffix not in _ENTRY_SIZES
+
+
+def _kept(files: Files) -> dict[str, bytes]:
+    return {name: kept for name, data in files.items() if (kept := _entries(name, data)) is not None}
+
+
+def _before_the_end(name: str, data: bytes, files: Files) -> bytes:
+    """The entries before the first one that is about nothing in the log beside it; other indexes as they are."""
+    path = PurePath(name)
+    log = files.get(f"{path.stem}.log")
+    if path.suffix not in (".index", ".timeindex") or log is None:
+        return data
+    base = int(path.stem)
+    try:
+        last = max((batch.last_offset for batch in iter_memory_batches(log)), default=base - 1)
+    except KidxError:  # a log that is damaged tells no end
+        return data
+    layout = OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX
+    for at in range(0, len(data) - layout.size + 1, layout.size):
+        first, second = layout.struct.unpack_from(data, at)
+        if base + (first if path.suffix == ".index" else second) > last:
+            return data[:at]
+    return data
 
 
 def _entries(name: str, data: bytes) -> bytes | None:
@@ -128,9 +162,7 @@ EXCUSES: Final = {
     # Leader epochs come first: answers are compared without them from there on.
     "epochs": Excuse("leader epochs are not compared", _both(_without_epochs)),
     "segments": Excuse("segments and files are not compared, answers may be those of one segment", _as_one_segment),
-    "preallocation": Excuse(
-        "indexes are compared by their entries, one without any may be missing", _both(_entries_only)
-    ),
+    "preallocation": Excuse("indexes are compared by their entries, one without any may be missing", _entries_only),
     "producers": Excuse(
         "producers and their snapshots are not compared",
         _both(_without(SNAPSHOT_SUFFIX, "producers_end", "ongoing", "unreplicated", "producers")),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from conformance.operations import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.lockstep.divergence import Divergence
 
 DIRECTORY = "directory"
@@ -26,6 +29,31 @@ def shape_of(divergence: Divergence) -> str:
     if aspect == "outcome":
         return f"{name}: outcome {error_of(divergence.expected) or 'ok'} -> {error_of(divergence.actual) or 'ok'}"
     return f"{name}: {aspect}"
+
+
+def detail_of(divergence: Divergence) -> str:
+    """What comes behind the shape of a difference in logs, to tell it from others of that shape; mostly empty.
+
+    Example: ``" of end_offset"``, ``" of .timeindex"``, ``" of -3, times"``.
+    """
+    divided: tuple[str, ...] = ()
+    aspect = divergence.aspects[0]
+    if aspect == "state":
+        divided = divergence.fields
+    elif aspect == "bytes":
+        divided = tuple(PurePath(file.name).suffix or file.name for file in divergence.files)
+    elif aspect == "outcome" and divergence.operation.name == "list_offsets":
+        divided = tuple(_targets(divergence))
+    names = sorted({name for name in divided if name})
+    return f" of {', '.join(names)}" if names else ""
+
+
+def _targets(divergence: Divergence) -> Iterator[str]:
+    """The targets whose answers differ; ordinary timestamps are alike."""
+    if error_of(divergence.expected) or error_of(divergence.actual):
+        return
+    answers = zip(divergence.operation.args[0], divergence.expected[1], divergence.actual[1], strict=False)
+    yield from ("times" if target >= 0 else str(target) for target, mine, theirs in answers if mine != theirs)
 
 
 def _is_listing(value: object) -> bool:

@@ -26,7 +26,7 @@ KEYS: Final[tuple[tuple[str, ...], ...]] = (
 """By which rows of the tables that there are are matched."""
 
 BAD: Final = frozenset({"broken", "missing", "unreadable", "diverges"})
-"""Verdicts that somebody has to act on."""
+"""Verdicts that an operator has to act on."""
 
 
 @dataclass(frozen=True)

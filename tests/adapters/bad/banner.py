@@ -1,4 +1,4 @@
-"""Greets before anybody has said anything."""
+"""Greets before the first request."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Bad(Adapter):
         return super().reply_to(request)
 
     def send(self, text):
-        super().send(text * self.copies)  # in one piece: nobody can read the one without seeing the other
+        super().send(text * self.copies)  # in one piece: a reader of the one sees the other
 
 
 Bad().run()

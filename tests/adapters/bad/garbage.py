@@ -15,7 +15,7 @@ class Bad(Adapter):
 
     def write(self, reply):
         found = reply.get("ok")
-        # In one piece: nobody can read the reply without seeing the rest.
+        # In one piece: a reader of the reply sees the rest.
         self.send(
             f"{json.dumps(reply)}\nDEBUG found {found}\n" if isinstance(found, tuple) else f"{json.dumps(reply)}\n"
         )

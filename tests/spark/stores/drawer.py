@@ -1,4 +1,4 @@
-"""A file system of somebody's own for fsspec: a directory, told by checksums, whose reader dies once if asked to.
+"""A user's own file system for fsspec: a directory, told by checksums, whose reader dies once if asked to.
 
 ``DRAWER`` names the directory; a file called ``kill`` in it ends the process that fetches the next file, and is gone.
 """

@@ -265,6 +265,16 @@ final class LogAdapter {
         return Options.get(holder == null ? result : Members.call(holder, result));
     }
 
+    /** Adds start, end, high watermark and last stable offset as a fetch is answered with them. */
+    void offsetSnapshot(LogReply reply) throws Throwable {
+        Object snapshot = Members.call(Members.method(type, "fetchOffsetSnapshot", 0), log);
+        reply.add(new Members.Reader(snapshot.getClass(), "logStartOffset").readLong(snapshot));
+        for (String name : new String[] {"logEndOffset", "highWatermark", "lastStableOffset"}) {
+            Object metadata = new Members.Reader(snapshot.getClass(), name).read(snapshot);
+            reply.add(new Members.Reader(metadata.getClass(), "messageOffset").readLong(metadata));
+        }
+    }
+
     void state(LogReply reply) throws Throwable {
         for (Members.Reader offset : offsets)
             reply.add(offset.readLong(log));

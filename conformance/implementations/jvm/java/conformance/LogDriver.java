@@ -25,8 +25,9 @@ public final class LogDriver implements Driver {
     private static final int APPEND_AS_FOLLOWER = 12;
     private static final int LIST_OFFSETS = 13;
     private static final int OPEN = 14;
-    private static final int CLEAN = 15;
-    private static final int CRASH_CLEANING = 16;
+    private static final int OFFSET_SNAPSHOT = 15;
+    private static final int CLEAN = 16;
+    private static final int CRASH_CLEANING = 17;
 
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
@@ -165,6 +166,7 @@ public final class LogDriver implements Driver {
                 }
                 case CRASH_CLEANING -> crashCleaning(arguments);
                 case ASSIGN_EPOCH -> adapter.assignEpoch((int) a, b);
+                case OFFSET_SNAPSHOT -> adapter.offsetSnapshot(reply);
                 case EXPIRE_PRODUCERS -> adapter.expireProducers(stage.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }

@@ -36,6 +36,7 @@ public final class SegmentDriver implements Driver {
     private static final int UPDATE_TXN_INDEX = 22;
     private static final int RENAME = 23;
     private static final int OPEN = 24;
+    private static final int LOSE_DIRECTORY = 25;
 
     // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
     private static final int MAPPING_STEPS_BETWEEN_COLLECTIONS = 2048;
@@ -135,6 +136,7 @@ public final class SegmentDriver implements Driver {
                     String[] suffixes = text(bytes).split("\0", -1);
                     adapter.rename(suffixes[0], suffixes[1]);
                 }
+                case LOSE_DIRECTORY -> adapter.updateDirectory(new File(directory, "missing"));
                 default -> {
                     long[] all = Arrays.copyOf(arguments, 4);
                     adapter.perform(operation, all[0], all[1], all[2], all[3], reply);

@@ -1,0 +1,121 @@
+"""In what files differ that two participants should have alike: more than their bytes say.
+
+An index file may differ in nothing but the room behind its entries, or hold other entries that are as true of the log
+beside it: both lead a reader to the same records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from kidx.errors import KidxError
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
+from kidx.records import iter_memory_batches
+
+if TYPE_CHECKING:
+    from kidx.layout import Layout
+
+Files = Mapping[str, bytes | None]
+
+
+class FileDifference(NamedTuple):
+    """One file that differs.
+
+    Attributes:
+        name: of the file.
+        how: ``room`` if nothing but zeros at its end differ, where a missing file is an empty one; ``sound`` if it is
+            there and its entries hold for the log beside it, up to its largest timestamp if segments follow it;
+            ``absent`` and its suffix if one side has no such file.
+    """
+
+    name: str
+    how: frozenset[str] = frozenset()
+
+
+def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ...]:
+    """The files that differ, by name."""
+    names = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
+    return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual))) for name in names)
+
+
+def _how(name: str, mine: bytes | None, actual: Files) -> list[str]:
+    theirs, path = actual.get(name), PurePath(name)
+    is_index = path.suffix in _SOUND
+    found = []
+    if is_index and (mine or b"").rstrip(b"\0") == (theirs or b"").rstrip(b"\0"):
+        found.append("room")
+    if is_index and theirs and path.stem.isdecimal():
+        log = actual.get(f"{path.stem}.log")
+        if log is not None and _SOUND[path.suffix](theirs, log, int(path.stem)) and _is_finished(path, theirs, actual):
+            found.append("sound")
+    if mine is None or theirs is None:
+        found.append(f"absent{path.suffix}")
+    return found
+
+
+class _Place(NamedTuple):
+    position: int
+    first: int
+    last: int
+    largest: int
+
+
+def _places(log: bytes) -> list[_Place]:
+    """Where the batches of a log are, up to the first one that cannot be read."""
+    found, position = [], 0
+    try:
+        for batch in iter_memory_batches(log):
+            found.append(_Place(position, batch.base_offset, batch.last_offset, batch.max_timestamp))
+            position += batch.size_in_bytes
+    except KidxError:
+        pass
+    return found
+
+
+def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
+    """Each entry names the last offset of a batch, and where that batch or one before it begins; both ascend."""
+    places = _places(log)
+    starts, ends = {place.position: place for place in places}, {place.last: place for place in places}
+    before = -1
+    for relative, position in _entries(data, OFFSET_INDEX):
+        start, end = starts.get(position), ends.get(base + relative)
+        if start is None or end is None or start.position > end.position or relative <= before:
+            return False
+        before = relative
+    return True
+
+
+def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
+    """Each entry has the timestamp of a batch, and none that ends before its offset has a larger one; both ascend."""
+    places = _places(log)
+    known = {place.largest for place in places}
+    before = (-1, -1)
+    for timestamp, relative in _entries(data, TIME_INDEX):
+        larger = any(place.largest > timestamp for place in places if place.last < base + relative)
+        if timestamp not in known or larger or timestamp <= before[0] or relative < before[1]:
+            return False
+        before = timestamp, relative
+    return True
+
+
+def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
+    """The last entry of a time index has the largest timestamp, if segments follow its own."""
+    if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
+        return True
+    entries = _entries(data, TIME_INDEX)
+    largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
+    return (entries[-1][0] if entries else -1) == largest
+
+
+def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:
+    """The entries of an index, without the room behind them."""
+    whole = len(data) - len(data) % layout.size
+    found = [layout.struct.unpack_from(data, at) for at in range(0, whole, layout.size)]
+    while found and not any(found[-1]):
+        found.pop()
+    return found
+
+
+_SOUND = {".index": _is_sound_offset_index, ".timeindex": _is_sound_time_index}

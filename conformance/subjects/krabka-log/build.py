@@ -1,0 +1,21 @@
+# ruff: noqa: INP001 -- a program of a subject, and no part of the package
+"""Builds krabka-log's program from the versions and checksums of locked.toml: ``build.py DIRECTORY`` puts it there.
+
+A Cargo.lock names the registry of each package. That name is cargo's, and is taken from a lock of its own making.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tomllib
+
+LOCK, PROGRAM, FLAGS = pathlib.Path("Cargo.lock"), "krabka-subject", ("--quiet", "--ignore-rust-version")
+
+subprocess.run(["cargo", "generate-lockfile", *FLAGS], check=True)  # noqa: S603, S607
+(registry,) = {package["source"] for package in tomllib.loads(LOCK.read_text())["package"] if "source" in package}
+LOCK.write_text(pathlib.Path("locked.toml").read_text().replace('source = "registry"', f'source = "{registry}"'))
+target = pathlib.Path(sys.argv[1], "target")
+subprocess.run(["cargo", "build", *FLAGS, "--locked", "--target-dir", target], check=True)  # noqa: S603, S607
+shutil.move(target / "debug" / PROGRAM, sys.argv[1])
+shutil.rmtree(target)

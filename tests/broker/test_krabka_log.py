@@ -1,0 +1,62 @@
+"""krabka-log, a log in Rust behind the line protocol: what is pinned of it is there, and nothing else differs."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.events import Diverged, RunFinished
+from conformance.expectations import load_expectations
+from conformance.runs.campaign import Plan, run
+from conformance.runs.differences.shapes import detail_of, shape_of
+from conformance.runs.profiles import PROFILES
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.replay import replay
+
+# Its build takes two minutes of a processor.
+pytestmark = [pytest.mark.cargo, pytest.mark.thorough]
+RELEASE = "4.3.1"
+NAME = "subject:krabka-log"
+MOST_STEPS = 12
+
+
+def pinned():
+    return [each for each in load_expectations() if each.implementation == NAME]
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """The differences that the kept traces of it show."""
+    mine = [trace for trace in kept_traces("log") if (trace.failure or {}).get("party", "").startswith(NAME)]
+    assert all(len(trace.operations) <= MOST_STEPS for trace in mine)
+    found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
+    assert {id_: each.verdict for id_, each in found.items() if each.verdict != "FAILED"} == {}
+    return [each.divergence for each in found.values()]
+
+
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+def test_each_pinned_difference_is_shown_by_a_kept_trace_of_few_steps(shown, expectation):
+    assert any(expectation.is_about(each.clauses, shape_of(each), detail_of(each)) for each in shown)
+
+
+def told_of_a_run(tmp_path, expectations, *, kept):
+    events = []
+    plan = Plan(
+        (RELEASE,),
+        (NAME,),
+        ("log",),
+        PROFILES["ci"],
+        tmp_path / "traces",
+        seed=1,
+        max_examples=200,
+        expectations=expectations,
+        kept=kept,
+        shrink_time=1,
+    )
+    run(plan, events.append)
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    return [event for event in events if isinstance(event, Diverged)], finished.verdict
+
+
+def test_a_run_finds_nothing_but_what_is_pinned_and_all_of_that(tmp_path):
+    assert told_of_a_run(tmp_path, None, kept=True) == ([], "conforms")

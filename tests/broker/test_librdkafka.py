@@ -1,0 +1,78 @@
+"""librdkafka's mock cluster: it makes topics when asked for them, and has no look-up by time; the rest is compared."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+from wire_lives import COMMON, T, batch
+
+from conformance.events import Diverged
+from conformance.expectations import Ledger, load_expectations
+from conformance.lockstep.levels.wire import WireLockstep
+from conformance.operations import Operation
+from conformance.runs.wire import WireRun, run_wire
+from conformance.runs.wire_options import WireOptions
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.thorough,  # its wheel is fetched first
+    pytest.mark.skipif(
+        (sys.platform, platform.machine()) != ("linux", "x86_64") or sys.version_info >= (3, 14),
+        reason="its wheels are for Linux and Python 3.11 to 3.13",
+    ),
+]
+RELEASE = "4.3.1"
+NAME = "subject:librdkafka"
+CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},))
+LIVES = (
+    (CREATE, batch(T + 50, T + 80, T + 20, codec="gzip"), batch(T + 10)),
+    (CREATE, batch(T + 1), Operation("append_corrupt", ([[T, None, 20]],))),
+)
+"""A topic that is not stamped though the request would have said so, and a wrong checksum."""
+
+
+def pinned():
+    return [each for each in load_expectations() if each.implementation == NAME]
+
+
+@pytest.fixture(scope="module")
+def lockstep(tmp_path_factory):
+    if subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("it is fetched with pip")
+    with WireOptions().open(NAME) as broker:
+        lockstep = WireLockstep(broker, RELEASE, tmp_path_factory.mktemp("librdkafka"))
+        for life in LIVES:
+            for operation in life:
+                lockstep.perform(operation)
+            lockstep.close_topic()
+        assert len(set(broker.made)) == len(LIVES)
+    return lockstep
+
+
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+def test_each_pinned_difference_is_there(lockstep, expectation):
+    assert any(expectation.is_about((clause,), shape) for clause, shape in lockstep.differences)
+
+
+def test_nothing_differs_but_what_is_pinned(lockstep):
+    shapes = list(lockstep.differences)
+    assert [found for found in shapes if not any(each.is_about(found[:1], found[1]) for each in pinned())] == []
+
+
+def test_no_record_was_looked_up_by_time(lockstep):
+    assert set(lockstep.statistics.asked) == {"-1", "-2", "refusals"}
+    assert lockstep.statistics.answers > 100
+
+
+def test_a_drawn_run_conforms_with_what_is_pinned_and_says_what_was_left_out(tmp_path):
+    events, told = [], []
+    run = WireRun(NAME, 1, "dev", "observed", tmp_path, events.append, Ledger(pinned()), topics=2)
+    (result,) = run_wire([RELEASE], run, told.append)
+    assert [event.shape for event in events if isinstance(event, Diverged)] == []
+    assert result.details["without"] == ["delete-records", "timestamps", "topic-requests", "transactions"]
+    assert "leaves them in the end" in told[0]
+    assert result.verdicts["LO-2b"] == "conforms"
+    assert result.verdicts["LO-6"] == "not-run"

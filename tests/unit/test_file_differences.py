@@ -1,0 +1,100 @@
+"""Index files that differ: in room alone, or with entries that are as true of the log beside them."""
+
+from __future__ import annotations
+
+from struct import pack
+
+import pytest
+
+from conformance.lockstep.file_differences import FileDifference, file_differences
+from conformance.operations.batches import encode
+
+BASE = 100
+STEM = f"{BASE:020d}"
+BATCHES = [
+    encode([{"base": BASE + n, "epoch": 0, "records": [[0, time], [1, time]]}])
+    for n, time in ((0, 50), (5, 90), (9, 70))
+]
+LOG = b"".join(BATCHES)
+SECOND, THIRD = len(BATCHES[0]), len(BATCHES[0]) + len(BATCHES[1])
+
+
+def offsets(*entries, room=0):
+    return b"".join(pack(">ii", *entry) for entry in entries) + bytes(room)
+
+
+def times(*entries, room=0):
+    return b"".join(pack(">qi", *entry) for entry in entries) + bytes(room)
+
+
+def how(suffix, mine, theirs, log=LOG):
+    (found,) = file_differences(
+        {f"{STEM}{suffix}": mine, f"{STEM}.log": log}, {f"{STEM}{suffix}": theirs, f"{STEM}.log": log}
+    )
+    assert found.name == f"{STEM}{suffix}"
+    return found.how
+
+
+def test_what_is_alike_is_no_difference():
+    assert file_differences({"a": b"1", "b": None}, {"a": b"1"}) == ()
+
+
+def test_a_missing_index_has_no_entry():
+    assert how(".index", bytes(16), None) == {"room", "absent.index"}
+    assert how(".timeindex", times((50, 1), room=24), times((50, 1))) == {"room", "sound"}
+    assert how(".txnindex", b"", None) == {"absent.txnindex"}
+
+
+def test_room_behind_records_is_no_room():
+    (found,) = file_differences({"0.log": LOG + bytes(5)}, {"0.log": LOG})
+    assert found == FileDifference("0.log")
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_sound"),
+    [
+        ([(6, SECOND)], True),
+        ([(6, SECOND), (10, THIRD)], True),
+        # One entry for a call of two batches: where the call begins, and its last offset.
+        ([(10, SECOND)], True),
+        # Behind its own record, in the middle of a batch, of no batch, twice, and of an offset within a batch.
+        ([(6, THIRD)], False),
+        ([(6, SECOND + 1)], False),
+        ([(8, SECOND)], False),
+        ([(6, SECOND), (6, SECOND)], False),
+        ([(5, SECOND)], False),
+    ],
+)
+def test_entries_of_an_offset_index_hold_for_the_log(entries, is_sound):
+    assert ("sound" in how(".index", offsets((1, 0)), offsets(*entries, room=8))) is is_sound
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_sound"),
+    [
+        ([(50, 1)], True),
+        ([(50, 1), (90, 6)], True),
+        ([(90, 5)], True),
+        ([(90, 10)], True),
+        # A later record has a smaller timestamp than one before it; of no batch; going back.
+        ([(70, 10)], False),
+        ([(60, 1)], False),
+        ([(90, 6), (50, 7)], False),
+    ],
+)
+def test_entries_of_a_time_index_hold_for_the_log(entries, is_sound):
+    assert ("sound" in how(".timeindex", times((50, 6)), times(*entries, room=12))) is is_sound
+
+
+@pytest.mark.parametrize(("entries", "is_sound"), [([(50, 1), (90, 6)], True), ([(50, 1)], False)])
+def test_a_time_index_that_others_follow_has_its_largest_timestamp(entries, is_sound):
+    files = {f"{STEM}.log": LOG, f"{BASE + 11:020d}.log": b""}
+    name = f"{STEM}.timeindex"
+    (found,) = file_differences(files | {name: times((90, 10))}, files | {name: times(*entries)})
+    assert ("sound" in found.how) is is_sound
+
+
+def test_without_a_log_nothing_holds():
+    (found,) = file_differences({f"{STEM}.index": None}, {f"{STEM}.index": offsets((6, SECOND))})
+    assert "sound" not in found.how
+    assert "sound" in how(".index", None, offsets((6, SECOND)), LOG + b"torn")
