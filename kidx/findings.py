@@ -79,7 +79,8 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """As an object of ``kidx verify --json``."""
-        return {name: encodable(v) if isinstance(v, str) else v for name, v in dataclasses.asdict(self).items()}
+        values = ((name, getattr(self, name)) for name in COLUMNS)
+        return {name: encodable(value) if isinstance(value, str) else value for name, value in values}
 
     def __str__(self) -> str:
         where = "".join(

@@ -36,9 +36,11 @@ def shortened(text: str, length: int = 80) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 file``, ``1,200 files``, ``2 batches``."""
-    ending = "" if number == 1 else "es" if noun.endswith(("ch", "x", "sh", "ss")) else "s"
-    return f"{number:,} {noun}{ending}"
+    """``1 file``, ``1,200 files``, ``2 batches``, ``3 entries``."""
+    if number != 1:
+        noun = noun.removesuffix("y") + "ie" if noun.endswith("ry") else noun
+        noun += "es" if noun.endswith(("ch", "x", "sh", "ss")) else "s"
+    return f"{number:,} {noun}"
 
 
 def shell_word(text: str | os.PathLike[str]) -> str:

@@ -11,7 +11,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +30,10 @@ settings.register_profile("kidx-drawn", COMMON, max_examples=30, print_blob=True
 settings.register_profile("kidx-thorough-drawn", COMMON, max_examples=100, print_blob=True)
 settings.load_profile("kidx")
 
+LEFT: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+"""What is said in the end of tests that were left out."""
+
+HERE = Path(__file__).resolve().parent
 ALL_RELEASES = ("all_releases", "damaged_records", "dump", "log_machine", "records_jvm", "segment_machine")
 FIRST = (
     "spark",
@@ -72,6 +76,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("more")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Every worker begins with another folder: what one has compiled, the others find when they come to it."""
+    config = session.config
+    if [Path(name).resolve() for name in config.args] == [HERE] and (worker := getattr(config, "workerinput", None)):
+        folders = sorted({path.parent for path in HERE.glob("*/test_*.py")})
+        first = {"gw0": "broker", "gw1": "unit"}.get(worker["workerid"], "jvm")
+        number = next(number for number, folder in enumerate(folders) if folder.name == first)
+        config.args = [*map(str, folders[number:]), *map(str, folders[:number])]
+
+
 def place_of(nodeid: str) -> str:
     """The path of a test's file below ``tests/``."""
     return nodeid.partition("::")[0].removeprefix("tests/")
@@ -85,12 +100,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if waiting:
             config.hook.pytest_deselected(items=waiting)
             items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+            left = [
+                tier
+                for tier in config.getini("conformance_tiers")
+                if any(map(has(tier), waiting)) and not any(map(has(tier), items))
+            ]
+            told = getattr(config, "workeroutput", config.stash.setdefault(LEFT, {}))
+            told["waiting"] = f"{len(waiting)} tests wait for --thorough, which CI passes"
+            if left:
+                told["waiting"] += f"; among them all of the tiers {', '.join(left)}"
 
-    def rank(item: pytest.Item) -> int:
+    def rank(item: pytest.Item) -> tuple[int, str]:
         place = place_of(item.nodeid)
-        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST))
+        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST)), place
 
     items.sort(key=rank)
+
+
+def has(marker: str) -> Callable[[pytest.Item], bool]:
+    return lambda item: item.get_closest_marker(marker) is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker collects the same: what one has left out is what all have."""
+    node.config.stash.setdefault(LEFT, {}).update(getattr(node, "workeroutput", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if said := config.stash.get(LEFT, {}).get("waiting"):
+        terminalreporter.write_sep("!", said, yellow=True, bold=True)
 
 
 def pytest_xdist_auto_num_workers() -> int:

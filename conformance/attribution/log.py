@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from conformance.attribution.log_cleaning import CLEANING_ROWS
 from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
@@ -245,6 +246,8 @@ ROWS = (
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
+    Row("LG-67", "offset_snapshot", "ok", "the high watermark",
+        lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
     Row("LG-31b", "truncate_log", "ok", "the last stable offset", settles),
     Row("LG-31c", "truncate_log", "ok", "the last stable offset", is_undecided_still),
@@ -253,7 +256,7 @@ ROWS = (
     Row("LG-26", "close_log", "ok", "the length of the index files", lambda s: not s.args[0]),
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),
     Row("SEG-24b", "close_log", "ok", "which index files there are"),
-    Row("SEG-24e", "close_log", "ok", "which index files there are"),
+    Row("SEG-24f", "close_log", "ok", "which index files there are"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
     *PRODUCER_ROWS,
     *LEADER_ROWS,
@@ -263,7 +266,7 @@ ROWS = (
 
 @cache
 def _rules_of(release: str) -> Rules:
-    return Rules(ROWS, release)
+    return Rules((*ROWS, *CLEANING_ROWS), release)
 
 
 def clauses_of_log_step(

@@ -35,6 +35,7 @@ class TrackedSegment:
         damaged: suffixes of the files that have been tampered with.
         closed: the segment has been closed and not opened again.
         crashed: the files are as a killed process left them, and have not been recovered.
+        lost: its directory is gone.
         calls: calls that have appended since the segment was opened.
     """
 
@@ -43,6 +44,7 @@ class TrackedSegment:
     damaged: set[str] = field(default_factory=set)
     closed: bool = False
     crashed: bool = False
+    lost: bool = False
     calls: int = 0
 
 
@@ -50,7 +52,9 @@ def follow_segment(now: TrackedSegment, operation: Operation, observation: Segme
     """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
     name = operation.name
     if name == "open_segment":
-        now.closed, now.calls = False, 0
+        now.closed, now.lost, now.calls = False, False, 0
+    elif name == "lose_directory":
+        now.lost = True
     elif name in ("close_segment", "delete_segment"):
         now.closed = True
         now.crashed = False
@@ -142,10 +146,12 @@ ROWS: tuple[Row, ...] = (
         lambda s: not s.before.closed),
     Row("SEG-24b", "close_segment", "ok", "an index would be created, or not be finished",
         lambda s: not s.before.closed),
-    Row("SEG-24e", "close_segment", "ok", "an index would be created",
+    Row("SEG-24f", "close_segment", "ok", "an index would be created",
         lambda s: not s.before.closed and (s.was.offset_index is None or s.was.time_index is None)),
     Row("SEG-24c", "close_segment", "ok", "an index would be trimmed, or get an entry", lambda s: not s.before.closed),
-    Row("SEG-24d", "close_segment", "ok", "closing a closed log would fail", lambda s: s.before.closed),
+    Row("SEG-24d", "close_segment", "ok", "closing a closed log, or one that is lost, would fail",
+        lambda s: s.before.closed or s.before.lost),
+    Row("SEG-24e", "close_segment", "io", "the error would be swallowed"),
     Row("SEG-25", "append_records resize_indexes truncate_segment", "ok", "the length of an index file",
         lambda s: _changed(s, 1) or _changed(s, 2)),
     Row("SEG-28a", "rename_segment close_handlers", "ok", "an index would be missing",

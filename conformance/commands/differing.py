@@ -53,7 +53,10 @@ def diff_command(
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Start here; the same seed finds the same.")] = Plan.seed,
-    max_examples: Annotated[int, typer.Option(min=1, help="Examples for each machine.")] = Plan.max_examples,
+    max_examples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Examples for each machine. By default it ends when nothing new turns up."),
+    ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for everything.")] = None,
     expect: Annotated[
         Path | None,

@@ -42,6 +42,10 @@ TOOLS = {
     "jacoco": "org.jacoco:org.jacoco.core:0.8.13",
     # Runs the JUnit tests that replay --script writes, as a ticket's reader would.
     "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",
+    # Spark's own Kafka source, which runs on later releases of Spark, too; it takes kafka-clients of a release.
+    "connector": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "connector-tokens": "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.2.0",
+    "commons-pool2": "org.apache.commons:commons-pool2:2.12.1",
 }
 
 # What a release's own pom names but was never published, checked against a resolver that downloads.

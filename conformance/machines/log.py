@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import invariant
 
 from conformance.machines.log_leader import LeaderRules
+from conformance.machines.log_limits import LimitRules
 from conformance.machines.log_producers import ProducerRules
+from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.log_capabilities import settings_for
+from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import topics
 from kidx.producers import SNAPSHOT_SUFFIX
@@ -25,7 +27,7 @@ _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 """Every target that some release knows, and one that none does."""
 
 
-class LogMachine(ProducerRules, LeaderRules):
+class LogMachine(ProducerRules, LeaderRules, LimitRules):
     """Drives a lockstep through the life of one log."""
 
     # -- opening and closing -----------------------------------------------------------------------------------
@@ -172,6 +174,12 @@ class LogMachine(ProducerRules, LeaderRules):
         self.do("list_offsets", targets if special_first else targets[::-1])
         for offset in dict.fromkeys(map(self.offset, ("start", "half", "end"))):
             self.do("read_log", offset)
+
+    @rule(anchor=st.sampled_from(("end", "start", "half")))
+    def snapshot_offsets(self, anchor: str) -> None:
+        """Asks for the offsets of a fetch, some of the log replicated: the last stable one may be the watermark."""
+        self.do("update_high_watermark", self.offset(anchor))
+        self.do("offset_snapshot")
 
     @invariant()
     def every_target_is_answered_as_the_reference_does(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.implementations.process import ProcessLog
@@ -11,6 +12,8 @@ from conformance.operations import Operation
 from conformance.operations.log import LogState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.strategies.log import Shape
@@ -24,7 +27,7 @@ class LogBase(FilesMachine):
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
-    program = ProcessLog
+    program: ClassVar[Callable[..., Any] | None] = ProcessLog
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
@@ -48,6 +51,10 @@ class LogBase(FilesMachine):
         operation = Operation(name, arguments)
         if self.is_open and self.lockstep.can(operation):
             self.lockstep.perform(operation)
+
+    @abstractmethod
+    def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
+        """Opens the log with the checkpoints' offsets, as a broker does; ends the example if a release refuses."""
 
     # -- what there is -----------------------------------------------------------------------------------------
 

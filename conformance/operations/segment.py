@@ -52,6 +52,8 @@ SEGMENT_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     "flush_segment": (),
     "rename_segment": ("old_suffix", "new_suffix"),
     "delete_segment": (),
+    # Says that the files' directory is elsewhere, where there is none, as after a disk has gone: what is open stays so.
+    "lose_directory": (),
     # Damage while closed, done by the harness: one of the file operations of an index, on a file of the segment.
     "damage_segment_file": ("suffix", "how", "arguments"),
 }

@@ -90,8 +90,8 @@ class IndexProbe:
         return self.column(aim, 1 if self._kind == "time" else 0)
 
     def size(self, aim: Aim) -> int:
-        """An aimed size in bytes, not negative: anchors are entries, ``delta`` is bytes."""
-        return max(0, to_int(self._entries(aim.anchor) * self.entry_size + aim.delta))
+        """An aimed size in bytes, negative ones too: anchors are entries, ``delta`` is bytes."""
+        return to_int(self._entries(aim.anchor) * self.entry_size + aim.delta)
 
     def count(self, aim: Aim) -> int:
         """An aimed slot number. As a Java ``int``."""

@@ -12,6 +12,7 @@ from kidx.commands.options import ReleaseOption, chosen_dialect
 from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -138,6 +139,9 @@ def _show(log: Path, rebuilt: Rebuilt, kept: list[Path], *, as_json: bool) -> No
             }
         )
         return
-    say(*(f"{path}: {path.stat().st_size:,} bytes" for path in written), *(f"{path}: the old file" for path in kept))
+    say(
+        *(f"{path}: {counted(path.stat().st_size, 'byte')}" for path in written),
+        *(f"{path}: the old file" for path in kept),
+    )
     if rebuilt.invalid_bytes:
-        say(f"{log}: a recovery would cut {rebuilt.invalid_bytes:,} bytes behind byte {rebuilt.valid_bytes:,}")
+        say(f"{log}: a recovery would cut {counted(rebuilt.invalid_bytes, 'byte')} behind byte {rebuilt.valid_bytes:,}")

@@ -68,7 +68,7 @@ def repair_command(
         _print(result, paths, release, quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
-        raise ToolError(f"none of {counted(len(result.before.files), 'file')} could be read")
+        raise ToolError(f"nothing could be read of {counted(len(result.before.files), 'file')}")
     return result.exit_code
 
 

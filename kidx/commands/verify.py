@@ -92,7 +92,7 @@ def verify_command(
             _advise(result, paths, release)
     sys.stdout.flush()
     if result.exit_code == 2:
-        raise ToolError(f"none of {len(result.files)} files could be read")
+        raise ToolError(f"nothing could be read of {counted(len(result.files), 'file')}")
     return result.exit_code
 
 

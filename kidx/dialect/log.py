@@ -12,7 +12,7 @@ class LogBehaviours(SegmentBehaviours):
 
     @cached_property
     def follower_skips_newer_epochs(self) -> bool:
-        """A follower appends no batch of an epoch newer than the one it fetches in (KAFKA-18723)."""
+        """A follower appends no batch of an epoch newer than the one it fetches in (LG-3, KAFKA-18723)."""
         return self.append_per_batch
 
     @cached_property
@@ -83,6 +83,11 @@ class LogBehaviours(SegmentBehaviours):
     def unstable_offset_has_to_exist(self) -> bool:
         """An open transaction is looked up, and it is an error if it is not there (LG-11; up to 3.7)."""
         return self.version < (3, 8)
+
+    @cached_property
+    def end_is_located(self) -> bool:
+        """A high watermark that is moved to the log's end is known with its batch, and not looked up (from 2.7)."""
+        return self.version >= (2, 7)
 
     @cached_property
     def truncation_applies_any_watermark(self) -> bool:

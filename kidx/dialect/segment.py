@@ -42,7 +42,10 @@ class SegmentBehaviours(IndexBehaviours):
 
     @cached_property
     def append_per_batch(self) -> bool:
-        """Each batch of an append call may add an index entry (SEG-4); before, one call added one at most (SEG-3)."""
+        """Each batch of an append call may add an index entry (SEG-4); before, one call added one at most (SEG-3).
+
+        With it came what the age of a segment is counted from (SEG-10), and calls that fill an index midway (LG-27).
+        """
         return self.append == "A2"
 
     @cached_property

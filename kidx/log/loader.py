@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from kidx.errors import CorruptIndexError, InvalidOffsetError
+from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.log.rebuilding import rebuild_producers
-from kidx.log.segments import DELETED, Segments
+from kidx.log.segments import SWAP, Segments
+from kidx.log.swapping import INDEX_SUFFIXES, Leftovers
 from kidx.segment import Clock, LogSegment
+from kidx.segment.errors import SegmentOffsetOverflowError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.log.config import LogConfig
     from kidx.log.epochs import LeaderEpochCache
     from kidx.producers import ProducerStateManager
-
-_INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
 
 class Loader:
@@ -68,8 +68,10 @@ class Loader:
         Raises:
             KidxError, OSError: what loading cannot mend.
         """
-        self._remove_leftovers()
+        leftovers = Leftovers(self.directory, lambda: self.dialect.swapped_segments_are_believed, self._open_swapped)
+        leftovers.sort_out()
         self._load_files()
+        leftovers.recover(self.segments, lambda segment: self._recover(segment, note_epochs=False))
         if not self.clean:
             self._recover_from(self.recovery_point)
         end_offset = self._end_offset()
@@ -86,14 +88,14 @@ class Loader:
             self.directory, base_offset, self.config, file_already_exists=exists, clock=self.clock, dialect=self.dialect
         )
 
-    def _remove_leftovers(self) -> None:
-        for file in self.directory.iterdir():
-            if file.name.endswith((DELETED, ".cleaned")):
-                file.unlink()
+    def _open_swapped(self, base_offset: int) -> LogSegment:
+        return LogSegment.open(
+            self.directory, base_offset, self.config, file_suffix=SWAP, clock=self.clock, dialect=self.dialect
+        )
 
     def _load_files(self) -> None:
         for file in sorted(self.directory.iterdir()):
-            if file.suffix in _INDEX_SUFFIXES:
+            if file.suffix in INDEX_SUFFIXES:
                 if not file.with_suffix(".log").exists():
                     file.unlink()
             elif file.suffix == ".log":
@@ -109,7 +111,13 @@ class Loader:
         self.segments.add(segment)
 
     def _recover(self, segment: LogSegment, *, note_epochs: bool = True) -> int:
-        """Recovers a segment with the producers before it, and writes down those behind it."""
+        """Recovers a segment with the producers before it, and writes down those behind it.
+
+        Raises:
+            InvalidArgumentError: it holds an offset before its base, and its last one is in range (LG-19).
+            SegmentOffsetOverflowError: its last offset is out of range; Kafka splits such a segment.
+            KidxError, OSError: as :meth:`LogSegment.recover`.
+        """
         producers = type(self.producers)(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
@@ -121,7 +129,13 @@ class Loader:
             now=self.clock(),
             known=self.producers,
         )
-        truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        try:
+            truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        except SegmentOffsetOverflowError as error:
+            if segment.has_overflow:
+                raise
+            said = "Split operation is only permitted for segments with overflow, and the problem path is"
+            raise InvalidArgumentError(f"{said} {segment.log.path}") from error
         producers.take_snapshot()
         return truncated
 

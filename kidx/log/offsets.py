@@ -29,6 +29,7 @@ class LogOffsets:
     high_watermark: int
     recovery_point: int
     search_start: int
+    watermark_is_located: bool = False
 
     @property
     def last_stable_offset(self) -> int:
@@ -76,15 +77,32 @@ class LogOffsets:
             KidxError, OSError: the first unstable offset cannot be looked up.
         """
         # After a truncation that stopped half way the start may be behind the end (LG-11).
+        self.watermark_is_located = self.start_offset <= self.end_offset <= offset and self.dialect.end_is_located
         self.high_watermark = self.start_offset if offset < self.start_offset else min(offset, self.end_offset)
         self.producers.on_high_watermark(self.high_watermark)
         self._settle()
         return self.high_watermark
 
+    def offset_snapshot(self) -> tuple[int, int, int, int]:
+        """Start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
+
+        The batch of the high watermark is looked up if it is not known yet: it may move back (LG-67).
+
+        Raises:
+            OffsetOutOfRangeError: there is nothing at the high watermark, up to 3.7.
+            KidxError, OSError: the batch cannot be read.
+        """
+        if not self.watermark_is_located:
+            self.high_watermark = self._located(self.high_watermark)
+            self.watermark_is_located = True
+            self.producers.on_high_watermark(self.high_watermark)
+            self._settle()
+        return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
+
     def _set_end_offset(self, offset: int) -> None:
         self.end_offset = offset
         if self.high_watermark >= offset:
-            self.high_watermark = offset
+            self.high_watermark, self.watermark_is_located = offset, True
             self.producers.on_high_watermark(offset)
             self._settle()
         if self.recovery_point > offset and self.dialect.start_moves_other_offsets:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.layout import PAGE_BYTES
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from kidx.lookup.explain import Explanation, IndexLook
@@ -51,7 +52,8 @@ def _segments(told: Explanation) -> Iterator[str]:
 def _index(name: str, look: IndexLook) -> Iterator[str]:
     yield ""
     pages = -(-look.entries * look.entry_size // PAGE_BYTES)
-    yield f"{name:<13} {look.file}: {look.entries:,} entries on {pages:,} pages, looking for {look.target}"
+    there = f"{counted(look.entries, 'entry')} on {counted(pages, 'page')}"
+    yield f"{name:<13} {look.file}: {there}, looking for {look.target}"
     if look.entries:
         yield f"   [{_bar(look, pages)}]  ○ cold page, ● warm page, ◆ where the entry lies"
     for number, probe in enumerate(look.probes, 1):
@@ -76,7 +78,7 @@ def _bar(look: IndexLook, pages: int) -> str:
 
 def _log(told: Explanation) -> Iterator[str]:
     yield ""
-    yield f"log           {told.log}: {told.log_size:,} bytes"
+    yield f"log           {told.log}: {counted(told.log_size, 'byte')}"
     if told.batches and told.log_size:
         start, end = told.batches[0].position, told.batches[-1].position + told.batches[-1].size
         left = start * _WIDTH // told.log_size
@@ -87,7 +89,7 @@ def _log(told: Explanation) -> Iterator[str]:
             yield "   …"
         else:
             yield (
-                f" {'▶' if batch.opened else '·'} at {batch.position:,}: {batch.size:,} bytes, offsets"
+                f" {'▶' if batch.opened else '·'} at {batch.position:,}: {counted(batch.size, 'byte')}, offsets"
                 f" {batch.base_offset}–{batch.last_offset}, largest timestamp {batch.max_timestamp}"
                 f"{'' if batch.opened else ', passed by its header'}"
             )

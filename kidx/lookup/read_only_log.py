@@ -137,7 +137,8 @@ def _partition(directory: Path) -> Partition:
         raise ToolError(f"{directory} is {'not a directory' if directory.exists() else 'missing'}")
     found = discover([directory])
     if found.problems:
-        raise ToolError(f"{found.problems[0].message}")
+        problem = found.problems[0]
+        raise ToolError(f"{problem.path}: {problem.message.removeprefix(f'{problem.path}: ')}")
     if len(found.partitions) != 1 or found.partitions[0].directory.resolve() != directory.resolve():
         raise ToolError(f"{directory} is not the directory of one partition, such as /data/orders-0")
     if not found.partitions[0].segments:

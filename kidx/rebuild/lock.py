@@ -22,9 +22,10 @@ _FLOCK: Final = struct.Struct("hhqqi4x")
 
 
 def log_directories_of(partition: Path) -> set[Path]:
-    """Where the lock of a partition directory may be: beside it, and beside what it is a link to."""
-    directory = partition.absolute()
-    return {directory.parent.resolve(), directory.resolve().parent}
+    """Where the lock of a partition directory may be: beside it, as it was given, and beside what it is a link to."""
+    named = bool(partition.name) and ".." not in partition.parts
+    beside, real = (partition if named else partition.absolute()).parent, partition.resolve().parent
+    return {beside} if beside.resolve() == real else {beside.resolve(), real}
 
 
 def held_by(log_directory: Path) -> int | None:

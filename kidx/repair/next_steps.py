@@ -70,11 +70,12 @@ def advice(result: Verification, paths: Iterable[str | os.PathLike[str]], releas
     asked = [os.fspath(path) for path in paths]
     if any("://" in path for path in asked):
         found = counted(planned.files, "index file")
-        return Advice(f"{found} can be rebuilt from their logs: kidx repair, where these are files of a stopped broker")
+        return Advice(f"{found} can be rebuilt: kidx repair, where these are files of a stopped broker")
     directories = planned.directories
     names = ", ".join(directory.name for directory in directories[:_NAMED])
     more = f" and {len(directories) - _NAMED} more" if len(directories) > _NAMED else ""
-    reason = f"{counted(planned.files, 'index file')} of {names}{more} can be rebuilt from their logs"
+    sources = "its log" if planned.files == 1 else "their logs"
+    reason = f"{counted(planned.files, 'index file')} of {names}{more} can be rebuilt from {sources}"
     targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else asked
     words = ["kidx", "repair", *map(shell_word, targets), *(("--kafka", release) if release else ())]
     command = " ".join(words)

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from kidx.findings import SEVERITY, Finding, Verdict
-from kidx.printable import printable
+from kidx.printable import counted, printable
 
 if TYPE_CHECKING:
     from kidx.verify.verdicts import FileVerdict
@@ -47,7 +47,7 @@ class SegmentPicture:
             parts += [
                 f'<text x="0" y="{top + 11}">{suffix}</text>',
                 f'<rect class="bar {file.verdict}" x="{_LEFT}" y="{top}" width="{_LENGTH}" height="{_BAR}">',
-                f"<title>{file.verdict}, {file.size or 0} bytes</title></rect>",
+                f"<title>{file.verdict}, {counted(file.size or 0, 'byte')}</title></rect>",
             ]
         for finding in self.findings:
             parts += self._marks(finding, rows)

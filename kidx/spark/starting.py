@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from platformdirs import user_cache_path
@@ -40,12 +41,29 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
-def start_session(master: str | None = None, *, app_name: str = "kidx", **settings: Any) -> SparkSession:
+FEW_ROWS: Final[Mapping[str, str]] = {
+    # A row stands for a segment or a file: classes that are compiled for so few cost more than they save.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""For sessions on this machine in which all the work is done by Python: those of a fleet."""
+
+
+def start_session(
+    master: str | None = None,
+    *,
+    app_name: str = "kidx",
+    local_settings: Mapping[str, str] = MappingProxyType({}),
+    **settings: Any,
+) -> SparkSession:
     """The running session if there is one, else a new one; either knows ``kafka_segments``.
 
     Args:
         master: of the cluster; that of ``spark-submit`` if it started this process, else this machine if None.
         app_name: what Spark calls the application.
+        local_settings: Spark's settings of a new session on this machine.
         settings: more of Spark's settings, with ``__`` for each dot: ``spark__driver__memory="4g"``.
 
     Raises:
@@ -62,7 +80,7 @@ def start_session(master: str | None = None, *, app_name: str = "kidx", **settin
         builder = builder.master(master or LOCAL_MASTER)
     elif master is not None:
         builder = builder.master(master)
-    wanted = dict(SETTINGS) | (dict(LOCAL_SETTINGS) if local else {})
+    wanted = dict(SETTINGS) | ({**LOCAL_SETTINGS, **local_settings} if local else {})
     wanted |= {name.replace("__", "."): str(value) for name, value in settings.items()}
     for name, value in wanted.items():
         builder = builder.config(name, value)

@@ -15,7 +15,7 @@ from kidx.scan.compiled import worth_compiling
 from kidx.tables.columns import RowBuffer, to_microseconds
 from kidx.tables.extending import extend, headers_of
 from kidx.tables.isolation import AbortedFilter, aborted_transactions
-from kidx.tables.runs import runs_of
+from kidx.tables.runs import Runs
 from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Reading:
                 hard_end = piece.end if piece.exact_end else max(segment.size, piece.end)
                 walk = BatchWalk(reader, piece.start, piece.end, hard_end, source=segment.name, wanted=wanted)
                 committed = self.isolation == "read_committed"
-                runs = runs_of(
+                runs = Runs(
                     walk,
                     piece,
                     self.conditions,
@@ -150,7 +150,7 @@ class Reading:
                             again = replace(piece, start=0, end=hard_end)
                             yield from self._batches(again, counter, buffer, compiled=compiled)
                             return
-                        if runs is not None and is_wanted and (yield from runs.take(position)):
+                        if is_wanted and runs.are_any and (yield from runs.take(position)):
                             continue
                         if is_wanted and (batch.magic >= 2 or wanted(batch)):
                             yield position, batch

@@ -50,17 +50,8 @@ def dense(rows: Array) -> NDArray[np.bool_]:
     return dense
 
 
-def runs_of(
-    walk: BatchWalk,
-    piece: Piece,
-    conditions: Conditions,
-    buffer: RowBuffer,
-    *,
-    checked: bool,
-    committed: bool,
-    compiled: bool,
-) -> Runs | None:
-    """What takes runs of batches off a walk; None where each has to be looked at by itself.
+class Runs:
+    """Takes runs of batches off a walk.
 
     Args:
         walk: over the piece.
@@ -71,14 +62,6 @@ def runs_of(
         committed: whether transactional batches are to be looked at one by one.
         compiled: whether kernels are worth their loading; without them only headers are read.
     """
-    by_header = OF_RECORDS.isdisjoint(buffer.schema.names)
-    if not (by_header or compiled):
-        return None
-    return Runs(walk, piece, conditions, buffer, checked=checked, committed=committed, compiled=compiled)
-
-
-class Runs:
-    """See :func:`runs_of`."""
 
     def __init__(
         self,
@@ -98,6 +81,11 @@ class Runs:
         self._found = np.empty(_BATCHES, BATCH)
         self._headers = self._found[:0]
         self._rows = np.empty(ROWS if compiled else 0, RECORD)
+
+    @property
+    def are_any(self) -> bool:
+        """Whether there can be runs; without kernels, records are read from each batch by itself."""
+        return self._compiled or not self._wants_records
 
     def take(self, position: int) -> Generator[tuple[int, None], None, bool]:
         """Adds what can be added from a position on, and moves the walk behind it; stops after some rows.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kidx.layout import OFFSET_INDEX, TIME_INDEX, Layout
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from kidx.findings import Verdict
@@ -54,8 +55,8 @@ class EntryFindings:
                 self._suffix,
                 clause,
                 "broken",
-                f"{size} bytes are not a multiple of {whole}: the sanity check of kafka-dump-log refuses the file. A "
-                "broker does not check it: when it starts after a crash it rebuilds the indexes of segments from the "
+                f"{counted(size, 'byte')}, not a multiple of {whole}: the sanity check of kafka-dump-log refuses it. "
+                "A broker does not check it: when it starts after a crash it rebuilds the indexes of segments from the "
                 "recovery point on, and sealed segments, or any after a clean stop, keep theirs",
                 expected=f"a multiple of {whole}",
                 actual=size,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kidx.printable import counted
+
 if TYPE_CHECKING:
     from kidx.scan.blocks import LogTail
     from kidx.verify.facts import LogFacts
@@ -83,7 +85,7 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
             _SUFFIX,
             "SEG-38",
             "sound",
-            f"the file became shorter while it was read: {tail.file_size} bytes were there",
+            f"the file became shorter while it was read, from {counted(tail.file_size, 'byte')}",
             position=tail.file_size,
         )
     if not left:
@@ -91,11 +93,13 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
     next_offset = facts.last_offset + 1 if facts.batches else facts.base_offset
     place = {"position": tail.valid_bytes, "offset": next_offset}
     if tail.kind == "corrupt":
-        said = f"the length of the batch at {tail.valid_bytes} is impossible: the {left} bytes from there on are lost"
+        said = (
+            f"the length of the batch at {tail.valid_bytes} is impossible: {counted(left, 'byte')} from there on: lost"
+        )
     elif tail.kind == "zeros":
-        said = f"the last {left} bytes are zeros"
+        said = f"the file ends with {counted(left, 'byte')} of zeros"
     else:
-        said = f"the last {left} bytes are no whole batch"
+        said = f"the file ends with {counted(left, 'byte')}, no whole batch"
     if may_grow and tail.kind != "corrupt":
         reporter.add(
             _SUFFIX, "RB-4", "sound", f"{said}: room that is reserved, or a write under way or cut off", **place

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kidx.printable import counted
 from kidx.verify.entry_findings import EntryFindings
 from kidx.verify.verdicts import Interval
 
@@ -126,17 +127,18 @@ def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: 
     grouped = int((found["batch_last"] != content.entries["offset"]).sum())
     if grouped:
         return False, (
-            f"{grouped} entries have the last offset of a later batch: appends of several batches have one entry "
-            "before 3.9.1 and in 4.0.0 (SEG-3)"
+            f"{counted(grouped, 'entry')} with the last offset of a later batch: appends of several batches have "
+            "one entry before 3.9.1 and in 4.0.0 (SEG-3)"
         )
     if interval.restarts:
         return False, (
-            f"index.interval.bytes is {interval.most} at most, and {interval.restarts} entries come later than that: "
-            "after a restart or a truncation the count starts anew (SEG-7), an append of several batches has one "
+            f"index.interval.bytes is {interval.most} at most, and {counted(interval.restarts, 'entry')} later than "
+            "that: after a restart or a truncation the count starts anew (SEG-7), an append of several batches has one "
             "entry (SEG-3), or entries are lost"
         )
     if given is not None and not interval.holds(given):
         return False, f"index.interval.bytes is said to be {given}, and the entries tell {interval}"
     if given is None and not len(content.entries) and interval.least > _DEFAULT_INTERVAL:
-        return False, f"{interval.least} bytes of log have no entry: a larger index.interval.bytes, or they are lost"
+        least = counted(interval.least, "byte")
+        return False, f"{least} of log without an entry: a larger index.interval.bytes, or they are lost"
     return True, ""

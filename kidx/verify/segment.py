@@ -10,6 +10,7 @@ from kidx.dialect import DIALECTS, Dialect, dialect_of
 from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
 from kidx.errors import InvalidArgumentError
 from kidx.layout import TIME_INDEX
+from kidx.printable import counted
 from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
 from kidx.scan.blocks import LogBlocks, LogTail
 from kidx.scan.entries import Array, IndexContent, parse_index, read_index
@@ -147,7 +148,8 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
             ".txnindex",
             "TX-23",
             "broken",
-            f"the last {transactions.odd_bytes} bytes are no whole entry: what is appended behind them is read askew",
+            f"the file ends with {counted(transactions.odd_bytes, 'byte')}, no whole entry: what is appended behind is "
+            "read askew",
             expected="a multiple of 34",
             actual=transactions.size,
         )
@@ -177,11 +179,11 @@ def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: R
             suffix,
             "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
             "broken",
-            f"there are {kept + content.left_out} entries for a log of {tail.file_size} bytes, more than it can have "
-            f"batches: those from slot {kept} on were not looked at",
+            f"{counted(kept + content.left_out, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
+            f"can have batches: those from slot {kept} on were not looked at",
             slot=kept,
-            expected=f"at most {most} entries",
-            actual=f"{kept + content.left_out} entries",
+            expected=f"at most {counted(most, 'entry')}",
+            actual=counted(kept + content.left_out, "entry"),
         )
 
 
@@ -286,7 +288,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
             "a broker that loads it puts an empty one there: the segment's largest timestamp is then its file's age"
         )
         clause = "SEG-36"
-    reporter.add(suffix, clause, "missing", f"there is no {suffix} for {facts.log.batches} batches: {effect}")
+    reporter.add(suffix, clause, "missing", f"there is no {suffix} for {counted(facts.log.batches, 'batch')}: {effect}")
     return [FileVerdict(str(reporter.segment.path(suffix)), "missing")]
 
 
@@ -306,10 +308,10 @@ def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: 
         suffix,
         clause,
         "broken",
-        f"{content.zeros} entries of zeros follow the {len(content.entries)} of the index, {when}, {effect}",
+        f"the index ends with {counted(content.zeros, 'entry')} of zeros, {when}, {effect}",
         slot=len(content.entries),
-        expected=f"{len(content.entries)} entries",
-        actual=f"{len(content.entries) + content.zeros} entries",
+        expected=counted(len(content.entries), "entry"),
+        actual=counted(len(content.entries) + content.zeros, "entry"),
     )
     return True
 

@@ -1,7 +1,8 @@
-"""Many small segments on Spark and by the plain parallel verifier, side by side: what Spark costs, and what it needs.
+"""Many segments on Spark and by the plain parallel verifier, side by side: what Spark costs, and what it needs.
 
-``python3 bootstrap.py python -m tests.bench.fleet --segments 1000 --segments 10000``. The session is started, and one
-partition verified by each, before the clock starts; both then do the same work on the same cores.
+``python3 bootstrap.py python -m tests.bench.fleet`` prints the whole table. A hundred segments are written, one behind
+the other; every partition has hard links to them, so that both read from memory, where Spark's share is largest. The
+plain verifier comes first, as it forks; Spark has verified one partition before its clock starts.
 """
 
 from __future__ import annotations
@@ -9,44 +10,38 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import tempfile
 import time
 from pathlib import Path
 
 from rich.console import Console
 
-from kidx.rebuild import rebuild
-from kidx.records import SimpleRecord, build_batch
-from kidx.spark import fleet, session
+from conformance.scratch import scratch_directory
+from kidx.spark import fleet
 from kidx.spark.fleet.sizing import size_of
+from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
+from tests.bench.segments import template, write_segment
 from tests.bench.telling import machine, processor_seconds, tell
 
 SEGMENTS_A_PARTITION = 100
-BATCHES = 8
+RECORDS, VALUE = 100, 150  # in a batch of 16 KiB, as producers send them
 
 
-def make(root: Path, segments: int, batch_records: int, each: int = SEGMENTS_A_PARTITION) -> None:
-    """Partitions of so many segments: one is written, the others are copies of it under their own offsets."""
-    template = root / "template"
+def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION) -> None:
+    """Partitions of so many segments in ``root/data``."""
+    written, base = [], 0
+    for number in range(min(segments, each)):
+        log = write_segment(root / "written" / str(number), size, records=RECORDS, value_size=VALUE, base_offset=base)
+        base += log.stat().st_size // len(template(RECORDS, VALUE)) * RECORDS
+        written.append(list(log.parent.iterdir()))
     for partition in range(-(-segments // each)):
         directory = root / "data" / f"topic{partition % 10}-{partition // 10}"
         directory.mkdir(parents=True)
-        for number in range(min(each, segments - partition * each)):
-            base = number * BATCHES * batch_records
-            made = template / f"{base:020d}"
-            if not made.exists():
-                made.mkdir(parents=True)
-                records = [SimpleRecord(1_700_000_000_000 + base + n, b"key", b"v" * 64) for n in range(batch_records)]
-                batches = [build_batch(records, base_offset=base + n * batch_records) for n in range(BATCHES)]
-                log = made / f"{base:020d}.log"
-                log.write_bytes(b"".join(batches))
-                for path in rebuild(log, made / "indexes")[:2]:
-                    path.rename(made / path.name)
-                (made / "indexes").rmdir()
-            for path in made.iterdir():
-                shutil.copyfile(path, directory / path.name)
-    shutil.rmtree(template)
+        (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n", "utf-8")
+        for files in written[: segments - partition * each]:
+            for path in files:
+                os.link(path, directory / path.name)
+    shutil.rmtree(root / "written")
 
 
 def peak(process: int) -> float:
@@ -62,65 +57,77 @@ def timed(work):
     return found, time.perf_counter() - clock, processor_seconds() - processor
 
 
-def measure(segments: int, batch_records: int, spark, cores: int) -> list[str]:
+def on_spark(spark, root: Path, name: str):
+    """A run of its own, as :func:`timed` gives it, and its jobs, stages and tasks."""
+    spark.sparkContext.setJobGroup(str(root / name), name)
+    told = timed(lambda: fleet.verify(spark, [root / "data"], out=root / "out", run_id=name))
+    tracker = spark.sparkContext.statusTracker()
+    jobs = tracker.getJobIdsForGroup(str(root / name))
+    stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+    tasks = sum(info.numTasks for info in map(tracker.getStageInfo, stages) if info is not None)
+    return *told, f"{len(jobs)}, {len(stages)}, {tasks}"
+
+
+def measure(spark, root: Path, segments: int, plain) -> list[str]:
     """A row of the table."""
-    root = Path(tempfile.mkdtemp(prefix="kidx-fleet-"))
-    try:
-        make(root, segments, batch_records)
-        data, out = root / "data", root / "out"
-        logs = sum(path.stat().st_size for path in data.rglob("*.log"))
-        fleet.verify(spark, [next(data.iterdir())], out=out, run_id="warm")
-        jvm = spark.sparkContext._gateway.proc.pid
-        before = peak(os.getpid()), peak(jvm)
-        plain, *plain_seconds = timed(lambda: verify_paths([data], processes=cores))
-        result, *seconds = timed(lambda: fleet.verify(spark, [data], out=out, run_id="bench"))
-        assert result.summary.files == len(plain.files)
-        assert result.findings() == plain.findings
-        tables = {
-            table.name: sum(path.stat().st_size for path in (table / "run_id=bench").rglob("*.parquet"))
-            for table in out.iterdir()
-        }
-        model = size_of(plain.segments, logs)
-        return [
-            f"{segments:,}",
-            f"{plain_seconds[0]:.1f} ({plain_seconds[1]:.1f})",
-            f"{seconds[0]:.1f} ({seconds[1]:.1f})",
-            f"{seconds[0] / plain_seconds[0] - 1:+.0%} ({seconds[1] / plain_seconds[1] - 1:+.0%})",
-            ", ".join(f"{name} {step:.1f}" for name, step in result.seconds.items()),
-            f"{len(list((out / 'verdicts/run_id=bench').glob('*.parquet')))} ({model.tasks})",
-            f"{peak(os.getpid()) - before[0]:.0f} + {peak(jvm) - before[1]:.0f}",
-            f"{(tables['listing'] + tables['verdicts']) / segments:.0f} ({model.kept_bytes / segments:.0f})",
-        ]
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    before, clock, processor = plain
+    result, *seconds, work = on_spark(spark, root, "bench")
+    assert result.summary.files == len(before.files)
+    assert result.findings() == before.findings
+    kept = [
+        path.stat().st_size for table in ("listing", "verdicts") for path in (root / "out" / table).rglob("*.parquet")
+    ]
+    jvm = spark.sparkContext._gateway.proc.pid
+    return [
+        f"{segments:,}",
+        f"{clock:.1f} ({processor:.1f})",
+        f"{seconds[0]:.1f} ({seconds[1]:.1f})",
+        f"{seconds[0] / clock - 1:+.0%} ({seconds[1] / processor - 1:+.0%})",
+        ", ".join(f"{step:.1f}" for step in result.seconds.values()),
+        work,
+        f"{peak(os.getpid()):.0f} + {peak(jvm):.0f}",
+        f"{sum(kept) / segments:.0f} ({size_of(segments, 0).kept_bytes / segments:.0f})",
+    ]
 
 
 def main() -> None:
+    """Prints a row as soon as it is there, and the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--segments", type=int, action="append")
-    parser.add_argument("--batch-records", type=int, default=10)
+    parser.add_argument("--kilobytes", type=int, default=1024, help="of each segment's log")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     console = Console(width=200)
     console.print(f"{machine('pyspark', 'pyarrow')}; by the clock and (in brackets) of processor time")
-    spark, *start = timed(lambda: session(f"local[{cores},4]"))
-    console.print(f"Spark's start {start[0]:.1f} s ({start[1]:.1f} s)")
-    rows = []
-    for segments in arguments.segments or [1000, 4000, 10_000, 20_000]:
-        rows.append(measure(segments, arguments.batch_records, spark, cores))
-        console.print(*rows[-1], sep="; ")
+    numbers = arguments.segments or [1000, 4000, 10_000, 20_000]
+    with scratch_directory() as scratch:
+        plain = {}
+        for segments in (SEGMENTS_A_PARTITION, *numbers):
+            make(scratch / str(segments), segments, arguments.kilobytes << 10)
+            data = scratch / str(segments) / "data"
+            plain[segments] = timed(lambda data=data: verify_paths([data], processes=cores))
+        spark, *start = timed(lambda: start_session(f"local[{cores},4]", local_settings=FEW_ROWS))
+        _, *warm, _ = on_spark(spark, scratch / str(SEGMENTS_A_PARTITION), "warm")
+        console.print(
+            f"Spark's start {start[0]:.1f} s ({start[1]:.1f} s); a first run, of {SEGMENTS_A_PARTITION} segments,"
+            f" {warm[0]:.1f} s ({warm[1]:.1f} s)"
+        )
+        rows = []
+        for segments in numbers:
+            rows.append(measure(spark, scratch / str(segments), segments, plain[segments]))
+            console.print(*rows[-1], sep="; ")
+        spark.stop()
     heads = (
         "segments",
         "plain, s",
         "on Spark, s",
         "more",
-        "steps, s",
-        "tasks (model)",
+        "list, verify, settle, write, s",
+        "jobs, stages, tasks",
         "driver + JVM, MB",
-        "kept, B each",
+        "kept, B each (model)",
     )
     tell(console, heads, rows)
-    spark.stop()
 
 
 if __name__ == "__main__":

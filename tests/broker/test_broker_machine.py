@@ -98,6 +98,7 @@ def participant(tmp_path_factory):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(participant, tmp_path):
     lockstep = BrokerLockstep(participant, tmp_path, prefix="cycle")
     kill_cycles(lockstep, 1, seed=1)
@@ -107,6 +108,7 @@ def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(par
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(participant, tmp_path):
     """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
@@ -173,6 +175,7 @@ def test_the_reference_takes_over_what_the_broker_has_decided(tmp_path):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_goes_on(tmp_path, monkeypatch):
     events = []
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)

@@ -24,6 +24,7 @@ def run(tmp_path, in_process):
 
 
 @pytest.mark.parametrize("release", [RELEASE, pytest.param("2.4.1", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
     build = build_at(tmp_path / "kafka" / "libs", release, "broker").parent
     done = run("run", "-i", f"broker:{build}", "--max-examples", 1, "--json")
@@ -35,6 +36,7 @@ def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
     assert row["divergences"] == 0
 
 
+@pytest.mark.thorough
 def test_its_own_classes_answer(tmp_path, run):
     sound = build_at(tmp_path / "sound", RELEASE, "broker")
     build = broken(sound, BROKEN["entry-at-the-interval"].change, tmp_path / "broken")

@@ -32,7 +32,7 @@ def batch(*times, **fields):
     return build_batch([SimpleRecord(time, None, b"x") for time in times], **fields)
 
 
-@pytest.fixture(scope="module", params=["2.4.1", in_ci("3.9.2"), "4.4.0"])
+@pytest.fixture(scope="module", params=[in_ci("2.4.1"), in_ci("3.9.2"), "4.4.0"])
 def broker(request, tmp_path_factory):
     with LocalBroker(request.param, base=tmp_path_factory.mktemp("client")) as started:
         yield started

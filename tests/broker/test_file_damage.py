@@ -42,6 +42,7 @@ class _WrongOnce(ReferencePartition):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_makes_of_damaged_files_what_kidx_predicts_and_a_wrong_rule_does_not_pass(tmp_path):
     said = []
     with LocalBroker(KRAFT, base=tmp_path) as broker:

@@ -33,7 +33,7 @@ KRAFT = "4.3.1"
 ZOOKEEPER = "2.4.1"
 
 broker_test = pytest.mark.broker
-both = pytest.mark.parametrize("release", [KRAFT, ZOOKEEPER])
+both = pytest.mark.parametrize("release", [KRAFT, in_ci(ZOOKEEPER)])
 
 
 def ask_metadata(port):
@@ -64,7 +64,8 @@ def wait_until_gone(directory: Path) -> None:
 
 
 @broker_test
-@pytest.mark.parametrize("release", [KRAFT, in_ci(ZOOKEEPER)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("release", [KRAFT, ZOOKEEPER])
 def test_the_answers_of_a_broker_are_found_through_its_index_files(release, tmp_path):
     with LocalBroker(release, base=tmp_path) as broker:
         result = run_scenario(broker)
@@ -169,7 +170,7 @@ FAILS_STARTING = {"metric.reporters": "no.such.Reporter"}
     ("release", "config"),
     [
         (ZOOKEEPER, REFUSED_AT_ONCE),
-        (KRAFT, FAILS_STARTING),
+        in_ci(KRAFT, FAILS_STARTING),
         in_ci(KRAFT, REFUSED_AT_ONCE),
         in_ci(ZOOKEEPER, FAILS_STARTING),
     ],
@@ -189,6 +190,7 @@ def test_a_broker_that_cannot_start_is_an_error_that_names_its_log(release, conf
 
 
 @broker_test
+@pytest.mark.thorough
 def test_a_broker_that_does_not_get_ready_is_an_error_and_not_a_hang(tmp_path, monkeypatch):
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.5)
     with (
@@ -200,6 +202,7 @@ def test_a_broker_that_does_not_get_ready_is_an_error_and_not_a_hang(tmp_path, m
 
 
 @broker_test
+@pytest.mark.thorough
 def test_a_broker_that_dies_is_noticed_and_its_directory_kept(tmp_path):
     broker = LocalBroker("3.9.2", base=tmp_path)
 
@@ -221,6 +224,7 @@ def test_a_broker_that_dies_is_noticed_and_its_directory_kept(tmp_path):
 
 
 @broker_test
+@pytest.mark.thorough
 def test_a_broker_does_not_outlive_a_killed_harness(tmp_path):
     script = (
         "import sys, time\n"
@@ -244,6 +248,7 @@ def test_a_broker_does_not_outlive_a_killed_harness(tmp_path):
 
 
 @broker_test
+@pytest.mark.thorough
 def test_an_own_directory_is_kept_and_comes_up_again_and_a_taken_port_is_replaced(tmp_path, monkeypatch):
     calls = []
 

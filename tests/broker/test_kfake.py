@@ -12,7 +12,8 @@ from conformance.operations import Operation
 from conformance.runs.wire import WireRun, run_wire
 from conformance.runs.wire_options import WireOptions
 
-pytestmark = pytest.mark.go
+# Building it from nothing takes Go longer than the rest of the folder takes.
+pytestmark = [pytest.mark.go, pytest.mark.thorough]
 RELEASE = "4.3.1"
 NAME = "subject:kfake"
 CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},))

@@ -18,6 +18,7 @@ from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
     pytest.mark.broker,
+    pytest.mark.thorough,  # its wheel is fetched first
     pytest.mark.skipif(
         (sys.platform, platform.machine()) != ("linux", "x86_64") or sys.version_info >= (3, 14),
         reason="its wheels are for Linux and Python 3.11 to 3.13",

@@ -121,6 +121,7 @@ def everything(directory):
 @pytest.mark.parametrize(
     "release", ["3.9.2", *(pytest.param(release, marks=pytest.mark.thorough) for release in ("2.8.2", "4.3.1"))]
 )
+@pytest.mark.thorough
 def test_after_a_repair_every_answer_and_every_record_is_as_before(release, tmp_path, in_process):
     def kidx(*words):
         return in_process("kidx", *words, "--kafka", release, work=tmp_path)

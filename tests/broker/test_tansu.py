@@ -16,6 +16,7 @@ from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
     pytest.mark.broker,
+    pytest.mark.thorough,  # its program is fetched and unpacked first
     pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="its program is for Linux"),
 ]
 NAME = "subject:tansu"

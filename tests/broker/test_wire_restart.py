@@ -52,6 +52,7 @@ def lived(kafka, scratch, command, life):
     return lockstep
 
 
+@pytest.mark.thorough
 def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
     lockstep = lived(kafka, tmp_path, kafka[2], LIFE)
     assert lockstep.differences == {}
@@ -59,6 +60,7 @@ def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
     assert {"fetch", "fetch, with a restart", "fetch, with a kill"} <= lockstep.statistics.performed
 
 
+@pytest.mark.thorough
 def test_a_broker_that_forgets_is_found_out(kafka, tmp_path):
     _, directory, command = kafka
     forgetful = ["sh", "-c", f"rm -rf {shlex.quote(str(directory))}/data/kidx-wire-*; exec {shlex.join(command)}"]

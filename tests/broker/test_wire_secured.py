@@ -20,6 +20,7 @@ from conformance.runs.replay import replay
 from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.broker,
     pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl"),
 ]

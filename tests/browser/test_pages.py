@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 
 from conformance.pytest_plugin.tiers import chromium
 
@@ -138,7 +139,7 @@ def verify_page(in_process, tmp_path):
     return tmp_path / "verify.html"
 
 
-@pytest.mark.parametrize("name", ["run_page", "scoreboard_page", "verify_page"])
+@pytest.mark.parametrize("name", [in_ci("run_page"), in_ci("scoreboard_page"), "verify_page"])
 def test_a_page_can_be_read(name, look, request):
     path = request.getfixturevalue(name)
     pictures, wrong = {}, {}

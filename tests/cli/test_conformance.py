@@ -128,6 +128,7 @@ def test_list_refuses_what_it_does_not_know(conformance, arguments, said):
     assert said in refused(conformance("list", *arguments))
 
 
+@pytest.mark.thorough
 def test_a_reader_that_has_had_enough_is_no_error(conformance):
     """As `conformance list | head -1`."""
     process = subprocess.Popen([*conformance.command, "list", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -182,7 +183,7 @@ def old_java(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("run", *SMALL), in_ci(("kafka", "java"))])
+@pytest.mark.parametrize("command", [in_ci(("run", *SMALL)), ("kafka", "java")])
 def test_a_java_that_is_not_there(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=tmp_path / "nowhere"))
     assert said == f"KIDX_JAVA_HOME is {tmp_path / 'nowhere'}, which is not a directory"
@@ -207,7 +208,7 @@ def test_without_a_java_on_the_path_another_one_is_found(conformance, tmp_path):
 
 @pytest.mark.jvm
 @pytest.mark.parametrize(
-    "command", [("run", *SMALL), in_ci(("kafka", "fetch", "3.9.2")), in_ci(("replay", "sound.json"))]
+    "command", [in_ci(("run", *SMALL)), ("kafka", "fetch", "3.9.2"), in_ci(("replay", "sound.json"))]
 )
 def test_a_cache_that_is_no_directory(conformance, tmp_path, command):
     (conformance.work / "sound.json").write_text(json.dumps(SOUND.to_json()))
@@ -259,6 +260,7 @@ def test_a_run_as_one_document(conformance):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_segments_and_logs_are_machines_like_the_others(conformance):
     done = conformance(
         "run", "--max-examples", "5", "--seed", "1", "--machine", "segment", "--machine", "log", "--json"
@@ -271,6 +273,7 @@ def test_segments_and_logs_are_machines_like_the_others(conformance):
         assert "conforms" in result["verdicts"].values()
 
 
+@pytest.mark.thorough
 def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conformance):
     """It is unsupported in the table and in the document, and that is no difference."""
     command = ("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "time", "--machine", "segment")

@@ -18,6 +18,7 @@ def fuzz(typed):
     return lambda *arguments: typed("fuzz", *arguments)
 
 
+@pytest.mark.thorough
 def test_somebodys_index_is_fuzzed_and_the_corpus_kept(tmp_path, fuzz):
     options = ("-i", MINE, "--format", "txn", "--max-examples", 50, "--corpus", tmp_path / "corpus")
     done = fuzz(*options, "--report", tmp_path / "report", "--json")

@@ -32,6 +32,7 @@ def power(typed, *arguments):
     return typed("power", "--seed", 1, "--jobs", 1, *arguments)
 
 
+@pytest.mark.thorough
 def test_a_mutant_that_is_found_and_one_that_is_not(typed, here):
     """Table and exit code of each, and that their report holds, or does not, beside that of a bug of the past."""
     killed = power(typed, "--mutant", KILLED, "--report", "killed")

@@ -185,7 +185,7 @@ def test_old_files_are_kept_once(disk, kidx):
     assert kept == [f"{index.name}.old", f"{index.name}.old2"]
 
 
-def test_nothing_is_done_while_the_lock_is_held(disk, kidx):
+def test_nothing_is_done_while_the_lock_is_held(disk, kidx, monkeypatch):
     damage(disk)
     before = content(disk)
     holder = subprocess.Popen(
@@ -200,6 +200,9 @@ def test_nothing_is_done_while_the_lock_is_held(disk, kidx):
         assert tried.returncode == 1
         assert f"a broker is running with {disk}" in tried.stderr
         assert f"1. stop the broker: it holds {disk / '.lock'}" in kidx("verify", disk).stdout
+        monkeypatch.chdir(disk.parent)  # paths are told as they were given
+        assert kidx("repair", disk.name).stderr.startswith(f"kidx: {disk.name} is in use: a broker holds {disk.name}/")
+        assert f"it holds {disk.name}/.lock" in kidx("verify", disk.name).stdout
     finally:
         holder.communicate()
     assert content(disk) == before
@@ -286,7 +289,7 @@ def test_no_command_is_made_up_for_a_url(disk):
     segments(disk / "create-time-0", ".timeindex")[0].unlink()
     found = advice(verify_paths([disk]), ["s3://bucket/data"], "3.9.2")
     assert (found.steps, found.commands) == ((), ())
-    assert "1 index file can be rebuilt from their logs: kidx repair, where these are files" in found.reason
+    assert "1 index file can be rebuilt: kidx repair, where these are files" in found.reason
 
 
 def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
@@ -299,6 +302,7 @@ def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
     assert "kidx repair" not in told
 
 
+@pytest.mark.thorough
 def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair_ends_it(tmp_path):
     disk = tmp_path / "disk"
     shutil.copytree(GOLDEN / "transactions-0", disk / "transactions-0")

@@ -119,7 +119,7 @@ def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, kidx):
     (tmp_path / "t-0" / LOG).mkdir(parents=True)
     done = kidx(tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "kidx: none of 1 files could be read\n"
+    assert done.stderr == "kidx: nothing could be read of 1 file\n"
 
 
 def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
@@ -127,3 +127,16 @@ def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
     done = kidx(tmp_path / LOG)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("EXACT: 1 file, 1 segment, 0 batches in 1 partition\n")
+
+
+def test_one_byte_is_not_many(disk, kidx):
+    """In findings and in what to do about them."""
+    log, index = disk / "create-time-0" / LOG, disk / "transactions-0" / INDEX
+    with log.open("ab") as file:
+        file.write(b"\x01")
+    index.unlink()
+    done = kidx(disk, "--kafka", "3.9.2")
+    assert f"{log}: position {log.stat().st_size - 1} " in done.stdout
+    assert "the file ends with 1 byte, no whole batch" in done.stdout
+    assert "next: 1 index file of transactions-0 can be rebuilt from its log\n" in done.stdout
+    assert " 1 batches" not in done.stdout

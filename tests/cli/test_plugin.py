@@ -78,6 +78,7 @@ def test_a_clause_is_a_test(theirs):
     assert outcomes["passed"] > outcomes["skipped"]
 
 
+@pytest.mark.thorough
 def test_a_failure_says_what_is_needed_and_replays(theirs, pytester):
     """Requirement, expected, actual, steps, and a command that performs them again and fails."""
     done = theirs(*OFFSET, index=WRONG)
@@ -100,6 +101,7 @@ def test_a_failure_says_what_is_needed_and_replays(theirs, pytester):
     assert (replayed.returncode, replayed.stdout.splitlines()[-1].split(" ")[0]) == (1, "FAILED"), replayed.stderr
 
 
+@pytest.mark.thorough
 def test_what_they_select_is_what_runs(theirs):
     """-k takes a clause's id, -m the marker; a machine that the implementation does not have is skipped."""
     theirs(*FEW, "-k", "OI-7").assert_outcomes(passed=1)
@@ -111,6 +113,7 @@ def test_what_they_select_is_what_runs(theirs):
     segments.assert_outcomes(skipped=clauses_of("segment") + 1)
 
 
+@pytest.mark.thorough
 def test_workers_share_one_campaign(theirs, pytester):
     """However tests are distributed, a machine's campaign runs once, and every group is judged by it."""
     done = theirs(*OFFSET, "-n", "2", "--conformance-report", "kept", index=WRONG, where="subprocess")

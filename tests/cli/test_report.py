@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from conformance.commands.writing import write_texts
 
 PEER = "python:kidx_twin:open_index"
@@ -43,6 +45,7 @@ def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
     assert "diverges" in document["matrix"][PEER]["4.4.0"].values()
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_killed_is_no_report_of_a_whole_one(typed):
     run(typed, TWIN, "cut")
     events = typed.work / "cut" / "events.ndjson"
@@ -88,6 +91,7 @@ link = "https://example.org/1"
 """
 
 
+@pytest.mark.thorough
 def test_changes_of_expectations_are_proposed_and_never_made(typed):
     """What is known excuses; what is no longer so is an error; both are a diff and not a change."""
     known = typed.work / "known"

@@ -21,6 +21,7 @@ def faulty(typed):
     return typed
 
 
+@pytest.mark.thorough
 def test_three_defects_are_three_differences_once_each_with_their_releases(faulty):
     done = faulty(*RUN, "--max-examples", "80", "--report", "report", "--json", "-j", "1")
     assert (done.returncode, done.stderr) == (1, "")
@@ -66,6 +67,7 @@ def test_the_terminal_has_the_verdict_first_and_each_difference_once(faulty):
     assert done.stdout.splitlines()[-1].startswith("DIVERGES: 3 differences, see above · ")
 
 
+@pytest.mark.thorough
 def test_stop_at_first_lets_an_implementation_leave_with_its_first_difference(faulty):
     done = faulty(*RUN, "--max-examples", "40", "--stop-at-first", "--json", "-j", "1")
     document = json.loads(done.stdout)
@@ -75,6 +77,7 @@ def test_stop_at_first_lets_an_implementation_leave_with_its_first_difference(fa
     assert all(len(event["releases"]) == 1 for event in document["divergences"])
 
 
+@pytest.mark.thorough
 def test_processes_find_what_one_finds(faulty, thorough):
     """However many share the examples, the same seed gives the same examples and the same report."""
     machines = RUN if thorough else RUN[:-2]

@@ -45,6 +45,7 @@ def test_a_run_without_a_seed_does_the_same_twice_and_in_a_pipeline(said, profil
     assert said("--profile", profile, CI="true") == first
 
 
+@pytest.mark.thorough
 def test_random_and_nightly_draw_one_and_say_so(said):
     for arguments in (("--seed", "random"), ("--profile", "nightly")):
         runs = [said(*arguments)["run"] for _ in range(2)]
@@ -52,6 +53,7 @@ def test_random_and_nightly_draw_one_and_say_so(said):
         assert runs[0]["seed"] != runs[1]["seed"]
 
 
+@pytest.mark.thorough
 def test_a_drawn_seed_that_is_given_does_the_same(said):
     drawn = said("--seed", "random")
     given = said("--seed", drawn["run"]["seed"])
@@ -59,6 +61,7 @@ def test_a_drawn_seed_that_is_given_does_the_same(said):
     assert (given["steps"], given["results"]) == (drawn["steps"], drawn["results"])
 
 
+@pytest.mark.thorough
 def test_the_header_says_which_seed_and_why(typed):
     (typed.work / "mine.py").write_text(SOUND)
     assert "· seed 0 (fixed)\n" in typed("run", *SMALL).stdout

@@ -26,6 +26,7 @@ def address(tmp_path_factory):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
     with Client(address) as client:
         client.create_topic("mine", {})
@@ -49,6 +50,7 @@ def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
 
 
 @pytest.mark.broker
+@pytest.mark.thorough
 def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
     with wire_proxy.proxy_of(address) as proxy:
         with proxy.spoiling(answers=wire_proxy.earliest_is_next):

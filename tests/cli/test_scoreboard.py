@@ -19,6 +19,7 @@ def made(typed, tmp_path):
     return tmp_path / "elsewhere"
 
 
+@pytest.mark.thorough
 def test_what_is_run_now_stands_beside_what_was_run_elsewhere(typed, made, tmp_path):
     page, summary = tmp_path / "board.html", tmp_path / "board.md"
     words = (f"mine={made}", WRONG, *SMALL, "--report", str(tmp_path / "now"))

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 
 ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
 MAIN = """
@@ -73,7 +74,7 @@ def left(tmp_path):
     return [path for name in ("memory", "tmp") for path in (tmp_path / name).iterdir()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, in_ci(signal.SIGHUP)], ids=lambda number: number.name)
 def test_a_run_of_an_adapter_leaves_nothing_behind(tmp_path, number):
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     with start(tmp_path, "run", "-i", adapter, "--machine", "offset", "--max-examples", "100000") as process:
@@ -91,6 +92,7 @@ def test_a_run_of_an_adapter_leaves_nothing_behind(tmp_path, number):
     assert not any(map(is_there, adapters))
 
 
+@pytest.mark.thorough
 def test_a_second_signal_does_not_interrupt_the_tidying_up(tmp_path):
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     with start(tmp_path, "run", "-i", adapter, "--machine", "time", "--max-examples", "100000") as process:
@@ -103,6 +105,7 @@ def test_a_second_signal_does_not_interrupt_the_tidying_up(tmp_path):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_a_run_of_kafka_leaves_nothing_behind(tmp_path):
     with start(tmp_path, "run", "--machine", "log", "--kafka", "4.4.0", "--max-examples", "100000") as process:
         await_files(process, tmp_path)

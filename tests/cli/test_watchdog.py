@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
-from in_ci import in_ci
+from in_ci import all_but, in_ci
 from kafka_builds import build_at
 from kafka_changes import ENDLESS, RELEASE
 
@@ -77,6 +77,7 @@ def test_python_that_never_returns(typed, endless_python, jobs):
     assert again.stdout.splitlines()[-1].startswith("FAILED")
 
 
+@pytest.mark.thorough
 def test_a_run_with_little_time_ends_soon(typed, endless_python):
     command = ("run", "-i", endless_python, "--machine", "offset", "--max-time", 1, "-j", 1, "--json")
     done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
@@ -86,6 +87,7 @@ def test_a_run_with_little_time_ends_soon(typed, endless_python):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_a_build_that_never_returns(typed, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE, "index")
     build = broken(sound, ENDLESS["search-does-not-end"].change, tmp_path / "endless")
@@ -107,6 +109,23 @@ def test_a_build_that_never_returns(typed, tmp_path):
     assert "gave no answer" in compared.stdout
     assert "(not shrunk)" in compared.stdout
     assert f"replay {typed.state}" in compared.stdout
+
+
+@pytest.mark.jvm
+def test_a_build_that_never_returns_from_a_crossing_of_many_cases(typed, tmp_path):
+    build = broken(
+        build_at(tmp_path / "sound", RELEASE, "index"), ENDLESS["search-does-not-end"].change, tmp_path / "on"
+    )
+    command = ("fuzz", "-i", f"jvm:{build}", "--format", "offset", "--kafka", RELEASE, "--max-examples", 10)
+    done = typed.apart(*command, "--step-timeout", 2, "--shrink-time", 0, "--report", "out", "--json")
+    told, trace = hung(typed, done, f"jvm:{build}")
+    assert "AbstractIndex.binarySearch" in told["failure"]["actual"]
+    assert [operation.name for operation in trace.operations[:5]] == [
+        *("open", "crash", "write_file", "open", "sanity_check")
+    ]
+    replayed = typed.apart("replay", told["trace"], "-i", f"jvm:{build}", "--kafka", RELEASE, "--step-timeout", 2)
+    assert replayed.returncode == 1
+    assert "binarySearch" in replayed.stdout
 
 
 ENDLESS_IN_ALL = """
@@ -169,7 +188,7 @@ EXPERIMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", all_but(["small-world"], EXPERIMENTS))
 def test_an_experiment_that_comes_to_no_end(typed, name, path_of_work):
     (typed.work / "endless.py").write_text(ENDLESS_IN_ALL)
     implementation = "python:endless:open_index"
@@ -179,6 +198,7 @@ def test_an_experiment_that_comes_to_no_end(typed, name, path_of_work):
     assert "endless.py:6" in told["failure"]["actual"]
 
 
+@pytest.mark.thorough
 def test_a_mutant_that_never_returns(typed, path_of_work):
     (typed.work / "power.py").write_text(ENDLESS_MUTANT)
     command = [sys.executable, "power.py", "power", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
@@ -191,6 +211,7 @@ def test_a_mutant_that_never_returns(typed, path_of_work):
     assert "mutant:never-answers" in told["replay"]
 
 
+@pytest.mark.thorough
 def test_the_steps_to_a_hang_are_shrunk(typed, endless_python, path_of_work):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", 1)
     at_once = typed.apart(*command, "--shrink-time", 0, **path_of_work)

@@ -77,6 +77,7 @@ class TestWhatABuildIs:
         assert not [jar for jar in build.jars if "test" in jar.name]
         assert MACHINES["log"].subject(f"jvm:{tmp_path / 'checkout'}", "4.3.1").class_name.endswith("UnifiedLog")
 
+    @pytest.mark.thorough
     def test_a_fat_jar(self, tmp_path, conformance):
         entries = {}
         for jar in build_at(tmp_path / "thin", "4.3.1", "segment").iterdir():
@@ -96,7 +97,7 @@ class TestHeldToItsRelease:
     @pytest.mark.parametrize("release", [in_ci("3.4.1"), "3.9.2"])
     def test_it_conforms_on_all_machines(self, tmp_path, release, conformance, thorough):
         at = build_at(tmp_path / "build", release)
-        few = "300" if thorough else "15"
+        few = "300" if thorough else "5"
         done = conformance("run", "-i", f"jvm:{at}", "--max-examples", few, "-j", 1, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         document = json.loads(done.stdout)
@@ -105,6 +106,7 @@ class TestHeldToItsRelease:
         }
         assert all(row["steps"] for row in document["results"])
 
+    @pytest.mark.thorough
     def test_another_release_is_told_apart(self, tmp_path, conformance):
         at = build_at(tmp_path / "build", "3.9.1")
         command = ("run", "-i", f"jvm:{at}", "--kafka", "3.9.2", "--machine", "offset", "--max-examples", 60, "-j", 1)
@@ -113,6 +115,7 @@ class TestHeldToItsRelease:
         assert f"-i jvm:{at}" in done.stdout
         assert "--kafka 3.9.2" in done.stdout
 
+    @pytest.mark.thorough
     def test_a_release_without_a_lock_will_do(self, tmp_path, conformance):
         at = build_at(tmp_path / "build", "4.2.1")
         command = ("--machine", "offset", "--max-examples", 5, "-j", 1)
@@ -137,6 +140,7 @@ class TestWhatIsMissing:
         assert old in data
         return patched(at, f"{jar}-{release}", {name: data.replace(old, new)})
 
+    @pytest.mark.thorough
     def test_a_member_is_named_with_the_last_release_that_has_it(self, tmp_path, conformance):
         name = "org/apache/kafka/storage/internals/log/TimeIndex.class"
         at = self.class_without(tmp_path, "4.4.0", "kafka-storage", name, (b"maybeAppend", b"maybeAttach"))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import google_crc32c
 import pytest
+from in_ci import all_but
 
 from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
@@ -66,9 +67,10 @@ def damaged_streams(codec: Codec) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def lockstep():
+def lockstep(thorough):
+    some = SIDES if thorough else SIDES[-3:]
     with scratch_directory() as scratch:
-        yield SegmentLockstep([SegmentMachine.subject("jvm", release) for release in SIDES], scratch)
+        yield SegmentLockstep([SegmentMachine.subject("jvm", release) for release in some], scratch)
 
 
 def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
@@ -100,7 +102,7 @@ def test_who_has_not_enough_memory_is_held_to_nothing(lockstep):
     hold(lockstep, [damaged, build_batch(RECORDS)])
 
 
-@pytest.mark.parametrize("codec", list(Codec)[1:], ids=lambda codec: codec.label)
+@pytest.mark.parametrize("codec", all_but([Codec.GZIP], list(Codec)[1:]), ids=lambda codec: codec.label)
 def test_damaged_streams_are_refused_alike(lockstep, codec):
     hold(lockstep, damaged_streams(codec))
     if codec is Codec.GZIP:

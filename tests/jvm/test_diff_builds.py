@@ -12,6 +12,8 @@ from kafka_changes import BROKEN, RELEASE
 from conformance.errors import ToolError
 from conformance.experiments.release_diff import Plan, compare, load_expected, to_json, to_markdown
 from conformance.experiments.release_diff.sides import side_of
+from conformance.machines import MACHINES
+from conformance.runs.profiles import round_of
 
 pytestmark = pytest.mark.jvm
 
@@ -26,7 +28,7 @@ link = "https://issues.apache.org/jira/browse/KAFKA-20979"
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory):
     root = tmp_path_factory.mktemp("builds")
-    return {release: build_at(root / release, release, "segment") for release in ("4.3.1", "4.4.0")}
+    return {release: build_at(root / release, release) for release in ("4.3.1", "4.4.0")}
 
 
 @pytest.fixture
@@ -37,9 +39,9 @@ def conformance(tmp_path, in_process):
     return run
 
 
-def differences(old, new, traces, machine="offset"):
+def differences(old, new, traces, machine="offset", examples=60):
     """What is found, without what names the sides."""
-    document = to_json(compare(Plan(old, new, (machine,), traces, max_examples=60)))
+    document = to_json(compare(Plan(old, new, (machine,), traces, max_examples=examples)))
     told = [
         {name: one[name] for name in ("machine", "operation", "aspects", "steps", "clauses")}
         for one in document["differences"]
@@ -47,6 +49,7 @@ def differences(old, new, traces, machine="offset"):
     return told, [one["texts"] for one in document["texts"]]
 
 
+@pytest.mark.thorough
 def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
     old, new = (f"jvm:{builds[release]}" for release in ("4.3.1", "4.4.0"))
     releases = differences("4.3.1", "4.4.0", tmp_path)
@@ -57,6 +60,18 @@ def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
     assert not any(differences("4.3.1", old, tmp_path))
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_build_of_a_release_differs_from_its_neighbours_as_the_release_does(builds, machine, tmp_path):
+    examples = round_of(machine)
+    for old, new in (("4.2.1", "4.3.1"), ("4.3.1", "4.4.0")):
+        releases = differences(old, new, tmp_path, machine, examples)
+        assert bool(releases[0]) is (new == "4.4.0")
+        assert differences(old, f"jvm:{builds[new]}", tmp_path, machine, examples) == releases
+
+
+@pytest.mark.thorough
 def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, conformance):
     """A patch of a fork: what both do otherwise than every release is no difference."""
     name = "equal-timestamps-appended"
@@ -87,6 +102,7 @@ class TestGate:
             assert done.returncode == code, done.stdout + done.stderr
         assert json.loads(done.stdout)["expected"]["stale"] == ["none: text: meant"]
 
+    @pytest.mark.thorough
     def test_markdown_and_report(self, builds, tmp_path, conformance):
         command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--markdown", "c.md", "--report", "out")
         assert conformance(*command).returncode == 1
@@ -97,6 +113,7 @@ class TestGate:
         assert page.returncode == 1, page.stderr
         assert "AI-42" in (tmp_path / "page.html").read_text("utf-8")
 
+    @pytest.mark.thorough
     def test_markup_in_a_name_is_text(self, builds, tmp_path):
         odd = tmp_path / "<b>|`@everyone"
         odd.symlink_to(builds["4.4.0"])

@@ -12,7 +12,7 @@ from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 
-pytestmark = pytest.mark.maven
+pytestmark = [pytest.mark.maven, pytest.mark.thorough]  # Maven fetches its jars first
 RELEASE = "3.6.2"
 NAME = "subject:fluss"
 WIDTHS = {"offset": 8, "time": 12}

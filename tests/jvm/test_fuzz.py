@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
-from in_ci import in_ci
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
@@ -17,10 +16,13 @@ from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.seeds import SEEDS
 
 pytestmark = pytest.mark.jvm
+compiles = pytest.mark.thorough
+"""What is expected of an index is compiled, once for each format: 20 s where no earlier run has left it on disk."""
 INDEX = {"offset": ".OffsetIndex", "time": ".TimeIndex", "txn": ".TransactionIndex"}
 
 
-@pytest.mark.parametrize("format_name", ["offset", in_ci("time"), in_ci("txn")])
+@compiles
+@pytest.mark.parametrize("format_name", ["offset", "time", "txn"])
 def test_damaged_files_are_read_alike(format_name, tmp_path):
     releases = ("2.4.1", "3.9.2", "4.4.0")
     plan = FuzzPlan(
@@ -53,6 +55,7 @@ def test_damaged_logs_are_read_alike(tmp_path):
     batches.close()
 
 
+@compiles
 def test_the_same_seed_gives_the_same_cases(tmp_path):
     results = []
     for name in ("first", "second"):
@@ -65,7 +68,8 @@ def test_the_same_seed_gives_the_same_cases(tmp_path):
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize("name", ["search-goes-the-other-way", in_ci("aborted-at-the-bound-is-left-out")])
+@compiles
+@pytest.mark.parametrize("name", ["search-goes-the-other-way", "aborted-at-the-bound-is-left-out"])
 def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE)
     build = broken(sound, BROKEN[name].change, tmp_path / "build")

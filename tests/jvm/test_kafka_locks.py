@@ -97,6 +97,7 @@ def test_the_lock_file_is_what_the_lock_command_would_say_of_its_jars(name):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_the_lock_command_makes_the_same_file_again(tmp_path, monkeypatch):
     before = (lock.LOCKS / "tools.toml").read_bytes()
     monkeypatch.setattr(lock, "LOCKS", tmp_path)
@@ -126,6 +127,7 @@ def test_the_broker_class_path_reaches_the_brokers_usage(name):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_the_locked_compiler_compiles(tmp_path):
     source = tmp_path / "Hello.java"
     source.write_text('class Hello { String hello() { return "hello"; } }\n')

@@ -19,6 +19,7 @@ import cramjam
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from in_ci import all_but
 
 from kidx.errors import KidxError
 from kidx.records import (
@@ -426,7 +427,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 # Writing.
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", all_but(("2.4.1", "4.4.0"), RELEASES))
 @given(given_input=inputs())
 @settings(max_examples=settings.default.max_examples * 150 // 100, deadline=None)
 def test_both_builders_write_the_same_bytes_or_ones_that_read_the_same(release, given_input, tmp_path_factory):
@@ -525,7 +526,7 @@ def test_builders_refuse_alike(release, options):
 # Reading what is wrong.
 
 
-@pytest.mark.parametrize("release", AS_OF_3_6)
+@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(), fits=st.booleans(), follower=st.booleans())
 @settings(max_examples=settings.default.max_examples * 250 // 100, deadline=None)
 def test_damaged_batches_are_read_alike(release, *, data, given_input, fits, follower, tmp_path_factory):
@@ -537,7 +538,7 @@ def test_damaged_batches_are_read_alike(release, *, data, given_input, fits, fol
     assert_read_alike(release, broken + (sound if follower else b""), tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("release", AS_OF_3_6)
+@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(magics=(2,)), count=st.sampled_from((0, -1, 1)))
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_input, count, tmp_path_factory):
@@ -556,7 +557,7 @@ def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_in
     assert_read_alike(release, broken, tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("release", AS_OF_3_6)
+@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(magics=(0, 1)), offset=st.sampled_from((0, 1, 4, 1000)))
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
 def test_damaged_messages_are_read_alike_behind_any_codec(release, data, given_input, offset, tmp_path_factory):

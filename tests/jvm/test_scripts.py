@@ -78,6 +78,7 @@ EVERYTHING = (
 )
 
 
+@pytest.mark.thorough
 def test_a_python_script_stands_alone(tmp_path):
     """It passes with Kafka's own classes, and fails at the step where an implementation is wrong."""
     trace = EVERYTHING[0]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
+from in_ci import all_but
 
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
@@ -60,11 +61,11 @@ def lockstep():
         yield make
 
 
-def test_releases_of_every_rule_agree_with_kidx(lockstep):
+def test_releases_of_every_rule_agree_with_kidx(lockstep, thorough):
     """Outcome, text, state and all four files after every step."""
     some = lockstep(*SOME)
-    run(some, 30)
-    assert some.statistics.steps > 500
+    run(some, 30 if thorough else 15)
+    assert some.statistics.steps > 250
     assert {"SEG-3", "SEG-20", "SEG-30", "SEG-38"} <= set(some.statistics.exercised("3.9.0"))
     assert {"SEG-4", "SEG-24c", "SEG-50b"} <= set(some.statistics.exercised("4.4.0"))
 
@@ -152,7 +153,7 @@ def test_bad_input_has_kafka_s_own_outcome(lockstep, records):
 TRACES = sorted((files("conformance") / "traces" / "segment").iterdir(), key=lambda path: path.name)
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.removesuffix(".json"))
+@pytest.mark.parametrize("path", all_but(TRACES[::3], TRACES), ids=lambda path: path.name.removesuffix(".json"))
 def test_a_recorded_difference_is_still_there(lockstep, path):
     """A trace holds in its own release; where it was recorded against another one, that one still differs there."""
     trace = Trace.load(path)

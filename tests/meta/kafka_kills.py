@@ -1,4 +1,8 @@
-"""Records the traces that kill the broken builds of Kafka: ``python -m tests.meta.kafka_kills [NAME ...]``."""
+"""Records the traces that kill the broken builds of Kafka: ``python -m tests.meta.kafka_kills [NAME ...]``.
+
+``python -m tests.meta.kafka_kills --table`` prints the table of ``reports/broken_kafkas.md``: every build is looked for
+without the traces that the package keeps.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broken_kafka import broken
 from kafka_builds import build_at
-from kafka_changes import BROKEN, RELEASE, SURVIVORS, Broken
+from kafka_changes import BROKEN, RELEASE, Broken
 
 from conformance.events import Diverged, Event, Result
 from conformance.runs.campaign import Plan, run
@@ -82,13 +86,34 @@ def main(names: list[str]) -> int:
     return 1 if missing else 0
 
 
+def table() -> int:
+    """Which machine finds each build unaided, after how many examples and steps."""
+    say(f"# Broken builds of Kafka {RELEASE}\n")
+    say("One instruction of the bytecode is another one. `python -m tests.meta.kafka_kills --table` prints this page:")
+    say("seed 0, no kept traces, chunks of examples as in a run, of which the last one is counted whole.\n")
+    say("| build | class and method | instruction | machine | examples | steps | found by |")
+    say("|---|---|---|---|---|---|---|")
+    missing = 0
+    with tempfile.TemporaryDirectory() as directory:
+        sound = build_at(Path(directory) / "sound", RELEASE)
+        for name, (machine, change) in BROKEN.items():
+            build = broken(sound, change, Path(directory) / name)
+            first, examples, steps = found_in(hunt(build, machine, Path(directory) / "traces", shrink=0, kept=False))
+            shutil.rmtree(build)
+            missing += first is None
+            where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
+            what = f"`{change.old}` number {change.number} is `{change.new or 'left out'}`"
+            by = "NOT FOUND" if first is None else first.clause or first.shape
+            say(f"| {name} | {where} | {what} | {machine} | {examples} | {steps} | {by} |")
+            sys.stdout.flush()
+    return 1 if missing else 0
+
+
 def _wanted(names: list[str]) -> dict[str, Broken]:
     if names:
         return {name: BROKEN[name] for name in names}
-    return {
-        name: one for name, one in BROKEN.items() if name not in SURVIVORS and not (KILLS / f"{name}.json").exists()
-    }
+    return {name: one for name, one in BROKEN.items() if not (KILLS / f"{name}.json").exists()}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(table() if sys.argv[1:] == ["--table"] else main(sys.argv[1:]))

@@ -76,6 +76,7 @@ def test_every_release_has_exactly_one_of_the_variants_that_differ_by_release():
         ("SEG-3", "SEG-4"),
         ("SEG-10a", "SEG-10b"),
         ("SEG-24a", "SEG-24b", "SEG-24c"),
+        ("SEG-24d", "SEG-24e"),
         ("SEG-31a", "SEG-31b"),
         ("SEG-50a", "SEG-50b"),
         ("LO-3a", "LO-3b"),

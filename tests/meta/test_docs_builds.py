@@ -62,7 +62,11 @@ def environment(work):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command.split()[1:4]))
+@pytest.mark.parametrize(
+    "command",
+    [line if " replay " in line or line == COMMANDS[1] else in_ci(line) for line in COMMANDS],
+    ids=lambda command: "-".join(command.split()[1:4]),
+)
 def test_every_command_of_the_page(command, work, in_process):
     words = shlex.split(command)
     done = in_process(*words, *FEW[words[1]], work=work, environment={"XDG_STATE_HOME": str(work / "state")})
@@ -148,7 +152,7 @@ def conformance_in(directory):
     [
         in_ci("one that is right", []),
         ("one that talks nonsense", ["conformance smoke"]),
-        ("one that is of another release", ["conformance run"]),
+        in_ci("one that is of another release", ["conformance run"]),
     ],
 )
 def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
@@ -201,7 +205,8 @@ def gradle_has_built(checkout, jars):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("name", ["sound", pytest.param("rolls-when-just-full", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["sound", "rolls-when-just-full"])
 def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
     """Performs its scripts in a checkout as Gradle leaves it; the build itself is made of a release's jars."""
     assert f"RELEASE: {NEWEST} " in GATE

@@ -27,9 +27,9 @@ def test_these_are_one_release_of_each_set_of_rules():
 @pytest.mark.parametrize(
     "machine",
     [
-        "offset",
+        pytest.param("offset", marks=pytest.mark.thorough),
         pytest.param("time", marks=pytest.mark.thorough),
-        pytest.param("transaction", marks=pytest.mark.thorough),
+        "transaction",
     ],
 )
 def test_every_clause_is_exercised(tmp_path, machine):

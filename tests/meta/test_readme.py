@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 from typer.main import get_command
 
 from conformance.cli import app
@@ -30,7 +31,11 @@ def environment(tmp_path):
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.splitlines()[0][2:40])
+@pytest.mark.parametrize(
+    "block",
+    [in_ci(block) if block.startswith("$ conformance run") else block for block in CONSOLE],
+    ids=lambda block: block.splitlines()[0][2:40],
+)
 def test_what_the_readme_shows_is_what_is_printed(block, tmp_path, in_process):
     """Every command runs, and prints what the README says."""
     command, _, expected = block.removeprefix("$ ").partition("\n")
@@ -54,6 +59,7 @@ TYPED = [line for language, body in BLOCKS if language == "console" for line in 
 GATE = next(body for language, body in BLOCKS if language == "yaml")
 
 
+@pytest.mark.thorough
 def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     """The steps of the README in their order: smoke passes, the run finds the defect, and once mended it is FIXED."""
     adapter = tmp_path / "my_index.py"
@@ -91,6 +97,7 @@ def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1][:5]) == (0, "FIXED")
 
 
+@pytest.mark.thorough
 def test_a_log_of_your_own_in_three_lines(tmp_path):
     """What the README types writes an adapter, finds it sane, and finds no difference."""
     (block,) = [body for language, body in BLOCKS if language == "sh" and "conformance init" in body]

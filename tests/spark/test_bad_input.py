@@ -24,6 +24,7 @@ def test_spark_shows_the_line(segments, tmp_path, spark, long_log):
         segments(long_log, startingOffsets='{"long": {"1": 5}}').count()
 
 
+@pytest.mark.thorough
 def test_damage_fails_or_is_left_out(segments, tmp_path, long_log):
     from pyspark.errors import PythonException
 

@@ -110,6 +110,7 @@ def by_place(rows):
     return sorted(rows, key=lambda row: row[:3])
 
 
+@pytest.mark.thorough
 def test_spark_sees_what_a_consumer_got(broker, segments, tmp_path):
     running, kafka = broker
     bootstrap = running.bootstrap

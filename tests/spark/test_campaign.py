@@ -35,6 +35,7 @@ def figures(streams):
     )
 
 
+@pytest.mark.thorough
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
     from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
     from conformance.report.ndjson import NdjsonWriter
@@ -81,6 +82,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     assert again.done == campaign.done
 
 
+@pytest.mark.thorough
 def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
     from conformance.errors import ToolError
     from conformance.experiments.campaign.run import document, run_on_spark
@@ -115,6 +117,7 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
     assert trend.is_worse
 
 
+@pytest.mark.thorough
 def test_a_cell_that_the_time_limit_cuts_is_told_and_done_again(spark, tmp_path):
     from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
 

@@ -47,6 +47,7 @@ def verified(run, tmp_path, thorough):
     return verify
 
 
+@pytest.mark.thorough
 def test_verify_says_the_same_on_spark(run, verified, tmp_path):
     plain = run(kidx.cli.main, "verify", verified.data, "--json")
     code, out, err = verified("one", "--json")

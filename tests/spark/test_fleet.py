@@ -126,6 +126,7 @@ def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, 
     assert json.dumps(trend.to_json())
 
 
+@pytest.mark.thorough
 def test_the_segments_of_a_partition_are_shared_out_and_put_together_again(spark, long_log, tmp_path, monkeypatch):
     from kidx.spark import fleet
     from kidx.spark.fleet import sizing
@@ -177,6 +178,7 @@ def change(root):
     (two / ".kafka_cleanshutdown").write_text("")
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_depends_on_all_that_a_verdict_depends_on(spark, changing, tmp_path):
     from kidx.spark import fleet
 
@@ -201,6 +203,7 @@ class Trap:
         return (Path.touch, (self.path,))
 
 
+@pytest.mark.thorough
 def test_nothing_under_the_output_is_executed(spark, changing, tmp_path):
     from kidx.errors import ToolError
     from kidx.spark import fleet
@@ -216,6 +219,7 @@ def test_nothing_under_the_output_is_executed(spark, changing, tmp_path):
     assert not sprung.exists()
 
 
+@pytest.mark.thorough
 def test_a_file_that_breaks_the_verifier_is_a_finding(spark, long_log, tmp_path):
     from kidx.spark import fleet
 

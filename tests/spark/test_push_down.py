@@ -29,6 +29,7 @@ def at(second):
     return f"timestamp_millis({START + 1000 * second})"
 
 
+@pytest.mark.thorough
 def test_options_of_time_read_by_the_index(asked, long_log):
     everything, full = asked(long_log)
     assert everything == list(range(40_000))
@@ -60,6 +61,7 @@ def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
     assert asked(long_log, "topic = 'other'")[1].log_bytes == 0
 
 
+@pytest.mark.thorough
 def test_out_of_order_times_lose_nothing(asked, tmp_path, write_partition):
     """Times that jump back and forth by hours, in batches of different sizes: both bounds, with and without indexes."""
     from kidx.records import build_batch
@@ -80,6 +82,7 @@ def test_out_of_order_times_lose_nothing(asked, tmp_path, write_partition):
         assert asked(root, condition, timestampDisorderMs=86_400_000)[0] == expected
 
 
+@pytest.mark.thorough
 def test_big_segments_are_cut_evenly_where_batches_begin(segments, asked, long_log):
     frame = segments(long_log, maxPartitionBytes=150_000)
     from pyspark.sql.functions import spark_partition_id

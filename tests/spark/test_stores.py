@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +43,49 @@ def told(findings, before, after):
     return [str(finding).replace(str(before), after) for finding in findings]
 
 
-def test_an_s3_server_holds_segments_and_tables(spark, data):
+class KillsWorkers(logging.Handler):
+    """Kills the processes that verify when the server is first asked for a log."""
+
+    def __init__(self):
+        super().__init__()
+        self.killed = []
+
+    def emit(self, record):
+        from pyspark import SparkContext
+
+        said = record.getMessage()
+        if '"GET ' in said and ".log HTTP" in said and not self.killed:
+            for process in children_of(*children_of(SparkContext._gateway.proc.pid)):
+                os.kill(process, signal.SIGKILL)
+                self.killed.append(process)
+
+
+def children_of(*parents):
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text("utf-8").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) in parents:
+            found.append(int(status.parent.name))
+    return found
+
+
+@pytest.fixture
+def killer():
+    logger = logging.getLogger("werkzeug")
+    before = logger.level, logger.handlers, logger.propagate
+    handler = KillsWorkers()
+    logger.setLevel(logging.INFO)
+    logger.handlers, logger.propagate = [handler], False
+    yield handler
+    logger.setLevel(before[0])
+    _, logger.handlers, logger.propagate = before
+
+
+@pytest.mark.thorough
+def test_an_s3_server_holds_segments_and_tables_though_workers_die(spark, data, killer, thorough, tmp_path):
     moto = pytest.importorskip("moto.server")
     fsspec = pytest.importorskip("fsspec")
     from kidx.spark import fleet
@@ -56,9 +100,13 @@ def test_an_s3_server_holds_segments_and_tables(spark, data):
         store.put(str(data), "fleet/data", recursive=True)
         asked = {"out": "s3://fleet/verified", "run_id": "one", "storage_options": options}
         first = fleet.verify(spark, ["s3://fleet/data"], **asked)
+        assert killer.killed
         plain = verify_paths([data], processes=1)
         assert plain.findings
         assert told(first.findings(), "", "") == told(plain.findings, data, "s3://fleet/data")
+        if thorough:  # else the tests of the fleet compare the files of this machine
+            here = fleet.verify(spark, [data], out=tmp_path / "verified", run_id="one")
+            assert here.findings() == plain.findings
         assert first.frame("files").count() == len(plain.files)
         assert store.cat_file("fleet/verified/runs/one/report.html").startswith(b"<!doctype html>")
 
@@ -79,6 +127,7 @@ def test_an_s3_server_holds_segments_and_tables(spark, data):
     # The test above resumes a run with tables behind fsspec, too.
     [pytest.param((), id="once"), pytest.param((f"data/{SPOILT}",), id="resumed", marks=pytest.mark.thorough)],
 )
+@pytest.mark.thorough
 def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data, quick, changed, tmp_path):
     site = tmp_path / "site"
     (site / "drawer-1.dist-info").mkdir(parents=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from in_ci import in_ci
 
 from kidx.records import build_batch
 
@@ -49,6 +50,7 @@ def begin(sink):
     return query
 
 
+@pytest.mark.thorough
 def test_each_record_comes_once_over_restarts(spark, disk, tmp_path):
     def take():
         stream = spark.readStream.format("kafka_segments").option("subscribe", "t").load(str(disk))
@@ -89,9 +91,26 @@ def test_each_record_comes_once_over_restarts(spark, disk, tmp_path):
     assert taken() == everything + Counter((0, offset) for offset in range(27, 30))
 
 
+def test_what_comes_while_it_is_followed_comes_once(spark, disk):
+    """In memory, within one query; the test above goes on with a checkpoint, and over segments and partitions."""
+    rest = append(disk, 0, 0, 0, 2, torn=10)
+    stream = spark.readStream.format("kafka_segments").option("subscribe", "t").load(str(disk))
+    following = begin(stream.select("partition", "offset").writeStream.format("memory").queryName("followed"))
+    try:
+        before = spark.table("followed").count()
+        with (disk / "t-0" / f"{0:020d}.log").open("ab") as file:
+            file.write(rest)
+        following.processAllAvailable()
+        rows = Counter((row.partition, row.offset) for row in spark.table("followed").collect())
+    finally:
+        following.stop()
+    assert before == 3
+    assert rows == Counter((0, offset) for offset in range(6))
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("content", "batches"), ("endingOffsets", '{"t": {"0": 1}}'), ("isolationLevel", "read_committed")],
+    [("content", "batches"), in_ci("endingOffsets", '{"t": {"0": 1}}'), in_ci("isolationLevel", "read_committed")],
 )
 def test_what_cannot_be_followed_is_refused_by_name(option, value, spark, disk):
     append(disk, 0, 0, 0, 1)

@@ -87,19 +87,3 @@ ENDLESS = {
     "search-does-not-end": _broken("offset", "AbstractIndex", "binarySearch", ">=", 0, ">"),
 }
 """Builds whose calls do not come back."""
-
-SURVIVORS = {
-    "stable-offset-behind-the-transaction": (
-        "133 examples, 10783 steps: only reads of committed records ask this method, and no step of the machine is one"
-    ),
-    "retention-at-the-age": (
-        "223 examples, 21307 steps: the clock has to be exactly retention.ms behind a segment's largest timestamp"
-    ),
-    "retention-one-segment-early": (
-        "380 examples, 38805 steps: what is beyond retention.bytes has to be exactly the size of the first segment"
-    ),
-    "producers-expire-early": (
-        "328 examples, 32875 steps: the clock has to be exactly the expiration behind a producer's last timestamp"
-    ),
-}
-"""Builds of ``BROKEN`` that were not found in 120 s, and what it takes; none is equivalent to the sound one."""

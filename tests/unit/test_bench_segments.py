@@ -40,6 +40,7 @@ def test_batches_are_those_of_a_real_client(tmp_path, records, value_size):
         assert (batch.base_offset, batch.partition_leader_epoch) == (7 + number * records, 0)
 
 
+@pytest.mark.thorough
 def test_indexes_are_those_of_a_recovery(tmp_path):
     log = segments.write_segment(tmp_path / "t-0", 100_000, records=1, value_size=78)
     rebuilt = rebuild(log, tmp_path / "out")

@@ -54,6 +54,7 @@ def test_another_function_of_that_name_is_not_called(uncached, monkeypatch, tmp_
 
 
 @pytest.mark.skipif(not checksum.COMPILED, reason="numba is missing")
+@pytest.mark.thorough
 def test_verdicts_are_the_same_without_it(tmp_path):
     """The whole of a verification by compiled kernels, with a damaged batch, in a process each."""
     data = shutil.copytree(GOLDEN / "create-time-0", tmp_path / "create-time-0")

@@ -110,6 +110,7 @@ def plan(tmp_path, implementation: str, **changes) -> FuzzPlan:
     return FuzzPlan(**(fields | changes), corpus=tmp_path / "corpus", findings=tmp_path / "found")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("implementations")
 def test_an_implementation_that_reads_damaged_files_otherwise_is_found(tmp_path):
     """Its sanity check does not look at the length."""
@@ -122,6 +123,7 @@ def test_an_implementation_that_reads_damaged_files_otherwise_is_found(tmp_path)
 
 
 @pytest.mark.usefixtures("implementations")
+@pytest.mark.thorough
 def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
     (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:right", formats=("txn",)))
     assert not result.findings

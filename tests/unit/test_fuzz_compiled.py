@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,6 +27,7 @@ def written(format_name: str, release: str, some: list[bytes]) -> list[bytes]:
     return [part.tobytes() for part in np.split(longs, ends)[: len(some)]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_name", list(KERNELS))
 def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
@@ -33,6 +38,7 @@ def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
         assert written(format_name, release, some) == [readable.case(content) for content in some]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_name", list(KERNELS))
 def test_every_mutation_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
@@ -47,6 +53,39 @@ def test_every_mutation_is_expected_alike(format_name, tmp_path):
     look()
 
 
+UNCOMPILED = """
+import sys
+from pathlib import Path
+import numpy as np
+from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference
+from conformance.experiments.fuzz.expected import ReadableReference
+from conformance.experiments.fuzz.seeds import SEEDS
+from kidx.scan.compiled import COMPILED
+
+assert not COMPILED
+for format_name in KERNELS:
+    for release in sys.argv[2:]:
+        directory = Path(sys.argv[1], format_name, release)
+        directory.mkdir(parents=True)
+        some = [seed[: len(seed) - cut] for seed in SEEDS[format_name](directory) for cut in (0, 1, 9)]
+        some += [bytes([seed[0] ^ 0x80]) + seed[1:] for seed in some if seed]
+        kernel, readable = CompiledReference(format_name, release), ReadableReference(format_name, release, directory)
+        longs = np.zeros(kernel.room(some), np.int64)
+        ends = kernel.write(some, longs)
+        assert [part.tobytes() for part in np.split(longs, ends)[: len(some)]] == [readable.case(each) for each in some]
+        print(format_name, release)
+"""
+
+
+def test_the_kernels_expect_the_same_uncompiled(tmp_path):
+    """The same functions as plain Python, of cut files and of the first bit flipped."""
+    command = [sys.executable, "-c", UNCOMPILED, tmp_path, RELEASES[0], RELEASES[-1]]
+    done = subprocess.run(command, env=os.environ | {"KIDX_PLAIN": "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 2 * len(KERNELS)
+
+
+@pytest.mark.thorough
 def test_a_signature_tells_how_operations_end_and_no_number():
     compiled = CompiledReference("offset", RELEASES[-1])
     entry = b"\x00\x00\x00\x03\x00\x00\x00\x64"

@@ -70,7 +70,7 @@ def test_sizes_and_slots_are_counted_in_entries(probe_of):
     sizes = {anchor: probe.size(Aim(anchor, 0)) for anchor in ("used", "half", "length", "max", "nothing")}
     assert sizes == {"used": 32, "half": 16, "length": 80, "max": 80, "nothing": 0}
     assert probe.size(Aim("used", 3)) == 35
-    assert probe.size(Aim("nothing", -24)) == 0
+    assert probe.size(Aim("nothing", -24)) == -24
     assert probe.count(Aim("used", -1)) == 3
     assert probe.count(Aim("int_min", 0)) == -INT_MAX - 1
     assert probe.count(Aim("wrap", 1)) * 8 & 0xFFFFFFFF == 8

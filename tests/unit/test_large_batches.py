@@ -68,6 +68,7 @@ def measured(*arguments):
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.thorough
 def test_a_search_by_timestamp_holds_little_of_gigabytes(bomb, release):
     """Whether the release reads the whole batch before it looks at a record, or as far as it must."""
     done, peak = measured("lookup", bomb, "--timestamp", 1002, "--kafka", release)

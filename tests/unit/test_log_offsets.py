@@ -57,6 +57,17 @@ def test_deleted_records_are_not_found(tmp_path):
     assert log.fetch_offset_by_timestamp(201) is None
 
 
+@pytest.mark.parametrize(("release", "watermark"), [("2.4.1", 2), ("3.9.2", 2), ("4.0.0", 0), ("4.4.0", 0)])
+def test_a_fetch_looks_its_high_watermark_up(tmp_path, release, watermark):
+    """LG-67: from 4.0 it is then the base offset of its batch."""
+    log = filled(tmp_path, release, (100, 300, 200))
+    log.update_high_watermark(2)
+    assert log.offset_snapshot() == (0, 3, watermark, watermark)
+    assert log.high_watermark == watermark
+    log.update_high_watermark(3)
+    assert log.offset_snapshot() == (0, 3, 3, 3)
+
+
 @pytest.mark.parametrize(("release", "start"), [("3.4.1", 1), ("3.5.2", None), ("3.6.2", 1)])
 def test_3_5_searches_from_where_the_log_once_began(tmp_path, release, start):
     log = filled(tmp_path, release, (100,), (200,))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kidx.printable import encodable, json_text, printable, printable_lines
+from kidx.printable import counted, encodable, json_text, printable, printable_lines
 
 ANY_TEXT = st.text(st.characters(codec=None)) | st.binary().map(os.fsdecode)  # lone surrogates, too
 
@@ -75,3 +75,16 @@ def _encodable(value):
     if isinstance(value, dict):
         return {encodable(key): _encodable(each) for key, each in value.items()}
     return value
+
+
+@pytest.mark.parametrize(
+    ("noun", "none", "many"),
+    [
+        ("file", "0 files", "1,200 files"),
+        ("batch", "0 batches", "1,200 batches"),
+        ("entry", "0 entries", "1,200 entries"),
+    ],
+)
+def test_one_is_not_many(noun, none, many):
+    """Of each ending that a noun has here."""
+    assert [counted(number, noun) for number in (0, 1, 1200)] == [none, f"1 {noun}", many]

@@ -545,6 +545,7 @@ def hold(index: ProcessIndex, scratch: Path, examples: int, machine=OffsetMachin
     return lockstep
 
 
+@pytest.mark.thorough
 def test_a_crash_is_found_shrunk_and_saved(tmp_path):
     index = ProcessIndex(command("bad/segfaults"), "4.4.0")
     with pytest.raises(DivergenceError) as error:

@@ -77,7 +77,7 @@ def test_a_factory_that_wants_the_release_is_told():
     assert PythonObjectIndex(load_factory("python_index", "open_plain"), "3.9.2")._options == {}
 
 
-@pytest.mark.parametrize("machine", [OffsetMachine, TimeMachine, TransactionMachine])
+@pytest.mark.parametrize("machine", [in_ci(OffsetMachine), in_ci(TimeMachine), TransactionMachine])
 @pytest.mark.parametrize("release", [in_ci("3.9.1"), "4.4.0"])
 def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, machine, release):
     lockstep = Lockstep([make("open_index", release)], tmp_path / "scratch")

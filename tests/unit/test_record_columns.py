@@ -180,6 +180,7 @@ def test_what_is_no_whole_batch_is_left_out(data):
     assert list(decode_records(data)) == []
 
 
+@pytest.mark.thorough
 def test_without_numba_the_columns_are_the_same():
     code = "import sys; from kidx.scan import decode_records as d; data = open(sys.argv[1], 'rb').read()"
     code += "; print([(c.rows.tolist(), list(c.tuples())) for c in d(data)])"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
-from in_ci import in_ci
+from in_ci import all_but
 
 from conformance.clauses import load_clauses
 from conformance.clauses.edited_range import with_release, without_release
@@ -27,7 +27,7 @@ NOT_TAUGHT = {"2.5.1": {"LG-55c"}}
 """It alone gives wrong inner offsets right ones and does not yet fail at it: no other release parts the two."""
 
 
-@pytest.mark.parametrize("release", [name if name in RELEASES else in_ci(name) for name in KNOWN])
+@pytest.mark.parametrize("release", all_but((*RELEASES[::6], *NOT_TAUGHT), KNOWN))
 def test_what_the_other_releases_teach_agrees_with_the_catalogue(release):
     assert {one.clause.id for one in changes_of(DIALECTS[release])} == NOT_TAUGHT.get(release, set())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -310,6 +311,16 @@ def test_from_4_0_1_on_a_close_that_fails_says_so(segment, monkeypatch):
                 s.close()
         else:
             s.close()
+
+
+@pytest.mark.parametrize(("release", "raises"), [("2.4.1", False), ("4.0.0", False), ("4.0.1", True), ("4.4.0", False)])
+def test_closing_where_the_directory_is_gone(segment, tmp_path, release, raises):
+    """SEG-24: an index cannot be trimmed then, and 4.4 does not trim."""
+    s = segment(release)
+    s.append(batch(0, 100))
+    s.update_parent_dir(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError) if raises else nullcontext():
+        s.close()
 
 
 def test_a_segment_is_a_context_manager(tmp_path):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_ci import in_ci
 
 from conformance.errors import ToolError
 from conformance.experiments.smoke.checks import SmokeReport, smoke
@@ -84,7 +85,11 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shown_by", "sent", "came", "hint"), BROKEN, ids=lambda value: value[:20])
+@pytest.mark.parametrize(
+    ("name", "shown_by", "sent", "came", "hint"),
+    [row if number % 3 == 0 else in_ci(*row) for number, row in enumerate(BROKEN)],
+    ids=lambda value: value[:20],
+)
 def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(name, shown_by, sent, came, hint):
     report = smoke(spec(name), deadline=1.0)
     assert report.exit_code == 1
@@ -150,7 +155,11 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize(("override", "shown_by", "hint"), VARIANTS, ids=[row[0][:24] for row in VARIANTS])
+@pytest.mark.parametrize(
+    ("override", "shown_by", "hint"),
+    [row if number % 3 == 0 else in_ci(*row) for number, row in enumerate(VARIANTS)],
+    ids=[row[0][:24] for row in VARIANTS],
+)
 def test_a_check_says_what_to_do(tmp_path, override, shown_by, hint):
     program = tmp_path / "variant.py"
     program.write_text(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_ci import all_but
 
 from conformance.experiments.smoke.checks import smoke
 
@@ -75,7 +76,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("broken", all_but(list(BROKEN)[::3], BROKEN))
 def test_a_broken_adapter_fails_where_it_is_broken(broken):
     method, name, said = BROKEN[broken]
     report = smoke(implementation(f"class Bad(Adapter):\n  {method.strip()}\nBad('4.4.0').run()"))

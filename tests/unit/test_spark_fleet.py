@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,17 +15,23 @@ import pytest
 
 from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
+from kidx.spark.fleet.counting import WAYS, count
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.places import Place
 from kidx.spark.fleet.replicas import Replica, compare_replicas
 from kidx.spark.fleet.report import render_report
 from kidx.spark.fleet.sizing import MOST, SMALLEST, size_of
 from kidx.spark.fleet.summary import Count, Summary
-from kidx.spark.fleet.tables import LISTING
-from kidx.spark.fleet.work import settle, verify_rows
+from kidx.spark.fleet.tables import LISTING, VERDICTS
+from kidx.spark.fleet.work import settle_rows, verify_rows
 from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
+TOGETHER = pa.schema([
+    ("together", pa.string()),
+    ("listed", pa.struct(list(LISTING))),
+    ("found", pa.struct(list(VERDICTS))),
+])  # fmt: skip
 
 
 def listed(*paths, asked=Asked()):  # noqa: B008 -- it is frozen
@@ -42,7 +49,10 @@ def verified(*paths, asked=Asked()):  # noqa: B008
         rows = [row | {"segments": [segment]} for segment in row["segments"]]
         batches = pa.Table.from_pylist(rows, LISTING).to_batches()
         found = pa.Table.from_batches(verify_rows(asked, lambda _: None, iter(batches)))
-        for settled in settle(asked, pa.Table.from_pylist([row], LISTING), found).to_pylist():
+        both = pa.Table.from_pylist([{"together": row["together"], "listed": row, "found": None}], TOGETHER)
+        some = [{"together": row["together"], "listed": None, "found": each} for each in found.to_pylist()]
+        batches = [*both.to_batches(), *pa.Table.from_pylist(some, TOGETHER).to_batches()]
+        for settled in pa.Table.from_batches(settle_rows(asked, iter(batches))).to_pylist():
             findings += [Finding(**finding) for finding in settled["findings"]]
             verdicts |= {file["path"]: file["verdict"] for file in settled["files"]}
     return in_order(findings), verdicts
@@ -221,7 +231,7 @@ def test_the_page_is_whole_and_needs_nothing_else():
         Count("age", "1 under a day", "exact", 100, 1),
     )
     summary = Summary(
-        counts, {"broken": 3}, 25, 4, 1000, 123_456, 1, ("/b/t-0: the batch at offset 5 has other bytes",), ()
+        counts, {"broken": 3}, {}, 25, 4, 1000, 123_456, 1, ("/b/t-0: the batch at offset 5 has other bytes",), ()
     )
     asked = {"run_id": "monday", "paths": ["/a & b"], "release": None, "kidx": "0"}
     text = render_report(summary, asked, [("/c", "Permission denied")])
@@ -235,6 +245,38 @@ def test_the_page_is_whole_and_needs_nothing_else():
     assert [(each["class"], float(each["width"])) for each in rects[:2]] == [("exact", 85.714), ("broken", 14.286)]
     for said in ("under a day", "other bytes", "Permission denied", "70 · 10 bad"):
         assert said in text, said
+
+
+def test_a_partition_is_counted_in_every_way():
+    """Files by all ways alike; age by the day; what has no topic or release has a name."""
+    now = datetime.now(UTC)
+    stamps = (None, now, now - timedelta(days=2), now - timedelta(days=20), now - timedelta(days=200), now.min)
+    names = [
+        ("0.log", "exact", "", 5), ("0.index", "broken", "", 7), ("0.timeindex", "exact", "3.0.0", 12),
+        ("1.log", "exact", "", 5), ("leader-epoch-checkpoint", "exact", "", 9), ("1.index", "missing", "", None),
+    ]  # fmt: skip
+    files = [
+        {"file": name, "verdict": verdict, "releases": releases, "size": size}
+        | {"topic": None if verdict == "missing" else "t", "broker": "1"}
+        for name, verdict, releases, size in names
+    ]
+    for file, stamp in zip(files, stamps, strict=True):
+        file["modified"] = stamp and stamp.replace(tzinfo=UTC)
+    settled = {"files": files, "findings": [{"verdict": "broken"}] * 2, "differences": [{}], "segments": 2}
+    rows = count(settled | {"batches": 30, "bytes_read": 10})
+    by = {way: {(r["value"], r["verdict"]): r["files"] for r in rows if r["by"] == way} for way in (*WAYS, "kind")}
+    assert {way: sum(each.values()) for way, each in by.items()} == dict.fromkeys(by, 6)
+    assert by["age"] == {
+        ("unknown", "exact"): 1, ("1 under a day", "broken"): 1, ("2 under a week", "exact"): 1,
+        ("3 under a month", "exact"): 1, ("4 under a year", "exact"): 1, ("5 older", "missing"): 1,
+    }  # fmt: skip
+    assert by["kind"][(".index", "missing")] == by["kind"][("leader-epoch-checkpoint", "exact")] == 1
+    assert by["topic"][("(no topic)", "missing")] == by["release"][("3.0.0", "exact")] == 1
+    figures = {row["by"]: row["files"] for row in rows if row["by"] not in by}
+    assert figures == {
+        "finding": 2, "partitions": 1, "differences": 1, "segments": 2, "batches": 30, "bytes_read": 10,
+    }  # fmt: skip
+    assert sum(row["bytes"] for row in rows if row["by"] == "verdict") == 38
 
 
 def test_the_model_of_sizes_has_tasks_neither_too_small_nor_too_many():

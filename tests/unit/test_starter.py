@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
+from in_ci import all_but
 
 from conformance.errors import ToolError
 from conformance.experiments.smoke.checks import smoke
@@ -30,7 +31,7 @@ def works(program: str) -> bool:
     return shutil.which(program) is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
-@pytest.fixture(scope="module", params=LANGUAGES)
+@pytest.fixture(scope="module", params=all_but(("python",), LANGUAGES))
 def adapter(request, tmp_path_factory) -> str:
     """The adapter of a language as a specification, built; skipped loudly where the language is missing."""
     language = LANGUAGES[request.param]

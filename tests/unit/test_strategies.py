@@ -129,7 +129,7 @@ def test_indexes_start_small_or_past_the_warm_section(entry_size):
     assert all(start.max_index_size <= 40 * entry_size + 7 for start in small)
 
 
-@pytest.mark.parametrize("entry_size", [8, 12])
+@pytest.mark.parametrize("entry_size", [in_ci(8), 12])
 def test_a_start_that_may_be_any_is_small(entry_size):
     assert simplest(strategies.starts(entry_size)) == strategies.Start(8 * entry_size, 0, 1)
     for entries in (1, 3):
@@ -142,7 +142,8 @@ def test_a_start_that_may_be_any_is_small(entry_size):
         assert found.prefill <= 7
 
 
-@pytest.mark.parametrize("entry_size", [in_ci(8), 12, in_ci(34)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("entry_size", [8, 12, 34])
 def test_every_damage_is_done(entry_size):
     damages = drawn(strategies.damages(entry_size))
     assert {operation.name for operation in damages} == FILE_OPERATIONS - {"write_file"}  # the fuzzer makes whole files

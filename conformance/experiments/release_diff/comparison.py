@@ -38,8 +38,9 @@ class Plan:
         machines: names of :data:`conformance.machines.MACHINES`.
         traces: where shrunk traces are written.
         seed: the same seed finds the same.
-        max_examples: for each machine.
+        max_examples: for each machine; by default a profile's, or fewer if nothing new turns up.
         max_time: seconds for everything; None for no limit.
+        kept: whether the traces that the package keeps are performed first.
     """
 
     old: str
@@ -47,8 +48,9 @@ class Plan:
     machines: tuple[str, ...]
     traces: Path
     seed: int = PROFILE.seed or 0
-    max_examples: int = PROFILE.examples
+    max_examples: int | None = None
     max_time: float | None = None
+    kept: bool = True
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -146,7 +148,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
             limit = max(left, 0.0) / (len(plan.machines) - number)
         with scratch_directory() as scratch:
             search = Search(machine, *plan.sides, known, scratch, sink, progress)
-            new = search.run(plan.max_examples, plan.seed, limit)
+            new = search.run(plan.max_examples, plan.seed, limit, kept=plan.kept)
             differences += [(_difference(plan, search, found), found.key) for found in new]
             for pattern, example in search.texts.found.items():
                 change = None if pattern in texts else _text_change(plan, search, pattern, example)

@@ -20,8 +20,11 @@ from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations.states import differing_fields
+from conformance.runs.machine_run import can_stay
 from conformance.runs.profiles import Profile, round_of
+from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
+from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
 PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 LIVES: Final = (5, 10, *(PROFILE.steps,) * 4)
 """Rules in an example. A search goes on to the next number after a round in which nothing new turned up, and ends after
-the last: most differences lie open in a life of five rules, which shrinks soonest; what shows in one
-longer life of a hundred is found in 49 searches of 50."""
+the last unless it is asked for more examples: most differences lie open in a life of five rules, which shrinks soonest;
+what shows in one longer life of a hundred is found in 49 searches of 50."""
 _SEED_OF_ROUND: Final = 1_000_003
 
 Key = frozenset[str] | tuple[str, ...]
@@ -132,10 +135,13 @@ class Search:
         )
         if old.is_build:
             self.lockstep.refer_to(self.control, scratch / "old-build")
+        self.lockstep.stays = self._stays
+        self._perform, self.lockstep.perform = self.lockstep.perform, self._perform_while_compared
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = Ledger(load_expectations())
         self._stops_at_all = False
         self._uncontrolled = -1
+        self._left = -1
         self._first_new: int | None = None
 
     # -- what is known -----------------------------------------------------------------------------------------
@@ -149,6 +155,7 @@ class Search:
             self._uncontrolled = example
             return self._ledger.match(divergence.clauses, self.name, "jvm", self.old) is not None
         if self._uncontrolled == example:
+            self._left = example
             return True
         sightings = self.known.get(self._key(divergence, self.lockstep.operations))
         if sightings is None:
@@ -156,6 +163,21 @@ class Search:
             return False
         sightings.add(self.name, divergence)
         return True
+
+    def _stays(self, divergence: Divergence) -> bool:
+        """Whether the new side goes on after a difference that is known: one must not hide another."""
+        if divergence.participant == self.control.name or self._left == self.lockstep.statistics.examples:
+            return False
+        if not can_stay(divergence):
+            self._left = self.lockstep.statistics.examples
+            return False
+        return True
+
+    def _perform_while_compared(self, operation: Operation) -> Any:
+        """A step, unless the new side has left the example: then nothing is compared any more, and nothing is done."""
+        if self._left == self.lockstep.statistics.examples:
+            return self.lockstep.primary.observation
+        return self._perform(operation)
 
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Key:
         clauses = separating(divergence.clauses, self.new)
@@ -172,29 +194,51 @@ class Search:
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: int, seed: int, limit: float | None) -> list[Found]:
-        """Rounds until the examples or the seconds are used up, or nothing new turns up in lives of any length.
+    def run(self, wanted: int | None, seed: int, limit: float | None, *, kept: bool = True) -> list[Found]:
+        """The traces that the package keeps, then rounds.
+
+        Args:
+            wanted: so many examples; by default a profile's, or fewer if nothing new turns up in lives of any length.
+            seed: the same seed finds the same.
+            limit: seconds; None for no limit. The kept traces and one round are performed all the same.
+            kept: whether the kept traces are performed.
 
         Raises:
             ToolError: the old release's own classes differ from their reference, so that no comparison is possible.
         """
         started = time.monotonic()
-        found: list[Found] = []
+        found = self._in_kept_traces(seed) if kept else []
+        insists, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
-        while done < wanted and level < len(LIVES):
+        while done < wanted and (insists or level < len(LIVES)):
             if limit is not None and time.monotonic() - started >= limit and rounds:
                 break
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
-            new = self._round(replace(PROFILE, steps=LIVES[level]), planned, seed + rounds * _SEED_OF_ROUND)
+            life = LIVES[min(level, len(LIVES) - 1)]
+            new = self._round(replace(PROFILE, steps=life), planned, seed + rounds * _SEED_OF_ROUND)
             rounds += 1
             if new is None:
                 done, level = done + planned, level + 1
             else:
                 found.append(new)
                 done += max(1, min(planned, (self._first_new or 0) - before))
-            share = 1.0 if done >= wanted else level / len(LIVES)
+            share = done / wanted if insists else max(done / wanted, level / len(LIVES))
             self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
+        return found
+
+    def _in_kept_traces(self, seed: int) -> list[Found]:
+        """What once told a wrong implementation from a right one is asked first; one trace may show several things."""
+        found: list[Found] = []
+        for trace in kept_traces(self.name):
+            while True:
+                self.lockstep.failure = None
+                try:
+                    perform_all(self.lockstep, trace.operations)
+                except DivergenceError as failure:
+                    found.append(self._new(failure, seed))
+                else:
+                    break
         return found
 
     def _round(self, profile: Profile, examples: int, seed: int) -> Found | None:

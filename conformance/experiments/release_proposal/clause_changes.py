@@ -57,15 +57,24 @@ def changes_of(
         machines: that have driven it. Clauses that none of them exercises are left out: no step has shown anything.
         alike: dialects that no step has told from it. A behaviour that they do not share says nothing.
     """
-
-    def asked(clause: Clause) -> bool:
-        return any(machine in machines for machine in clause.exercised_by)
-
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
-        because, holds = _predicted(clause, (dialect, *alike), known) if asked(clause) else ((), None)
+        because, holds = _predicted(clause, (dialect, *alike), known) if _asked(clause, machines) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)
+
+
+def not_asked(machines: Collection[str]) -> tuple[str, ...]:
+    """The clauses that hold in some releases only and that none of the machines exercises: nothing is said of them."""
+    return tuple(
+        clause.id
+        for clause in load_clauses().values()
+        if not _asked(clause, machines) and not all(map(clause.applies_to, DIALECTS))
+    )
+
+
+def _asked(clause: Clause, machines: Collection[str]) -> bool:
+    return any(machine in machines for machine in clause.exercised_by)
 
 
 def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str = "", *, holds: bool) -> ClauseChange:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from conformance.experiments.release_proposal.clause_changes import not_asked
 from conformance.experiments.release_proposal.patch import row_of
 from conformance.report.divergence import show
 from kidx.dialect import DIALECTS
@@ -39,6 +40,11 @@ def described(proposal: Proposal) -> str:
     if probed.failing:
         lines += ["", "no known value explains"]
         lines += [_unexplained(failing) for failing in probed.failing.values()]
+    if unasked := not_asked(plan.machines):
+        lines += [
+            "",
+            f"not looked at: what changed before and no step of these machines exercises ({', '.join(unasked)})",
+        ]
     lines += ["", "diff" if proposal.patch else "the package says so already"]
     return "\n".join(lines)
 
@@ -86,5 +92,6 @@ def as_json(proposal: Proposal) -> Json:
         "differing": sorted(proposal.differing),
         "unexplained": sorted(probed.failing),
         "otherwise": list(proposal.otherwise),
+        "not_asked": list(not_asked(plan.machines)),
         "patch": proposal.patch,
     }

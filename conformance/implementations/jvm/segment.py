@@ -75,6 +75,7 @@ _CODES: Final = {
             "update_txn_index",
             "rename_segment",
             "open_segment",
+            "lose_directory",
         )
     )
 }

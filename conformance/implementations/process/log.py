@@ -26,7 +26,7 @@ from conformance.implementations.process.restarted import (
 from conformance.implementations.replies import FAILURE, MalformedReplyError, about_from
 from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
-from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
+from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from conformance.operations.log_capabilities import missing
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class ProcessLog:
 
     def supports(self, operation: str) -> bool:
         """See the protocol. Every request has been tried out when the process was started for the first time."""
-        return operation in ESSENTIAL or (operation in LOG_SIGNATURES and operation not in self._lacking)
+        return operation in ESSENTIAL or (operation in REQUESTS and operation not in self._lacking)
 
     def perform(self, operation: Operation) -> LogObservation:
         """See the protocol."""

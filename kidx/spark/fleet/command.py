@@ -17,9 +17,9 @@ from rich.console import Console
 
 from kidx.discovery import Problem
 from kidx.findings import COLUMNS, HARMLESS, Finding
-from kidx.printable import printable
+from kidx.printable import counted, printable
 from kidx.spark.fleet.run import FleetVerification, Progress, verify
-from kidx.spark.starting import start_session
+from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import FileVerdict, Interval, Verification
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class FleetResult(Verification):
 
     def counts(self) -> Counter[tuple[str, Verdict]]:
         """How many files there are of each suffix, or name without one, and verdict."""
-        kind = r"coalesce(nullif(regexp_extract(file, '[^.](\\.[^.]+)$', 1), ''), file) as kind"
-        rows = self._result.frame("files").selectExpr(kind, "verdict").groupBy("kind", "verdict").count().collect()
-        return Counter({(row["kind"], row["verdict"]): row["count"] for row in rows})
+        return Counter(self._result.summary.kinds)
 
     def finding_counts(self) -> Counter[Verdict]:
         """How many findings there are of each verdict."""
@@ -128,7 +126,7 @@ def verify_paths(
     """
     console = Console(stderr=True, quiet=not shown)
     running = SparkSession.getActiveSession()
-    spark = start_session(app_name="kidx verify")
+    spark = start_session(app_name="kidx verify", local_settings=FEW_ROWS)
     if running is None:
         atexit.register(spark.stop)
     result = verify(
@@ -154,6 +152,6 @@ def _lines(console: Console) -> Progress:
         nonlocal said
         if total and (tenths := 10 * done // total) != said:
             said = tenths
-            console.print(f"verified {done} of {total} segments", highlight=False)
+            console.print(f"verified {done:,} of {counted(total, 'segment')}", highlight=False)
 
     return tell

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Facts = Callable[[Path], FileFacts | None]
 
-SEGMENT_COST: Final = 256 << 10
+SEGMENT_COST: Final = 1 << 20
 """What looking at a segment costs besides its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
 
@@ -183,8 +183,10 @@ def _row(partition: Partition, place: Place, broker: str, facts_of: Facts, asked
             "bytes": SEGMENT_COST + (0 if log is None else log.size),
             "key": _key(segment, place, own, asked),
         })  # fmt: skip
+    is_replica = partition.topic is not None and not partition.state
     return {
         "place": place.name,
+        "together": f"{partition.topic}-{partition.partition}" if is_replica else f"/{place.name}",
         "raw": os.fsencode(place.path),
         "root": None if place.store is None else place.store.url,
         "resolved": place.name if place.store is not None else str(directory.resolve()),

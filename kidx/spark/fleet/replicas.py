@@ -8,20 +8,18 @@ one replica lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError
-from kidx.spark.fleet.listing import Asked, place_of
-from kidx.spark.fleet.tables import REPLICAS, to_table
+from kidx.printable import counted
+from kidx.spark.fleet.listing import Asked, Row, place_of
 from kidx.tables.storage import Store
 from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kidx.records import RecordBatch
     from kidx.spark.fleet.places import Place
 
@@ -49,8 +47,8 @@ class Replica:
         return max(self.logs[0][0] if self.logs else 0, self.start_offset or 0)
 
 
-def compare_rows(asked: Asked, listed: pa.Table) -> pa.Table:
-    """For ``applyInArrow``: the listing's rows of one partition to where its replicas differ."""
+def compare_listed(asked: Asked, listed: Iterable[Row]) -> Iterator[Difference]:
+    """Where the replicas of one partition differ, by their rows of the listing."""
     replicas = [
         Replica(
             row["topic"],
@@ -59,9 +57,9 @@ def compare_rows(asked: Asked, listed: pa.Table) -> pa.Table:
             tuple((each["base_offset"], each["log"]) for each in row["segments"]),
             row["start_offset"],
         )
-        for row in listed.to_pylist()
+        for row in listed
     ]
-    return to_table([asdict(difference) for difference in compare_replicas(replicas)], REPLICAS)
+    return compare_replicas(replicas)
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class _Batch(NamedTuple):
     crc: int
 
     def __str__(self) -> str:
-        return f"offsets {self.base_offset} to {self.last_offset}, {self.size} bytes, checksum {self.crc}"
+        return f"offsets {self.base_offset} to {self.last_offset}, {counted(self.size, 'byte')}, checksum {self.crc}"
 
 
 def compare_replicas(replicas: Sequence[Replica]) -> Iterator[Difference]:

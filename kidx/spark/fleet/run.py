@@ -7,14 +7,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
-from pyspark.sql.functions import array, explode
+from pyspark.sql import Observation
+from pyspark.sql.functions import array, explode, expr
 
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
@@ -22,12 +23,11 @@ from kidx.errors import ToolError
 from kidx.findings import Finding, Verdict, worst
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.output import Output
-from kidx.spark.fleet.replicas import compare_rows
 from kidx.spark.fleet.report import render_report
-from kidx.spark.fleet.sizing import tasks_of
+from kidx.spark.fleet.sizing import settling_tasks, tasks_of
 from kidx.spark.fleet.summary import Summary, summarize
-from kidx.spark.fleet.tables import FINDINGS, LISTING, PARTITIONS, REPLICAS, SETTLED, VERDICTS, ddl, findings_of
-from kidx.spark.fleet.work import settle, verify_rows
+from kidx.spark.fleet.tables import FINDINGS, LISTING, PARTITIONS, SETTLED, SUMMARY, VERDICTS, ddl, findings_of
+from kidx.spark.fleet.work import settle_rows, verify_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,20 +38,30 @@ Progress = Callable[[int, int], None]
 """Told how many segments have been verified, and of how many."""
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FOUND: Final = (
-    "count_if(problem is null) partitions",
-    "coalesce(sum(size(segments)), 0) segments",
-    "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0) bytes",
-    "count_if(topic is not null and state = '') replicas",
-    "count(distinct if(topic is not null and state = '', struct(topic, partition), null)) replicated",
-    "sort_array(collect_list(if(problem is null, null, struct(place, problem)))) problems",
-)
+_FOUND: Final = {
+    "partitions": "count_if(problem is null)",
+    "problems": "count(problem)",
+    "segments": "coalesce(sum(size(segments)), 0)",
+    "bytes": "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0)",
+    "several": "coalesce(min(broker) < max(broker), false)",
+}
+"""What is counted while the listing is written; replicas of a partition are on several brokers."""
 _OF_A_PARTITION: Final = (
     "*",
     "row_number() over (partition by resolved, complete order by number) as rank",
     "max(complete) over (partition by resolved) as is_whole",
 )
-_OF_A_SEGMENT: Final = ("place", "raw", "root", "topic", "partition", "clean", "segments.key[0] as key", "segments")
+_OF_A_SEGMENT: Final = (
+    "place",
+    "together",
+    "raw",
+    "root",
+    "topic",
+    "partition",
+    "clean",
+    "segments.key[0] as key",
+    "segments",
+)
 _OF_A_PROBLEM: Final = {
     "path": "place",
     "file": "substring_index(place, '/', -1)",
@@ -168,10 +178,11 @@ class _Run:
     def verify(self, paths: list[str], about: dict[str, Any]) -> FleetVerification:
         document = f"runs/{self.run_id}/run.json"
         before = self._asked_before(document, about)
-        listing = self._list(paths)
-        found = listing.selectExpr(*_FOUND).first()
-        assert found is not None
-        problems = tuple((row["place"], row["problem"]) for row in found["problems"])
+        listing, found = self._list(paths)
+        problems: tuple[tuple[str, str], ...] = ()
+        if found["problems"]:
+            rows = listing.where("problem is not null").orderBy("place", "problem").select("place", "problem")
+            problems = tuple((row["place"], row["problem"]) for row in rows.collect())
         if not found["partitions"]:
             why = "; ".join(map(": ".join, problems))
             raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
@@ -180,8 +191,10 @@ class _Run:
         partitions = listing.where("problem is null")
         resumed = self._verify(partitions, found["segments"], found["bytes"], again=before)
         self._step("verify")
-        settled = self._settle(partitions).persist()
-        findings = settled.select(explode("findings").alias("row")).select("row.*")
+        settled = self._settle(partitions, found).persist()
+        summary = summarize(settled, len(problems))
+        self._step("settle")
+        findings = settled.selectExpr("inline(findings)")
         if problems:
             findings = findings.unionByName(
                 listing.where("problem is not null").selectExpr(
@@ -190,23 +203,17 @@ class _Run:
             )
         frames = {
             "findings": findings,
-            "files": settled.select(explode("files").alias("row")).select("row.*"),
+            "files": settled.selectExpr("inline(files)"),
             "partitions": settled.select(*PARTITIONS.names),
+            "replicas": settled.selectExpr("inline(differences)"),
+            "summary": self.spark.createDataFrame([astuple(count) for count in summary.counts], ddl(SUMMARY)),
         }
         for name, frame in frames.items():
             self.output.write(frame, name, self.run_id)
-        self._step("settle")
-        replicas = self.spark.createDataFrame([], ddl(REPLICAS))
-        if found["replicas"] > found["replicated"]:
-            replicas = self._compare(partitions, found["bytes"])
-        self.output.write(replicas, "replicas", self.run_id)
-        self._step("compare replicas")
-        summary, counts = summarize(self.spark, **frames, replicas=self.output.read("replicas", self.run_id))
-        self.output.write(counts, "summary", self.run_id)
         settled.unpersist()
         page = render_report(summary, about | {"run_id": self.run_id}, problems)
         report = self.output.put(f"runs/{self.run_id}/report.html", page)
-        self._step("summarize")
+        self._step("write tables")
         where = Path(report) if self.output.is_local else report
         return FleetVerification(self.output, self.run_id, summary, where, resumed, problems, self.seconds)
 
@@ -225,8 +232,8 @@ class _Run:
             )
         return text is not None
 
-    def _list(self, paths: list[str]) -> DataFrame:
-        """What is there now, listed once; a directory that was found twice is there once."""
+    def _list(self, paths: list[str]) -> tuple[DataFrame, dict[str, Any]]:
+        """What is there now, listed once, and counted; a directory that was found twice is there once."""
         roots, asked = roots_of(paths, self.asked.options), self.asked
         numbers = self.spark.range(0, len(roots), 1, max(1, len(roots)))
         listing = numbers.mapInArrow(lambda batches: list_roots(roots, asked, batches), ddl(LISTING))
@@ -234,8 +241,10 @@ class _Run:
             listing = listing.selectExpr(*_OF_A_PARTITION).where(
                 "problem is not null or if(complete, rank = 1, not is_whole)"
             )
-        self.output.write(listing.select(*LISTING.names), "listing", self.run_id)
-        return self.output.read("listing", self.run_id)
+        counted = Observation()
+        listing = listing.select(*LISTING.names).observe(counted, *(expr(e).alias(n) for n, e in _FOUND.items()))
+        self.output.write(listing, "listing", self.run_id)
+        return self.output.read("listing", self.run_id), counted.get
 
     def _verify(self, partitions: DataFrame, segments: int, size: int, *, again: bool) -> int:
         """Verifies the segments that have no verdict yet; returns how many had one."""
@@ -259,20 +268,14 @@ class _Run:
             self.progress(segments, segments)
         return resumed
 
-    def _settle(self, partitions: DataFrame) -> DataFrame:
+    def _settle(self, partitions: DataFrame, found: dict[str, Any]) -> DataFrame:
+        """What the verdicts on the segments of each partition say together, and where its replicas differ."""
         asked = self.asked
-        verdicts = self.output.read("verdicts", self.run_id).groupBy("place")
-        groups = partitions.groupBy("place").cogroup(verdicts)
-        return groups.applyInArrow(lambda listed, found: settle(asked, listed, found), ddl(SETTLED))
-
-    def _compare(self, partitions: DataFrame, size: int) -> DataFrame:
-        """Compares the replicas of each partition of which there are several."""
-        asked = self.asked
-        named = partitions.where("state = '' and topic is not null")
-        several = named.groupBy("topic", "partition").count().where("count > 1").drop("count")
-        replicas = named.join(several, ["topic", "partition"], "left_semi")
-        groups = replicas.repartition(tasks_of(size), "topic", "partition").groupBy("topic", "partition")
-        return groups.applyInArrow(lambda listed: compare_rows(asked, listed), ddl(REPLICAS))
+        verdicts = self.output.read("verdicts", self.run_id).selectExpr("together", "struct(*) as found")
+        rows = partitions.selectExpr("together", "struct(*) as listed").unionByName(verdicts, allowMissingColumns=True)
+        tasks = settling_tasks(found["segments"], found["bytes"], compared=found["several"])
+        rows = rows.repartition(tasks, "together").sortWithinPartitions("together")
+        return rows.mapInArrow(lambda batches: settle_rows(asked, batches), ddl(SETTLED))
 
 
 def _ignore(_: int) -> None:

@@ -11,10 +11,12 @@ from typing import Final
 
 from kidx.spark.fleet.listing import SEGMENT_COST
 
-SMALLEST: Final = 64 << 20
-"""Bytes of a task, about: enough that its start does not count."""
+SMALLEST: Final = 512 << 20
+"""Bytes of a task, about: half a second's work, beside which its start does not count."""
 MOST: Final = 100_000
 """Tasks at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
+
+_SETTLED_AT_ONCE: Final = 4000
 
 # Measured with 1,000 segments of three files each in 10 partitions.
 LISTED: Final = 105e-6
@@ -32,6 +34,17 @@ def tasks_of(cost: int) -> int:
         cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
     """
     return max(1, min(MOST, -(-cost // SMALLEST)))
+
+
+def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
+    """Tasks that settle partitions.
+
+    Args:
+        segments: how many there are.
+        cost: as for :func:`tasks_of`.
+        compared: whether replicas are read once more.
+    """
+    return max(-(-segments // _SETTLED_AT_ONCE), tasks_of(cost) if compared else 1)
 
 
 @dataclass(frozen=True)

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql.functions import expr
 
 from kidx.findings import HARMLESS, SEVERITY, Finding
-from kidx.spark.fleet.tables import SUMMARY, ddl
+from kidx.spark.fleet.counting import WAYS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from kidx.findings import Verdict
 
-WAYS: Final = ("verdict", "topic", "release", "broker", "age")
-"""What files are counted by; ``release`` is the span of releases that write these very bytes."""
-
-_AGES: Final = """
-    case when modified is null then 'unknown'
-         when modified > current_timestamp() - interval 1 day then '1 under a day'
-         when modified > current_timestamp() - interval 7 days then '2 under a week'
-         when modified > current_timestamp() - interval 30 days then '3 under a month'
-         when modified > current_timestamp() - interval 365 days then '4 under a year'
-         else '5 older' end"""
-
-_COUNTS: Final = """
-    select case grouping_id() when 15 then 'verdict' when 7 then 'topic' when 11 then 'release'
-                              when 13 then 'broker' else 'age' end as `by`,
-           coalesce(topic, release, broker, age, verdict) as value,
-           verdict, count(*) as files, sum(size) as bytes
-    from (select verdict, coalesce(topic, '(no topic)') as topic, if(releases = '', '(none)', releases) as release,
-                 broker, {ages} as age, size from {files})
-    group by grouping sets ((verdict, topic), (verdict, release), (verdict, broker), (verdict, age), (verdict))
-    union all select 'finding', verdict, verdict, count(*), 0 from {findings} group by verdict
-    union all select 'read', '', '', count(*), 0 from {partitions}
-    union all
-    select stack(3, 'segments', '', '', segments, 0L, 'batches', '', '', batches, 0L, 'bytes', '', '', bytes, 0L)
-    from (select coalesce(sum(segments), 0) segments, coalesce(sum(batches), 0) batches,
-                 coalesce(sum(bytes_read), 0) bytes from {partitions})
-"""
+_SHOWN: Final = 100
+"""Findings and differences on the page at most."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +38,7 @@ class Summary:
     Attributes:
         counts: in order of way, value and verdict.
         findings: number of findings by verdict.
+        kinds: number of files by suffix, or name without one, and verdict.
         segments, partitions, batches, bytes_read: what was looked at.
         differing_replicas: partitions' replicas that are not what another one is.
         differences: what is different there, the first hundred.
@@ -69,6 +47,7 @@ class Summary:
 
     counts: tuple[Count, ...]
     findings: dict[str, int]
+    kinds: dict[tuple[str, Verdict], int]
     segments: int
     partitions: int
     batches: int
@@ -106,35 +85,36 @@ class Summary:
         return found
 
 
-def summarize(
-    spark: SparkSession, files: DataFrame, findings: DataFrame, partitions: DataFrame, replicas: DataFrame
-) -> tuple[Summary, DataFrame]:
-    """Counts the tables of a run; returns the counts as a table of their own, too."""
-    query = _COUNTS.replace("{ages}", _AGES)
-    rows = spark.sql(query, files=files, findings=findings, partitions=partitions).collect()
-    of = {row["by"]: row["files"] for row in rows}
-    counts = sorted(
-        (
-            Count(row["by"], row["value"], row["verdict"], row["files"], row["bytes"] or 0)
-            for row in rows
-            if row["by"] in WAYS
-        ),
-        key=lambda count: (WAYS.index(count.by), count.value, count.verdict),
-    )
+def summarize(settled: DataFrame, problems: int) -> Summary:
+    """Adds up what the partitions of a run add to it.
+
+    Args:
+        settled: a row for every partition.
+        problems: paths that could not be looked at, which are findings, too.
+    """
+    counts = settled.selectExpr("inline(counts)").repartition(1, "by", "value", "verdict")
+    rows = counts.groupBy("by", "value", "verdict").agg(expr("sum(files) files"), expr("sum(bytes) bytes")).collect()
+    every = sorted((Count(**row.asDict()) for row in rows), key=astuple)
+    of = {each.by: each.files for each in every}
+    findings = Counter({each.verdict: each.files for each in every if each.by == "finding"})
+    findings += Counter({"unreadable": problems})
     severity = "case verdict " + " ".join(f"when '{name}' then {-worth}" for name, worth in SEVERITY.items()) + " end"
-    by_verdict = {row["verdict"]: row["files"] for row in rows if row["by"] == "finding"}
-    worst = findings.where("verdict not in ('exact', 'sound')").orderBy(expr(severity), "path", "slot", "position")
-    first = worst.limit(100).collect() if set(by_verdict) - HARMLESS else []
-    shown = [row["message"] for row in replicas.orderBy("path").select("message").limit(100).collect()]
-    summary = Summary(
-        tuple(counts),
-        by_verdict,
+    first, shown = [], []
+    if set(findings) - HARMLESS:
+        faults = settled.selectExpr("inline(findings)").where("verdict not in ('exact', 'sound')")
+        first = faults.orderBy(expr(severity), "path", "slot", "position").limit(_SHOWN).collect()
+    if of["differences"]:
+        different = settled.selectExpr("inline(differences)").orderBy("path").select("message")
+        shown = [row["message"] for row in different.limit(_SHOWN).collect()]
+    return Summary(
+        tuple(sorted((each for each in every if each.by in WAYS), key=lambda each: WAYS.index(each.by))),
+        dict(findings),
+        {(each.value, cast("Verdict", each.verdict)): each.files for each in every if each.by == "kind"},
         of["segments"],
-        of["read"],
+        of["partitions"],
         of["batches"],
-        of["bytes"],
-        replicas.count() if len(shown) == 100 else len(shown),
+        of["bytes_read"],
+        of["differences"],
         tuple(shown),
         tuple(Finding(**row.asDict()) for row in first),
     )
-    return summary, spark.createDataFrame([astuple(count) for count in counts], ddl(SUMMARY))

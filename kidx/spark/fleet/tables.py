@@ -70,6 +70,7 @@ SUMMARY: Final = pa.schema([
 ])  # fmt: skip
 LISTING: Final = pa.schema([
     ("place", pa.string()),  # the directory, as messages name it; of each directory there is one row in the end
+    ("together", pa.string()),  # one name for all replicas of a partition, which are settled together
     ("raw", pa.binary()),  # its path for system calls, or within the store
     ("root", pa.string()),  # the URL that it was found below; null on this machine
     ("resolved", pa.string()),
@@ -99,6 +100,7 @@ LISTING: Final = pa.schema([
 ])  # fmt: skip
 VERDICTS: Final = pa.schema([
     ("place", pa.string()),
+    ("together", pa.string()),
     ("key", pa.string()),
     ("files", pa.list_(pa.struct([
         ("path", pa.string()),  # names of files here: the directory is that of the partition
@@ -133,6 +135,8 @@ SETTLED: Final = pa.schema([
     *PARTITIONS,
     ("files", pa.list_(pa.struct(list(FILES)))),
     ("findings", pa.list_(pa.struct(list(FINDINGS)))),
+    ("differences", pa.list_(pa.struct(list(REPLICAS)))),
+    ("counts", pa.list_(pa.struct(list(SUMMARY)))),
 ])  # fmt: skip
 TABLES: Final = {
     "findings": FINDINGS,

@@ -6,16 +6,21 @@ import dataclasses
 import importlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.findings import Finding
 from kidx.scan.compiled import worth_compiling
+from kidx.spark.fleet.counting import count
 from kidx.spark.fleet.listing import SEGMENT_COST, Asked, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
+from kidx.spark.fleet.replicas import compare_listed
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
 from kidx.verify import FileVerdict, Interval, PartitionVerdict, SegmentVerdict
 from kidx.verify.facts import TransactionEvent
@@ -31,7 +36,7 @@ _ROWS_AT_ONCE: Final = 64
 _PLAIN: Final = tuple(
     name
     for name in VERDICTS.names
-    if name not in {"place", "key", "files", "findings", "epochs", "transactions", "aborted", "counts"}
+    if name not in {"place", "together", "key", "files", "findings", "epochs", "transactions", "aborted", "counts"}
 )
 
 
@@ -72,7 +77,7 @@ def _verdict_row(row: Row, asked: Asked) -> Row:
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
         verdict = unreadable_segment(segment, f"cannot be fetched: {reason_of(error)}")
-    return _encoded(verdict, place, directory) | {"key": found["key"]}
+    return _encoded(verdict, place, directory) | {"key": found["key"], "together": row["together"]}
 
 
 def _encoded(verdict: SegmentVerdict, place: Place, directory: Path) -> Row:
@@ -113,24 +118,54 @@ def _decoded(row: Row, segment: Segment, directory: Path) -> SegmentVerdict:
     )
 
 
-def settle(asked: Asked, listed: pa.Table, verdicts: pa.Table) -> pa.Table:
-    """For ``applyInArrow``: a partition in the listing and the verdicts on its segments to what they say together.
+def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: partitions and the verdicts on their segments to what they say together, replicas compared.
 
-    Verdicts of earlier attempts that nothing asks for any more are passed over.
+    Args:
+        asked: what is asked.
+        batches: ``together``, by which they are sorted, and a row of the listing in ``listed`` or a verdict in
+            ``found``. Verdicts of earlier attempts that nothing asks for any more are passed over.
     """
-    rows = []
-    for row in listed.to_pylist():
-        known = {each["key"]: each for each in verdicts.to_pylist()}
-        place = place_of(row, asked)
-        with place.holding([EPOCHS] if row["epochs"] else []) as directory:
-            partition = partition_of(row, directory)
-            found = [
-                _decoded(known[each["key"]], segment, directory)
-                for each, segment in zip(row["segments"], partition.segments, strict=True)
-            ]
-            verdict = guarded_partition(partition, found, release=asked.dialect, index_interval_bytes=asked.interval)
-            rows.append(_settled_row(row, place, directory, verdict))
-    return to_table(rows, SETTLED)
+    rows: list[Row] = []
+    every = (row for batch in batches for row in batch.to_pylist())
+    for _, group in groupby(every, itemgetter("together")):
+        known, listed = {}, []
+        for row in group:
+            if row["listed"] is None:
+                known[row["found"]["key"]] = row["found"]
+            else:
+                listed.append(row["listed"])
+        rows += settle(asked, listed, known)
+        if len(rows) >= _ROWS_AT_ONCE:
+            yield from to_table(rows, SETTLED).to_batches()
+            rows = []
+    yield from to_table(rows, SETTLED).to_batches()
+
+
+def settle(asked: Asked, listed: Iterable[Row], known: Mapping[str, Row]) -> list[Row]:
+    """The rows that :func:`settle_rows` gives for replicas of a partition.
+
+    Args:
+        asked: what is asked.
+        listed: their rows of the listing.
+        known: verdicts by their keys.
+    """
+    replicas = sorted(listed, key=itemgetter("place"))
+    differences = [asdict(each) for each in compare_listed(asked, replicas)] if len(replicas) > 1 else []
+    return [_settled(asked, row, known, [] if number else differences) for number, row in enumerate(replicas)]
+
+
+def _settled(asked: Asked, row: Row, known: Mapping[str, Row], differences: list[Row]) -> Row:
+    place = place_of(row, asked)
+    with place.holding([EPOCHS] if row["epochs"] else []) as directory:
+        partition = partition_of(row, directory)
+        found = [
+            _decoded(known[each["key"]], segment, directory)
+            for each, segment in zip(row["segments"], partition.segments, strict=True)
+        ]
+        verdict = guarded_partition(partition, found, release=asked.dialect, index_interval_bytes=asked.interval)
+        settled = _settled_row(row, place, directory, verdict) | {"differences": differences}
+    return settled | {"counts": count(settled)}
 
 
 def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerdict) -> Row:

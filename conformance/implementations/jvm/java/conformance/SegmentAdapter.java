@@ -126,6 +126,11 @@ final class SegmentAdapter {
         call("changeFileSuffixes", oldSuffix, newSuffix);
     }
 
+    /** Says that the files' directory is elsewhere. */
+    void updateDirectory(File elsewhere) throws Throwable {
+        call(Members.methodOrNull(type, "updateParentDir", 1) != null ? "updateParentDir" : "updateDir", elsewhere);
+    }
+
     private void translate(long offset, int start, LogReply reply) throws Throwable {
         Object found = Members.call(translateOffset, segment, offset, start);
         if (found == null)

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
-public final class SegmentDriver implements Driver {
+public final class SegmentDriver implements AskedDriver {
     // The order of conformance/implementations/jvm/segment.py.
     static final int CRASH = 0;
     static final int INACTIVE = 1;
@@ -36,6 +36,7 @@ public final class SegmentDriver implements Driver {
     private static final int UPDATE_TXN_INDEX = 22;
     private static final int RENAME = 23;
     private static final int OPEN = 24;
+    private static final int LOSE_DIRECTORY = 25;
 
     // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
     private static final int MAPPING_STEPS_BETWEEN_COLLECTIONS = 2048;
@@ -47,6 +48,7 @@ public final class SegmentDriver implements Driver {
     private SegmentAdapter adapter;
     private final Running running = new Running();
     private String directory;
+    private boolean tellsState = true;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
         this.loader = loader;
@@ -135,12 +137,20 @@ public final class SegmentDriver implements Driver {
                     String[] suffixes = text(bytes).split("\0", -1);
                     adapter.rename(suffixes[0], suffixes[1]);
                 }
+                case LOSE_DIRECTORY -> adapter.updateDirectory(new File(directory, "missing"));
                 default -> {
                     long[] all = Arrays.copyOf(arguments, 4);
                     adapter.perform(operation, all[0], all[1], all[2], all[3], reply);
                 }
             }
         });
+    }
+
+    @Override
+    public void ask(int operation, long[] arguments, byte[] bytes) {
+        tellsState = false;
+        perform(operation, arguments, bytes);
+        tellsState = true;
     }
 
     private static String text(byte[] bytes) {
@@ -186,7 +196,7 @@ public final class SegmentDriver implements Driver {
         } catch (Throwable thrown) {
             reply.refused(thrown);
         }
-        if (adapter == null || !adapter.isOpen())
+        if (adapter == null || !adapter.isOpen() || !tellsState)
             return;
         try {
             int mark = reply.mark();

@@ -1,0 +1,62 @@
+"""What a partition adds to the figures of its run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from kidx.verify.run import kind_of
+
+WAYS: Final = ("verdict", "topic", "release", "broker", "age")
+"""What files are counted by; ``release`` is the span of releases that write these very bytes."""
+
+_AGES: Final = {
+    timedelta(days=1): "1 under a day",
+    timedelta(days=7): "2 under a week",
+    timedelta(days=30): "3 under a month",
+    timedelta(days=365): "4 under a year",
+}
+
+
+def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows that a partition adds to the summary; besides :data:`WAYS` there are those of the run's own figures.
+
+    Args:
+        settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without them.
+    """
+    counts: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    now = datetime.now(UTC)
+
+    def add(by: str, value: str, verdict: str, files: int, size: int) -> None:
+        found = counts[by, value, verdict]
+        found[0] += files
+        found[1] += size
+
+    for file in settled["files"]:
+        verdict = file["verdict"]
+        values = (
+            verdict,
+            file["topic"] or "(no topic)",
+            file["releases"] or "(none)",
+            file["broker"],
+            _age(file["modified"], now),
+        )
+        for way, value in zip((*WAYS, "kind"), (*values, kind_of(file["file"])), strict=True):
+            add(way, value, verdict, 1, file["size"] or 0)
+    for finding in settled["findings"]:
+        add("finding", finding["verdict"], finding["verdict"], 1, 0)
+    figures = {"partitions": 1, "differences": len(settled["differences"])}
+    figures |= {name: settled[name] for name in ("segments", "batches", "bytes_read")}
+    for name, number in figures.items():
+        add(name, "", "", number, 0)
+    return [
+        {"by": by, "value": value, "verdict": verdict, "files": files, "bytes": size}
+        for (by, value, verdict), (files, size) in counts.items()
+    ]
+
+
+def _age(modified: datetime | None, now: datetime) -> str:
+    if modified is None:
+        return "unknown"
+    return next((age for limit, age in _AGES.items() if modified > now - limit), "5 older")

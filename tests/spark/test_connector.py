@@ -1,0 +1,246 @@
+"""Queries for Spark's own Kafka source, asked on a broker and on its files: every option and its precedence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from conformance.kafka.broker import LocalBroker
+from conformance.kafka.fetch import fetch, tool_jar
+from conformance.kafka.releases import load_release
+
+pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.thorough]
+
+RELEASE = "3.9.2"
+START = 1_700_000_000_000
+LIMIT_MS = 20_000
+IMPATIENT = {
+    "kafkaConsumer.pollTimeoutMs": 3000,
+    "fetchOffset.numRetries": 1,
+    "fetchOffset.retryIntervalMs": 10,
+}
+"""An offset that never comes is waited for two minutes otherwise."""
+COLUMNS = "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType", "key", "value"
+
+
+def times(**of_topic: dict[int, int]) -> str:
+    return json.dumps({name.replace("_", "."): numbers for name, numbers in of_topic.items()})
+
+
+# Topics: orders, three partitions of 30 records, a second apart; orders.old, whose first 10 of 20 records are deleted;
+# stamped, by the broker's clock; ledger, with transactions; empty. START + 30,000 is behind everything in orders.
+CASES: dict[str, dict[str, Any]] = {
+    "one topic": {"subscribe": "orders"},
+    "two topics": {"subscribe": "orders, stamped"},
+    "a topic twice": {"subscribe": "orders,orders"},
+    "no such topic": {"subscribe": "orders,missing"},
+    "an empty topic": {"subscribe": "empty"},
+    "no records before the log start": {"subscribe": "orders.old"},
+    "a pattern": {"subscribePattern": r"orders.*"},
+    "a pattern of a part": {"subscribePattern": r"amp"},
+    "a pattern of the whole name": {"subscribePattern": r"^order$"},
+    "a pattern of Java's": {"subscribePattern": r"\p{Lower}+\.[a-z&&[^x]]+"},
+    "a pattern with quotes of Java's": {"subscribePattern": r"\Qorders.\E(?<rest>o)\p{Alpha}*+"},
+    "internal topics match no pattern": {"subscribePattern": r".*"},
+    "a pattern that none matches": {"subscribePattern": r"x.*"},
+    "a broken pattern": {"subscribePattern": r"("},
+    "assigned": {"assign": '{"orders": [0, 2], "stamped": [0]}'},
+    "an assigned partition that is not there": {"assign": '{"orders": [0, 7]}'},
+    "an assigned topic that is not there": {"assign": '{"missing": [0]}'},
+    "two ways to choose": {"subscribe": "orders", "assign": '{"orders": [0]}'},
+    "earliest and latest": {"subscribe": "orders", "startingOffsets": "earliest", "endingOffsets": "latest"},
+    "in capitals": {"subscribe": "orders", "startingOffsets": "EARLIEST", "endingOffsets": "Latest"},
+    "starting at the latest": {"subscribe": "orders", "startingOffsets": "latest"},
+    "ending at the earliest": {"subscribe": "orders", "endingOffsets": "earliest"},
+    "offsets": {
+        "subscribe": "orders",
+        "startingOffsets": times(orders={0: 3, 1: -2, 2: 30}),
+        "endingOffsets": times(orders={0: 20, 1: -1, 2: 30}),
+    },
+    "latest as a starting offset": {"subscribe": "orders", "startingOffsets": times(orders={0: -1, 1: -1, 2: -1})},
+    "earliest as an ending offset": {"subscribe": "orders", "endingOffsets": times(orders={0: -2, 1: -2, 2: -2})},
+    "a partition without an offset": {"subscribe": "orders", "startingOffsets": times(orders={0: 3, 1: 4})},
+    "an offset without a partition": {
+        "subscribe": "orders",
+        "startingOffsets": times(orders=dict.fromkeys(range(4), 3)),
+    },
+    "offsets that are no JSON": {"subscribe": "orders", "startingOffsets": "three"},
+    "start behind end": {
+        "assign": '{"orders": [0]}',
+        "startingOffsets": times(orders={0: 20}),
+        "endingOffsets": times(orders={0: 10}),
+    },
+    "start behind the log": {"assign": '{"orders": [0]}', "startingOffsets": times(orders={0: 99})},
+    "end behind the log": {"assign": '{"orders": [0]}', "endingOffsets": times(orders={0: 99})},
+    "start behind the log, loss allowed": {
+        "assign": '{"orders": [0]}',
+        "startingOffsets": times(orders={0: 99}),
+        "failOnDataLoss": "false",
+    },
+    "end behind the log, loss allowed": {
+        "assign": '{"orders": [0]}',
+        "endingOffsets": times(orders={0: 99}),
+        "failOnDataLoss": "false",
+    },
+    "start before the log": {"subscribe": "orders.old", "startingOffsets": times(orders_old={0: 2})},
+    "start before the log, loss allowed": {
+        "subscribe": "orders.old",
+        "startingOffsets": times(orders_old={0: 2}),
+        "failOnDataLoss": "false",
+    },
+    "times of partitions": {
+        "subscribe": "orders",
+        "startingOffsetsByTimestamp": times(orders={0: START + 4500, 1: START, 2: 0}),
+        "endingOffsetsByTimestamp": times(orders={0: START + 9000, 1: START + 2000, 2: START + 90_000}),
+    },
+    "a starting time behind all": {
+        "subscribe": "orders",
+        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
+    },
+    "a starting time behind all, latest": {
+        "subscribe": "orders",
+        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
+        "startingOffsetsByTimestampStrategy": "latest",
+    },
+    "a time of a partition that is not there": {
+        "assign": '{"orders": [0]}',
+        "startingOffsetsByTimestamp": times(orders={0: START, 1: START}),
+    },
+    "one time": {"subscribe": "orders", "startingTimestamp": START + 4500, "endingTimestamp": START + 9001},
+    "one time behind all": {"subscribe": "orders", "startingTimestamp": START + 90_000},
+    "one time behind all, latest": {
+        "subscribe": "orders",
+        "startingTimestamp": START + 90_000,
+        "startingOffsetsByTimestampStrategy": "latest",
+    },
+    "an unknown strategy": {"subscribe": "orders", "startingOffsetsByTimestampStrategy": "first"},
+    "one time goes before times and offsets": {
+        "subscribe": "orders",
+        "startingTimestamp": START + 25_000,
+        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START)),
+        "startingOffsets": times(orders={0: 3}),
+        "endingTimestamp": START + 28_000,
+        "endingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START)),
+        "endingOffsets": times(orders={0: 3}),
+    },
+    "times go before offsets": {
+        "subscribe": "orders",
+        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 25_000)),
+        "startingOffsets": times(orders=dict.fromkeys(range(3), 3)),
+        "endingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 28_000)),
+        "endingOffsets": times(orders=dict.fromkeys(range(3), 3)),
+    },
+    "start by time, end by offset": {
+        "assign": '{"orders": [1]}',
+        "startingTimestamp": START + 4500,
+        "endingOffsets": times(orders={1: 12}),
+    },
+    "a time that is none": {"subscribe": "orders", "startingTimestamp": "noon"},
+    "aborted and undecided records": {"subscribe": "ledger"},
+    "committed records": {"subscribe": "ledger", "kafka.isolation.level": "read_committed"},
+    "headers": {"subscribe": "orders", "includeHeaders": "true"},
+    "no headers": {"subscribe": "orders", "includeHeaders": "false"},
+    "more tasks than partitions": {"subscribe": "orders", "minPartitions": 5},
+    "no number of tasks": {"subscribe": "orders", "minPartitions": "many"},
+    "no choice": {},
+}
+
+
+class Answer(NamedTuple):
+    """Rows, or that it was refused, and what it said."""
+
+    rows: list[tuple[Any, ...]] | None
+    tasks: int
+    said: str = ""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    from conformance.kafka.client import kafka_python
+
+    kafka = kafka_python()
+    with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("broker")) as running:
+        bootstrap = running.bootstrap
+        admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
+        made = {"orders": 3, "orders.old": 1, "stamped": 1, "ledger": 1, "empty": 1}
+        for topic, partitions in made.items():
+            config = {"index.interval.bytes": "100", "segment.bytes": "2000"}
+            if topic == "stamped":
+                config["message.timestamp.type"] = "LogAppendTime"
+            options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
+            admin.create_topics({topic: options}, timeout_ms=LIMIT_MS, wait_for_metadata=True)
+        common = {"bootstrap_servers": bootstrap, "request_timeout_ms": LIMIT_MS, "acks": "all"}
+        producer = kafka.KafkaProducer(**common, linger_ms=2, batch_size=300)
+        for n in range(90):
+            key, headers = (None, []) if n % 7 == 0 else (b"k%d" % n, [("trace", b"%d" % n), ("söme", b"")])
+            time = START + 1000 * (n // 3)
+            producer.send("orders", b"v" * (n % 40), key, headers, partition=n % 3, timestamp_ms=time)
+            if n < 20:
+                producer.send("orders.old", b"old", partition=0, timestamp_ms=time)
+                producer.send("stamped", b"stamped", partition=0)
+        producer.close()
+        admin.delete_records({kafka.TopicPartition("orders.old", 0): 10}, timeout_ms=LIMIT_MS)
+        admin.close()
+        for name, ending in (("one", "commit"), ("two", "abort"), ("three", None)):
+            # The one that is not ended stays open for as long as a broker allows.
+            writer = kafka.KafkaProducer(**common, transactional_id=name, transaction_timeout_ms=900_000)
+            writer.init_transactions()
+            writer.begin_transaction()
+            for n in range(4):
+                writer.send("ledger", b"%d" % n, name.encode(), partition=0, timestamp_ms=START + n)
+            writer.flush()
+            if ending is not None:
+                getattr(writer, f"{ending}_transaction")()
+                writer.close()
+        producer = kafka.KafkaProducer(**common)
+        producer.send("ledger", b"behind", partition=0, timestamp_ms=START).get(timeout=20)
+        producer.close()
+        yield running
+        writer.abort_transaction()
+        writer.close()
+
+
+@pytest.fixture(scope="module")
+def ask(spark, broker):
+    """What each of both sources answers."""
+    clients = [jar for jar in load_release(RELEASE).jars if jar.name.startswith("kafka-clients-")]
+    jars = [tool_jar("connector"), tool_jar("connector-tokens"), tool_jar("commons-pool2"), *fetch(clients)]
+    for jar in jars:
+        spark.sql(f"ADD JAR '{jar}'")
+
+    def answer(source: str, options: dict[str, Any]) -> Answer:
+        options = IMPATIENT | options
+        reader = spark.read.format(source).options(**{name: str(value) for name, value in options.items()})
+        try:
+            if source == "kafka":
+                frame = reader.option("kafka.bootstrap.servers", broker.bootstrap).load()
+            else:
+                frame = reader.load(str(broker.log_dir))
+            columns = COLUMNS + (("headers",) if "headers" in frame.columns else ())
+            rows = [tuple(row) for row in frame.selectExpr(*columns).collect()]
+            return Answer(sorted(rows, key=lambda row: row[:3]), frame.rdd.getNumPartitions())
+        except Exception as error:  # noqa: BLE001 -- each source has errors of its own
+            return Answer(None, 0, str(error))
+
+    return answer
+
+
+DIFFERENT: dict[str, tuple[set[str] | None, set[str] | None]] = {
+    "no choice": (None, {"orders", "orders.old", "stamped", "ledger", "__transaction_state"}),
+    "an assigned partition that is not there": ({"orders"}, None),
+    "start behind the log, loss allowed": (None, set()),
+}
+"""Topics in the rows of Spark's own source and of ours where they differ, as docs/spark.md has it; None: refused."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_sources_answer_the_same(case, ask):
+    theirs, ours = (ask(source, CASES[case]) for source in ("kafka", "kafka_segments"))
+    told = f"theirs: {theirs.said[:300]!r}; ours: {ours.said[-300:]!r}"
+    if case in DIFFERENT:
+        topics = tuple(None if each.rows is None else {row[0] for row in each.rows} for each in (theirs, ours))
+        assert topics == DIFFERENT[case], told
+    else:
+        assert ours.rows == theirs.rows, told
