@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from conformance.attribution.log_cleaning import CLEANING_ROWS
 from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
@@ -265,7 +266,7 @@ ROWS = (
 
 @cache
 def _rules_of(release: str) -> Rules:
-    return Rules(ROWS, release)
+    return Rules((*ROWS, *CLEANING_ROWS), release)
 
 
 def clauses_of_log_step(

@@ -44,7 +44,7 @@ LEVELS: Final = ("MUST", "OBSERVED")
 EVIDENCE: Final = {"E": "executed", "S": "read in the source", "I": "from an issue", "U": "unverified"}
 FACETS: Final = ("outcome", "text", "state", "bytes")
 """The parts of a step that are compared: value or error kind, Kafka's own text, the state after it, the files."""
-MACHINES: Final = ("offset", "time", "transaction", "lazy", "segment", "log", "broker", "wire")
+MACHINES: Final = ("offset", "time", "transaction", "lazy", "segment", "log", "cleaned", "broker", "wire")
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
 _NEEDED: Final = ("id", "title", "statement", "level", "releases", "source", "evidence")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from conformance.kafka.fetch import Progress
 from conformance.lockstep import Divergence
+from conformance.machines.cleaned import CleanedMachine
 from conformance.machines.files import FilesMachine
 from conformance.machines.index import IndexMachine
 from conformance.machines.log import LogMachine
@@ -52,11 +53,13 @@ class Machine(Protocol):
 
 
 MACHINES: dict[str, type[Machine]] = {
-    machine.kind: machine for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine)
+    machine.kind: machine
+    for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine, CleanedMachine)
 }
 
 __all__ = [
     "MACHINES",
+    "CleanedMachine",
     "FilesMachine",
     "IndexMachine",
     "LogMachine",

@@ -7,9 +7,9 @@ A batch is a JSON object; only ``records`` has to be there::
     {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
 
 A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``, its key null where their number is left
-out; a producer is id, epoch and first sequence number;
-``max_timestamp`` makes the header wrong, and ``log_append_time`` marks the batch as stamped
-by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
+out, its value null where that is -1; keys of -1 and -2 are those of the markers of aborts and commits. A producer is
+id, epoch and first sequence number; ``max_timestamp`` makes the header wrong, and ``log_append_time`` marks the batch
+as stamped by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
 (``"coordinator_epoch": 1``; 0 if it says nothing). Of an ``"empty": true`` batch compaction has left no record; with
 ``"control": true`` it was a marker's. What else may be wrong with a batch: :mod:`conformance.operations.unbuilt`.
 """
@@ -87,10 +87,7 @@ def _encode(text: str) -> bytes:
             is_control=batch.get("control", False),
             partition_leader_epoch=batch.get("epoch", -1),
         )
-    records = [
-        SimpleRecord(timestamp, _VALUE[: sizes[1]] if sizes[1:] else None, _VALUE[: sizes[0]] if sizes else b"")
-        for _, timestamp, *sizes in batch["records"]
-    ]
+    records = [_record(timestamp, *sizes) for _, timestamp, *sizes in batch["records"]]
     if KEYS & batch.keys():
         return unbuilt(batch, records, _CODECS[batch.get("codec", "none")])
     data = build_batch(
@@ -109,6 +106,12 @@ def _encode(text: str) -> bytes:
         max_timestamp=batch.get("max_timestamp"),
     )
     return _with_sequence(data, sequence) if producer_id >= 0 > sequence else data
+
+
+def _record(timestamp: int, value: int = 0, key: int | None = None) -> SimpleRecord:
+    if key is not None and key < 0:
+        return SimpleRecord(timestamp, ControlRecordType(~key).record_key, None if value < 0 else _VALUE[:value])
+    return SimpleRecord(timestamp, None if key is None else _VALUE[:key], None if value < 0 else _VALUE[:value])
 
 
 def _with_sequence(data: bytes, sequence: int) -> bytes:

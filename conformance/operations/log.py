@@ -36,6 +36,13 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     # Start, end, high watermark and last stable offset, as a fetch is answered with them.
     "offset_snapshot": (),
     "set_clock": ("now",),
+    # One round of the cleaner, as a broker's that has chosen this log: `checkpoint` is where the last one ended, -1 for
+    # none; bytes that are read at once; keys that fit into its table; and by how many milliseconds the file of each
+    # segment was written later than that of the one before. Nothing, or the next dirty offset and seven counts.
+    "clean_log": ("checkpoint", "io_buffer_size", "slots", "age"),
+    # The same round, and the process is killed when it is at a place for the `number`-th time, or behind the round:
+    # "chunk" is before it reads bytes, "deletion" when it has renamed the files of a segment that was replaced.
+    "crash_cleaning": ("checkpoint", "io_buffer_size", "slots", "age", "place", "number"),
     # What a broker does now and then: producers that have been silent for too long are forgotten.
     "expire_producers": (),
     # A clean shutdown is prepared (4.4 trims there) and then closed; `prepared` false is the log's own close alone.
@@ -48,7 +55,7 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
 
 LOG_EFFECTS: Final[dict[str, Effect]] = {
     "open_log": Effect.OPENS,
-    **dict.fromkeys(("close_log", "crash_log"), Effect.RELEASES),
+    **dict.fromkeys(("close_log", "crash_log", "crash_cleaning"), Effect.RELEASES),
     "damage_log_file": Effect.DAMAGES,
 }
 """As :data:`conformance.operations.EFFECTS`."""
@@ -93,6 +100,13 @@ UNLIMITED: Final[dict[str, Any]] = {
 
 EXPIRATION: Final = "producer.id.expiration.ms"
 """A setting of the broker, which ``open_log`` takes among those of the topic."""
+
+
+PLACES: Final = ("chunk", "deletion")
+"""Where a cleaner may be killed; the numbers of LogCleaning.java."""
+
+FIRST_MODIFIED: Final = 2_000_000_000_000
+"""When the file of the first segment was written, milliseconds, as the cleaner is told."""
 
 
 class LogState(NamedTuple):

@@ -15,7 +15,7 @@ from conformance.operations.log import LogState
 from conformance.operations.segment import IndexState, SegmentState
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
 
-_STATES: Final[dict[str, type[Any]]] = {"segment": SegmentState, "log": LogState}
+_STATES: Final[dict[str, type[Any]]] = {"segment": SegmentState, "log": LogState, "cleaned": LogState}
 """By machine; the machines of one index file have :class:`State`."""
 _NESTED: Final[dict[str, type[Any]]] = {"offset_index": IndexState, "time_index": IndexState}
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}

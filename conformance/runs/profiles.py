@@ -53,7 +53,7 @@ class Profile:
 ROUND: Final = 100
 """Examples in one round: progress is reported, and time looked at, about once a second."""
 
-SHARES: Final = {"segment": 0.3, "log": 0.15}
+SHARES: Final = {"segment": 0.3, "log": 0.15, "cleaned": 0.1}
 """Of a profile's examples, where a step costs more than an index's: four files to compare, or all of a log's."""
 
 

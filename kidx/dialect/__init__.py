@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from kidx.dialect.cleaning import CleaningBehaviours
 from kidx.dialect.columns import LeaderRule, version_of
-from kidx.dialect.leader import LeaderBehaviours
 
 __all__ = [
     "BEHAVIOURS",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class Dialect(LeaderBehaviours):
+class Dialect(CleaningBehaviours):
     """The behaviours of one release."""
 
 

@@ -23,6 +23,7 @@ _INTEGERS: Final = {
     "max.decompressed.message.bytes": "max_record_body_size",
     "retention.ms": "retention_ms",
     "retention.bytes": "retention_bytes",
+    "delete.retention.ms": "delete_retention_ms",
     "max.message.bytes": "max_message_bytes",
     "producer.id.expiration.ms": "producer_id_expiration_ms",
     "message.timestamp.difference.max.ms": "timestamp_difference_max_ms",
@@ -54,6 +55,7 @@ class LogConfig(SegmentConfig):
             default if None.
         compression: ``compression.type``, the codec that a leader changes batches to; None for ``producer``, the codec
             that they come with.
+        delete_retention_ms: ``delete.retention.ms``, how long a tombstone stays in a compacted log.
         compacts, deletes: whether ``cleanup.policy`` says so.
     """
 
@@ -66,6 +68,7 @@ class LogConfig(SegmentConfig):
     timestamp_before_max_ms: int = LONG_MAX
     timestamp_after_max_ms: int | None = None
     compression: Codec | None = None
+    delete_retention_ms: int = 24 * 3_600_000
     compacts: bool = False
     deletes: bool = True
 

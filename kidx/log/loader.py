@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.log.rebuilding import rebuild_producers
-from kidx.log.segments import DELETED, Segments
+from kidx.log.segments import SWAP, Segments
+from kidx.log.swapping import INDEX_SUFFIXES, Leftovers
 from kidx.segment import Clock, LogSegment
 from kidx.segment.errors import SegmentOffsetOverflowError
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from kidx.log.config import LogConfig
     from kidx.log.epochs import LeaderEpochCache
     from kidx.producers import ProducerStateManager
-
-_INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
 
 class Loader:
@@ -69,8 +68,10 @@ class Loader:
         Raises:
             KidxError, OSError: what loading cannot mend.
         """
-        self._remove_leftovers()
+        leftovers = Leftovers(self.directory, lambda: self.dialect.swapped_segments_are_believed, self._open_swapped)
+        leftovers.sort_out()
         self._load_files()
+        leftovers.recover(self.segments, lambda segment: self._recover(segment, note_epochs=False))
         if not self.clean:
             self._recover_from(self.recovery_point)
         end_offset = self._end_offset()
@@ -87,14 +88,14 @@ class Loader:
             self.directory, base_offset, self.config, file_already_exists=exists, clock=self.clock, dialect=self.dialect
         )
 
-    def _remove_leftovers(self) -> None:
-        for file in self.directory.iterdir():
-            if file.name.endswith((DELETED, ".cleaned")):
-                file.unlink()
+    def _open_swapped(self, base_offset: int) -> LogSegment:
+        return LogSegment.open(
+            self.directory, base_offset, self.config, file_suffix=SWAP, clock=self.clock, dialect=self.dialect
+        )
 
     def _load_files(self) -> None:
         for file in sorted(self.directory.iterdir()):
-            if file.suffix in _INDEX_SUFFIXES:
+            if file.suffix in INDEX_SUFFIXES:
                 if not file.with_suffix(".log").exists():
                     file.unlink()
             elif file.suffix == ".log":

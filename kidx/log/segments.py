@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 DELETED: Final = ".deleted"
 """What Kafka renames the files of a removed segment to before it deletes them."""
+CLEANED: Final = ".cleaned"
+"""What the files of a segment are called while the cleaner writes them."""
+SWAP: Final = ".swap"
+"""What they are called until those that they replace are gone."""
 
 
 class Segments:
@@ -21,6 +25,7 @@ class Segments:
         self._bases: list[int] = []
         self._ordered: list[LogSegment] | None = None
         self._removed: list[LogSegment] = []
+        self._replaced: list[LogSegment] = []
 
     def __len__(self) -> int:
         return len(self._bases)
@@ -97,9 +102,27 @@ class Segments:
                 segment.change_file_suffixes("", DELETED)
         self._removed += chosen
 
+    def retire_replaced(self, old: LogSegment, new: LogSegment) -> None:
+        """Renames the files of a segment whose records are in ``new``, which has been added.
+
+        Raises:
+            OSError: a file cannot be renamed.
+        """
+        if old.base_offset != new.base_offset:
+            self.retire([old])
+            return
+        if not old.has_suffix(DELETED):
+            old.change_file_suffixes("", DELETED)
+        self._replaced.append(old)
+
     def delete_retired(self) -> list[LogSegment]:
-        """Deletes the files of retired segments, as Kafka does after ``file.delete.delay.ms``, and returns them."""
+        """Deletes the files of retired segments, as Kafka does after ``file.delete.delay.ms``.
+
+        Returns:
+            Those that no other segment has replaced.
+        """
         removed, self._removed = self._removed, []
-        for segment in removed:
+        replaced, self._replaced = self._replaced, []
+        for segment in (*replaced, *removed):
             segment.delete_if_exists()
         return removed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from kidx.dialect import Dialect, dialect_of
 from kidx.java_numbers import INT_MAX
 from kidx.log.appending import ProducerChanges
+from kidx.log.cleaning import Cleaner, Cleaning, Watch, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import OffsetsOutOfOrderError, RecordTooLargeError, UnexpectedAppendOffsetError
@@ -39,7 +40,7 @@ class UnifiedLog(SegmentedLog):
     """The log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
 
     What a broker does in the background is done at once: removed files are deleted, a rolled segment counts as flushed.
-    There is no tiered storage and no compaction.
+    There is no tiered storage. Compaction is an operation, :meth:`clean`.
 
     Args:
         directory: of the partition, e.g. ``/data/orders-0``.
@@ -67,6 +68,7 @@ class UnifiedLog(SegmentedLog):
 
     producer_state: type[ProducerStateManager] = ProducerStateManager
     validate = staticmethod(validate)
+    cleaner: type[Cleaner] = Cleaner
 
     def __init__(
         self,
@@ -241,6 +243,40 @@ class UnifiedLog(SegmentedLog):
     def expire_producers(self) -> None:
         """Forgets the producers that have been silent for too long, as a broker does now and then."""
         self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
+
+    # -- cleaning ----------------------------------------------------------------------------------------------
+
+    def clean(
+        self,
+        checkpoint: int | None = None,
+        *,
+        io_buffer_size: int = 1 << 19,
+        slots: int = 1 << 20,
+        at: Watch | None = None,
+    ) -> Cleaning | None:
+        """Compacts the log once, as the cleaner of a broker does that has chosen it (CL-1 to CL-20).
+
+        Args:
+            checkpoint: up to where it has been cleaned before; None for never.
+            io_buffer_size: bytes that are read and written at once, half of ``log.cleaner.io.buffer.size``. Decides
+                which index entries there are (CL-5).
+            slots: keys that fit into the cleaner's table, by ``log.cleaner.dedupe.buffer.size``.
+            at: told of each place that a crash may come at; the files stay as they are there if it raises.
+
+        Returns:
+            Where the next round begins, and what was read and written; None if there is nothing to clean.
+
+        Raises:
+            IllegalStateError: a batch is too large, or to be emptied though it is of an old format (CL-15).
+            KidxError, OSError: as reading batches, writing them, and :meth:`LogSegment.append`.
+        """
+        bounds = cleanable_range(self, checkpoint)
+        if bounds is None:
+            return None
+        if at is not None:
+            return self.cleaner(self, io_buffer_size, slots, at).clean(*bounds)
+        with self._operation():
+            return self.cleaner(self, io_buffer_size, slots).clean(*bounds)
 
     # -- reading -----------------------------------------------------------------------------------------------
 

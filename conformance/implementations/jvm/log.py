@@ -11,6 +11,7 @@ from conformance.operations.batches import encode, is_marker
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
+    PLACES,
     TOPIC_DIRECTORY,
     UNLIMITED,
     LogObservation,
@@ -86,9 +87,15 @@ _CODES: Final = {
             "list_offsets",
             "open_log",
             "offset_snapshot",
+            "clean_log",
+            "crash_cleaning",
         )
     )
 }
+
+
+_NUMBERS: Final = frozenset({"offset_snapshot", "clean_log"})
+"""Operations with several numbers as their value."""
 
 
 def _step(operation: Operation) -> bytes:
@@ -107,6 +114,11 @@ def _step(operation: Operation) -> bytes:
         return step(code, arguments[0])
     if name == "assign_epoch":
         require_ints(arguments[0])
+    if name in ("clean_log", "crash_cleaning"):
+        checkpoint, buffer, slots, age, *place = arguments
+        require_ints(buffer, slots)
+        stops = (PLACES.index(place[0]), place[1]) if place else ()
+        return step(code, (checkpoint, buffer, slots, age, *stops))
     return step(code, arguments)
 
 
@@ -152,7 +164,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        return value if name == "offset_snapshot" else (value,)
+        return value if name in _NUMBERS else (value,)
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
@@ -163,7 +175,7 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the base class."""
         if name == "list_offsets":
             return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
-        if name == "offset_snapshot":
+        if name in _NUMBERS:
             return values
         return bool(values[0]) if name == "truncate_log" else values[0]
 

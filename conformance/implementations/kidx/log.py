@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
 from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
-from conformance.operations.log import LOG_SIGNATURES, TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
+from conformance.operations.log import (
+    FIRST_MODIFIED,
+    LOG_SIGNATURES,
+    TOPIC_DIRECTORY,
+    UNLIMITED,
+    LogObservation,
+    LogState,
+)
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, OffsetOutOfRangeError, UnifiedLog
@@ -30,6 +40,10 @@ _SAME_KIND = {
     "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
 }
 """What the log machine calls kinds that kidx has other words for."""
+
+
+class KilledError(Exception):
+    """The process ends here."""
 
 
 def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]:
@@ -64,6 +78,8 @@ class ReferenceLog(SharedReference):
             "append_as_follower": self._append_as_follower,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
+            "clean_log": self._clean,
+            "crash_cleaning": self._crash_cleaning,
             "close_log": self._close,
             "crash_log": self.end,
         }
@@ -170,6 +186,32 @@ class ReferenceLog(SharedReference):
             if found is not None:
                 return first_batch(next(segment.batches(found.position)).to_bytes())
         return None
+
+    def _clean(
+        self, checkpoint: int, io_buffer_size: int, slots: int, age: int, at: Callable[[str], None] | None = None
+    ) -> tuple[int, ...] | None:
+        log = self._opened
+        for number, segment in enumerate(log.segments):
+            modified = (FIRST_MODIFIED + number * age) * 1_000_000
+            os.utime(segment.log.path, ns=(modified, modified))
+        known = None if checkpoint < 0 else checkpoint
+        done = log.clean(known, io_buffer_size=io_buffer_size, slots=slots, at=at)
+        return None if done is None else astuple(done)
+
+    def _crash_cleaning(
+        self, checkpoint: int, io_buffer_size: int, slots: int, age: int, place: str, number: int
+    ) -> None:
+        left = number
+
+        def at(reached: str) -> None:
+            nonlocal left
+            left -= reached == place
+            if left == 0:
+                raise KilledError
+
+        with contextlib.suppress(KilledError, KidxError, OSError):
+            self._clean(checkpoint, io_buffer_size, slots, age, at)
+        self.end()
 
     def delete_before_start(self) -> LogState:
         """Deletes the segments that lie before the log start, as a log does that does not wait for retention."""

@@ -13,6 +13,7 @@ from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.mutants import (
+    cleaning,
     leader,
     log,
     mapped,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
     from conformance.operations import Operation
 
-_ADAPTERS: dict[str, type] = {"segment": ReferenceSegment, "log": ReferenceLog}
+_ADAPTERS: dict[str, type] = {"segment": ReferenceSegment, "log": ReferenceLog, "cleaned": ReferenceLog}
 
 
 def mutant(name: str) -> Mutant:
@@ -70,6 +71,7 @@ def _careful(perform: Any) -> Any:
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "cleaning",
     "defect",
     "implementation_of",
     "leader",

@@ -38,12 +38,15 @@ _MACHINES: Final[dict[type, str]] = {
     UnifiedLog: "log",
     ProducerStateManager: "log",
 }
+_OF_CLEANER: Final = "CL-"
+"""Clauses that only the machine of compacted logs exercises."""
 _ATTRIBUTES: Final = {
     "offset": "offset_index",
     "time": "time_index",
     "transaction": "transaction_index",
     "segment": "log_segment",
     "log": "unified_log",
+    "cleaned": "unified_log",
 }
 
 
@@ -85,6 +88,8 @@ def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
     def put_down(spoilt: Spoilt) -> Spoilt:
         name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()
         machine = next(machine for base, machine in _MACHINES.items() if issubclass(spoilt, base))
+        if clause.startswith(_OF_CLEANER):
+            machine = "cleaned"
         if name in MUTANTS:
             raise ValueError(f"there are two mutants {name!r}")
         if issubclass(spoilt, ProducerStateManager):

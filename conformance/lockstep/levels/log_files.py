@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
     from conformance.attribution.log_step import Files
 
-COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
+COMPARED: Final = (
+    ".log",
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".snapshot",
+    "leader-epoch-checkpoint",
+    ".cleaned",
+    ".swap",
+)
 """The files whose names and bytes are compared."""
 _LARGEST: Final = 1 << 24
 """So many bytes of a file are compared."""

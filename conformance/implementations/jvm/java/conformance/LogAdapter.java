@@ -27,12 +27,15 @@ final class LogAdapter {
     private final Object clientOrigin;
     private final Object coordinatorOrigin;
     private final Object deletion;
+    private final Stage stage;
+    private LogCleaning cleaning;
     private Object log;
     private LogAnswer answer;
     private Members.Reader segmentBase;
     private Members.Reader segmentSize;
 
     LogAdapter(ClassLoader loader, Stage stage) throws Throwable {
+        this.stage = stage;
         parts = new LogParts(loader, stage);
         type = parts.type;
         producers = new LogProducers(type);
@@ -171,6 +174,33 @@ final class LogAdapter {
         return ((Number) Members.call(Members.method(type, "deleteOldSegments", 0), log)).longValue();
     }
 
+    /**
+     * arguments: where the last round ended, bytes read at once, keys, milliseconds between the segments' files; where
+     * the process is killed, how often it has been there then.
+     */
+    long[] clean(File directory, long[] arguments) throws Throwable {
+        if (cleaning == null)
+            cleaning = new LogCleaning(parts.loader(), stage, type);
+        List<Long> bases = new ArrayList<>();
+        for (Object segment : segments())
+            bases.add(base(segment));
+        LogCleaning.age(directory, bases, arguments[3]);
+        stage.killAt(arguments.length > 4 ? (int) arguments[4] : -1, arguments.length > 4 ? arguments[5] : 0);
+        try {
+            return cleaning.clean(log, arguments[0], (int) arguments[1], (int) arguments[2]);
+        } finally {
+            stage.killAt(-1, 0);
+        }
+    }
+
+    private long base(Object segment) throws Throwable {
+        if (segmentBase == null) {
+            segmentBase = new Members.Reader(segment.getClass(), "baseOffset");
+            segmentSize = new Members.Reader(segment.getClass(), "size");
+        }
+        return segmentBase.readLong(segment);
+    }
+
     void expireProducers(long nowMs) throws Throwable {
         producers.expire(log, nowMs);
     }
@@ -251,11 +281,7 @@ final class LogAdapter {
         List<Object> all = segments();
         reply.add(all.size());
         for (Object segment : all) {
-            if (segmentBase == null) {
-                segmentBase = new Members.Reader(segment.getClass(), "baseOffset");
-                segmentSize = new Members.Reader(segment.getClass(), "size");
-            }
-            reply.add(segmentBase.readLong(segment));
+            reply.add(base(segment));
             reply.add(segmentSize.readLong(segment));
         }
         producers.state(log, reply);

@@ -26,9 +26,12 @@ public final class LogDriver implements Driver {
     private static final int LIST_OFFSETS = 13;
     private static final int OPEN = 14;
     private static final int OFFSET_SNAPSHOT = 15;
+    private static final int CLEAN = 16;
+    private static final int CRASH_CLEANING = 17;
 
     private static final List<String> COMPARED =
-        List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint");
+        List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
+            ".swap");
 
     private final ClassLoader loader;
     private final LogReply reply;
@@ -157,12 +160,28 @@ public final class LogDriver implements Driver {
                 }
                 case CRASH -> abandon();
                 case SET_CLOCK -> stage.setClock(a);
+                case CLEAN -> {
+                    for (long number : adapter.clean(new File(directory), arguments))
+                        reply.add(number);
+                }
+                case CRASH_CLEANING -> crashCleaning(arguments);
                 case ASSIGN_EPOCH -> adapter.assignEpoch((int) a, b);
                 case OFFSET_SNAPSHOT -> adapter.offsetSnapshot(reply);
                 case EXPIRE_PRODUCERS -> adapter.expireProducers(stage.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });
+    }
+
+    /** A round of cleaning that ends at some place, or behind its end, together with the process. */
+    private void crashCleaning(long[] arguments) {
+        try {
+            adapter.clean(new File(directory), arguments);
+        } catch (Throwable ignored) {
+            // that it was killed, or a refusal that its thread would only have logged
+        } finally {
+            abandon();
+        }
     }
 
     private interface Step {

@@ -47,6 +47,10 @@ final class LogParts {
         configType = Members.type(loader, STORAGE + "LogConfig", "kafka.log.LogConfig");
     }
 
+    ClassLoader loader() {
+        return loader;
+    }
+
     /** The static method that makes a log; the one with the most parameters. */
     private static Method factory(Class<?> log) {
         Method found = null;

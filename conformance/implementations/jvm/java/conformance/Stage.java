@@ -13,6 +13,8 @@ final class Stage {
     private final ClassLoader loader;
     private final Deque<Object> tasks = new ArrayDeque<>();
     private long nowMs;
+    private int place = -1;
+    private long timesLeft;
 
     Stage(ClassLoader loader) {
         this.loader = loader;
@@ -24,6 +26,27 @@ final class Stage {
 
     long now() {
         return nowMs;
+    }
+
+    /** The process is killed when it comes to a place, 0 a chunk of bytes and 1 a deletion, for the times-th time. */
+    void killAt(int place, long times) {
+        this.place = place;
+        timesLeft = times;
+    }
+
+    private void come(int reached) {
+        if (reached == place && --timesLeft == 0)
+            throw new IllegalStateException("killed");
+    }
+
+    /** What a cleaner asks before it reads on: a function of either language. */
+    Object watched(Class<?> type) {
+        return proxy(type, (function, method, arguments) -> {
+            if (!method.getName().equals("apply") && !method.getName().equals("accept"))
+                return otherwise(function, method, arguments);
+            come(0);
+            return null;
+        });
     }
 
     void forgetTasks() {
@@ -57,6 +80,8 @@ final class Stage {
             if (!method.getName().equals("schedule"))
                 return otherwise(scheduler, method, arguments);
             // (name, task, delay, period[, unit]); a period that is not positive means once.
+            if (String.valueOf(arguments[0]).equals("delete-file"))
+                come(1);
             if ((Long) arguments[3] <= 0)
                 tasks.add(arguments[1]);
             return proxy(ScheduledFuture.class, Stage::otherwise);

@@ -1,0 +1,187 @@
+"""Rows of section 8.5: what a round of cleaning leaves, and what opening makes of one that was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from conformance.attribution.rules import Row
+from kidx.errors import KidxError
+from kidx.records import RecordBatch, iter_memory_batches
+
+if TYPE_CHECKING:
+    from conformance.attribution.log_step import Files, LogStep
+
+_MARKER_KEYS: Final = (b"\0\0\0\0", b"\0\0\0\1")
+_NEXT, _KEYLESS = 0, 7
+"""Places in the value of a round: the next dirty offset, and records without a key."""
+_V2: Final = 2
+
+
+def cleans(step: LogStep) -> bool:
+    """There was something to clean."""
+    return step.value is not None
+
+
+def all_of(*conditions: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
+    """Every one of these holds."""
+    return lambda step: all(holds(step) for holds in conditions)
+
+
+def batches(files: Files) -> Iterator[RecordBatch]:
+    """The batches of the logs that can be read, in order."""
+    for name, content in sorted(files.items()):
+        if name.endswith(".log"):
+            try:
+                yield from iter_memory_batches(content)
+            except KidxError:
+                continue
+
+
+def before(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
+    """A batch that was there is all of this."""
+    return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files_before))
+
+
+def after(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
+    """A batch that is there now is all of this."""
+    return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files))
+
+
+def has(holds: Callable[[bytes | None, bytes | None], bool]) -> Callable[[RecordBatch], bool]:
+    """A record of a batch has such a key and value."""
+
+    def some(batch: RecordBatch) -> bool:
+        try:
+            return any(holds(record.key, record.value) for record in batch)
+        except KidxError:
+            return False
+
+    return some
+
+
+def is_control(batch: RecordBatch) -> bool:
+    """It is a marker."""
+    return batch.is_control
+
+
+def is_data(batch: RecordBatch) -> bool:
+    """It is none."""
+    return not batch.is_control
+
+
+def is_old(batch: RecordBatch) -> bool:
+    """It is of magic 0 or 1."""
+    return batch.magic < _V2
+
+
+def is_empty(batch: RecordBatch) -> bool:
+    """It has no record."""
+    return batch.count == 0
+
+
+def of_producer(batch: RecordBatch) -> bool:
+    """A producer has numbered it."""
+    return batch.producer_id >= 0
+
+
+def of_none(batch: RecordBatch) -> bool:
+    """None has."""
+    return batch.producer_id < 0
+
+
+is_tombstone = has(lambda key, value: key is not None and value is None)
+has_marker_key = has(lambda key, _: key in _MARKER_KEYS)
+
+
+def ends_early(step: LogStep) -> bool:
+    """Transactions are open, or records are not replicated, before the active segment."""
+    return step.was is not None and step.was.last_stable_offset < step.was.segments[-1][0]
+
+
+def starts_over(step: LogStep) -> bool:
+    """The last round ended outside of the log."""
+    return step.was is not None and not step.was.start_offset <= step.args[0] <= step.was.end_offset
+
+
+def runs_out_of_room(step: LogStep) -> bool:
+    """The round ends inside a segment."""
+    return step.was is not None and step.value[_NEXT] not in {base for base, _ in step.was.segments}
+
+
+def merges(step: LogStep) -> bool:
+    """There are fewer segments."""
+    return step.was is not None and step.now is not None and len(step.now.segments) < len(step.was.segments)
+
+
+def reaches_gap(step: LogStep) -> bool:
+    """The last batch of a segment before the end of the round ends before the next segment begins."""
+    if step.was is None:
+        return False
+    ends = {batch.next_offset for batch in batches(step.files_before)}
+    return any(base not in ends for base, _ in step.was.segments[1:])
+
+
+def indexes_some(step: LogStep) -> bool:
+    """A segment that was cleaned has index entries."""
+    return any(
+        content and name.endswith(".index") and int(name.partition(".")[0]) < step.value[_NEXT]
+        for name, content in step.files.items()
+        if name[:1].isdecimal()
+    )
+
+
+def outgrows_buffer(step: LogStep) -> bool:
+    """A batch is larger than the buffer."""
+    return any(batch.size_in_bytes > step.args[1] for batch in batches(step.files_before))
+
+
+def rebuilds(step: LogStep) -> bool:
+    """A batch has fewer records than before."""
+    counts = {batch.base_offset: batch.count for batch in batches(step.files_before) if batch.magic >= _V2}
+    return any(0 < (batch.count or 0) < (counts.get(batch.base_offset) or 0) for batch in batches(step.files))
+
+
+def knows_aborted(step: LogStep) -> bool:
+    """A transaction index had entries."""
+    return any(content for name, content in step.files_before.items() if name.endswith(".txnindex"))
+
+
+def finds(suffix: str) -> Callable[[LogStep], bool]:
+    """There are files of an interrupted round."""
+    return lambda step: any(name.endswith(suffix) for name in step.files_before)
+
+
+# fmt: off
+CLEANING_ROWS = (
+    Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
+    Row("CL-1b", "clean_log", "ok", "the segments, or none cleaned", ends_early),
+    Row("CL-2", "clean_log", "ok", "what was read, and the bytes", all_of(cleans, starts_over)),
+    Row("CL-3", "clean_log", "ok", "the next dirty offset", all_of(cleans, runs_out_of_room)),
+    Row("CL-4", "clean_log", "ok", "the segments", all_of(cleans, merges)),
+    Row("CL-5a", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
+    Row("CL-5b", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
+    Row("CL-6", "clean_log", "ok", "a refusal, or the bytes of the indexes", all_of(cleans, outgrows_buffer)),
+    Row("CL-7", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds)),
+    Row("CL-8", "clean_log", "ok", "the bytes of the log, or of the transaction index", all_of(cleans, knows_aborted)),
+    Row("CL-9a", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_control))),
+    Row("CL-9b", "clean_log", "ok", "the bytes of the log",
+        all_of(cleans, before(is_control), before(is_data, has_marker_key))),
+    Row("CL-10a", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_tombstone))),
+    Row("CL-10b", "clean_log", "ok", "the bytes of the log",
+        all_of(cleans, before(lambda batch: not is_old(batch), is_tombstone))),
+    Row("CL-11", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old, is_tombstone))),
+    Row("CL-12", "clean_log", "ok", "the bytes of the log", all_of(cleans, lambda s: s.value[_KEYLESS] > 0)),
+    Row("CL-13", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_producer))),
+    Row("CL-14a", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
+    Row("CL-14b", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
+    Row("CL-15", "clean_log", "illegal_state", "another outcome", before(is_old)),
+    Row("CL-16", "clean_log", "ok", "the names of the files", all_of(cleans, merges)),
+    Row("CL-17", "open_log", "ok", "the files", finds(".cleaned")),
+    Row("CL-18a", "open_log", "ok", "the files", finds(".log.swap")),
+    Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
+    Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
+    Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),
+)
+# fmt: on
+"""The rows; in which releases a clause holds is the catalogue's business."""

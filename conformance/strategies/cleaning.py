@@ -1,0 +1,76 @@
+"""What a cleaner is given, and what is written for it to clean; examples shrink to what stands first."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from hypothesis import strategies as st
+
+Checkpoint = Literal["last", "none", "half", "active"]
+
+
+class Round(NamedTuple):
+    """One round of cleaning.
+
+    Attributes:
+        checkpoint: where the last one ended: where it did, nowhere, or somewhere else.
+        io_buffer_size: bytes that are read at once.
+        slots: of the table of keys.
+        age: milliseconds between the files of two segments.
+        replicated: whether all is replicated before, so that all but the active segment may be cleaned.
+    """
+
+    checkpoint: Checkpoint
+    io_buffer_size: int
+    slots: int
+    age: int
+    replicated: bool
+
+
+class Keyed(NamedTuple):
+    """A batch to be.
+
+    Attributes:
+        records: key and bytes of the value of each; the key is 0 for none, or rarely that of a transaction marker (-1
+            and -2), the value None in a tombstone.
+        codec: how it is compressed.
+    """
+
+    records: tuple[tuple[int, int | None], ...]
+    codec: str
+
+
+def settings() -> st.SearchStrategy[dict[str, Any]]:
+    """Settings of a compacted topic; tombstones go at once, at the second round, or after the clock has moved."""
+    return st.fixed_dictionaries(
+        {
+            "cleanup.policy": st.sampled_from(("compact", "compact", "compact", "compact,delete")),
+            "delete.retention.ms": st.sampled_from((1000, 0, 86_400_000)),
+        }
+    )
+
+
+def rounds() -> st.SearchStrategy[Round]:
+    """Buffers hold a few batches, less than one, or all; tables one key, two, or all."""
+    return st.builds(
+        Round,
+        checkpoint=st.sampled_from(("last", "last", "none", "half", "active")),
+        io_buffer_size=st.sampled_from((4096, 300, 200, 150, 80, 20)),
+        slots=st.sampled_from((50, 50, 50, 5, 3, 2)),
+        age=st.sampled_from((0, 1000, 700)),
+        replicated=st.sampled_from((True, True, True, False)),
+    )
+
+
+def crashes() -> st.SearchStrategy[tuple[str, int]]:
+    """The place, and how often it has been reached."""
+    return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
+
+
+def batches() -> st.SearchStrategy[list[Keyed]]:
+    """Up to four batches of up to four records."""
+    keys = st.sampled_from((1, 2, 1, 2, 3, 4, -1, -2, 0))
+    records = st.lists(st.tuples(keys, st.sampled_from((3, 0, None, 9, 30))), min_size=1, max_size=4).map(tuple)
+    return st.lists(
+        st.builds(Keyed, records, st.sampled_from(("none", "none", "gzip", "zstd"))), min_size=1, max_size=4
+    )

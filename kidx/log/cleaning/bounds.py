@@ -1,0 +1,68 @@
+"""Which part of a log is to be cleaned (``LogCleanerManager.cleanableOffsets``, ``LogToClean``; CL-1, CL-2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from kidx.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.log.segments import Segments
+    from kidx.segment import LogSegment
+
+
+class Bounded(Protocol):
+    """What is asked of a log."""
+
+    dialect: Dialect
+    segments: Segments
+    start_offset: int
+    end_offset: int
+    first_unstable_offset: int | None
+
+    @property
+    def last_stable_offset(self) -> int:
+        """See :class:`~kidx.log.UnifiedLog`."""
+
+
+def cleanable_range(log: Bounded, checkpoint: int | None) -> tuple[int, int] | None:
+    """The first dirty offset, and the base offset of the first segment that stays; None without dirty bytes between.
+
+    Args:
+        log: that is to be cleaned.
+        checkpoint: where the last round ended; None if there was none. One outside of the log counts as none.
+
+    Raises:
+        InvalidArgumentError: as :func:`segments_between`.
+    """
+    known = checkpoint is not None and log.start_offset <= checkpoint <= log.end_offset
+    first_dirty = checkpoint if known and checkpoint is not None else log.start_offset
+    active = log.segments.active.base_offset
+    stop = max(first_dirty, min(active, log.last_stable_offset))
+    undecided = max(
+        first_dirty, active if log.first_unstable_offset is None else min(active, log.first_unstable_offset)
+    )
+    if stop != undecided and not log.dialect.cleaning_ends_at_last_stable:
+        stop = undecided
+    remaining = [] if stop > active else segments_between(log, stop, active)
+    upper = remaining[0].base_offset if remaining else active
+    dirty = segments_between(log, first_dirty, max(first_dirty, upper))
+    return (first_dirty, upper) if sum(segment.size for segment in dirty) > 0 else None
+
+
+def segments_between(log: Bounded, start: int, end: int) -> list[LogSegment]:
+    """The segments that hold offsets from ``start`` up to, but without, ``end``.
+
+    Raises:
+        InvalidArgumentError: ``end`` is before ``start``; in 2.4 only if it is before the segment of that.
+    """
+    found = log.segments.values_between(start, end)
+    if start < end or (start == end and not found):
+        return found
+    floor = log.segments.floor(start)
+    if (floor is None or end >= floor.base_offset) and not log.dialect.empty_ranges_hold_no_segment:
+        return found
+    if start == end:
+        return []
+    raise InvalidArgumentError(f"Invalid log segment range: from offset {start} to offset {end}")

@@ -1,0 +1,277 @@
+"""One round of cleaning: keys are looked up, segments grouped, copied and replaced (``Cleaner``; clauses CL)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, Literal
+
+from kidx.java_numbers import INT_MAX
+from kidx.log.cleaning.bounds import segments_between
+from kidx.log.cleaning.buffers import CleanerBuffer
+from kidx.log.cleaning.cleaning import Cleaning
+from kidx.log.cleaning.filtering import RecordFilter, read_records
+from kidx.log.cleaning.keys import KeyOffsets
+from kidx.log.cleaning.transactions import CleanedTransactions
+from kidx.log.segments import CLEANED, SWAP
+from kidx.segment import LogSegment, system_clock
+from kidx.segment.files import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kidx.index.entries import AbortedTxn
+    from kidx.log.unified_log import UnifiedLog
+    from kidx.records import RecordBatch
+
+Place = Literal["chunk", "deletion"]
+"""Before some bytes are read, or when the files of a replaced segment have been renamed."""
+Watch = Callable[[Place], None]
+_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+class Cleaner:
+    """Cleans a log once.
+
+    Args:
+        log: that is cleaned.
+        io_buffer_size: bytes that are read, and written, at once.
+        slots: of the table of keys.
+        at: told of each place that a crash may come at.
+    """
+
+    record_filter: type[RecordFilter] = RecordFilter
+    key_offsets: type[KeyOffsets] = KeyOffsets
+    transactions: type[CleanedTransactions] = CleanedTransactions
+    buffer: type[CleanerBuffer] = CleanerBuffer
+
+    def __init__(self, log: UnifiedLog, io_buffer_size: int, slots: int, at: Watch = lambda _: None) -> None:
+        self.log = log
+        self._at = at
+        self.keys = self.key_offsets(slots)
+        self.cleaning = Cleaning()
+        self._buffer = self.buffer(io_buffer_size, log.config.max_message_bytes)
+        self._now = log.clock()
+
+    def clean(self, first_dirty: int, upper: int) -> Cleaning:
+        """Cleans the segments before ``upper``.
+
+        Args:
+            first_dirty: where the records begin whose keys count.
+            upper: the base offset of the first segment that stays as it is.
+
+        Raises:
+            KidxError, OSError: as :meth:`UnifiedLog.clean`.
+        """
+        log = self.log
+        cleaned = segments_between(log, 0, first_dirty)
+        oldest_delete = cleaned[-1].last_modified - log.config.delete_retention_ms if cleaned else 0
+        self._look_up_keys(first_dirty, upper)
+        end = self.keys.latest + 1
+        transactions = self.transactions()
+        for group in self.grouped(segments_between(log, 0, end), upper):
+            self._clean_group(group, upper, oldest_delete, transactions)
+        self.cleaning.next_dirty_offset = end
+        return self.cleaning
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def _look_up_keys(self, first_dirty: int, upper: int) -> None:
+        """Finds the newest offset of each key, as far as they fit (``buildOffsetMap``)."""
+        dirty = segments_between(self.log, first_dirty, upper)
+        transactions = self.transactions()
+        transactions.expect(self._aborted(first_dirty, upper))
+        ends = [*(segment.base_offset for segment in dirty[1:]), upper]
+        for segment, end in zip(dirty, ends if dirty else [], strict=True):
+            self._at("chunk")
+            if not self._look_up_segment(segment, first_dirty, transactions):
+                return
+            if self.keys.latest != end - 1 and self.log.dialect.cleaning_counts_gaps:
+                self.keys.latest = end - 1
+            self._buffer.restore()
+
+    def _look_up_segment(self, segment: LogSegment, first_dirty: int, transactions: CleanedTransactions) -> bool:
+        """Returns whether all keys of a segment fit."""
+        position = segment.offset_index.lookup(first_dirty).position
+        while position < segment.size:
+            self._at("chunk")
+            chunk = self._buffer.read(segment, position)
+            size = 0
+            for batch in chunk.batches:
+                if not self._look_up_batch(batch, first_dirty, transactions):
+                    return False
+                if batch.last_offset >= first_dirty:
+                    self.keys.latest = batch.last_offset
+                size += batch.size_in_bytes
+            position += size
+            self.cleaning.map_bytes_read += size
+            if size == 0:
+                self._buffer.grow(chunk)
+        return True
+
+    def _look_up_batch(self, batch: RecordBatch, first_dirty: int, transactions: CleanedTransactions) -> bool:
+        goes = transactions.may_go(batch)
+        if batch.is_control:
+            self.cleaning.map_records_read += 1
+        elif goes:
+            self.cleaning.map_records_read += batch.count or 0
+        else:
+            for record in read_records(batch, self.log.dialect, self.log.config.max_record_body_size):
+                if record.key is not None and record.offset >= first_dirty:
+                    if self.keys.is_full:
+                        return False
+                    self.keys.put(record.key, record.offset)
+                self.cleaning.map_records_read += 1
+        return True
+
+    def _aborted(self, start: int, end: int) -> Iterator[AbortedTxn]:
+        """The aborted transactions of a part of the log, as far as indexes know (``collectAbortedTransactions``)."""
+        if self.log.segments.floor(start) is None:
+            return
+        for segment in self.log.segments.values_from(start):
+            found = segment.collect_aborted_txns(self.log.start_offset, end)
+            yield from found.aborted_transactions
+            if found.is_complete:
+                return
+
+    # -- groups ------------------------------------------------------------------------------------------------
+
+    def grouped(self, segments: Sequence[LogSegment], upper: int) -> list[list[LogSegment]]:
+        """Segments that become one each, by the sizes of logs and indexes before (``groupSegmentsBySize``; CL-4)."""
+        config = self.log.config
+        groups: list[list[LogSegment]] = []
+        sizes = [0, 0, 0]
+        ends = [*(segment.base_offset for segment in segments[1:]), upper]
+        for segment, end in zip(segments, ends[: len(segments)], strict=True):
+            fits = (
+                bool(groups)
+                and sizes[0] + segment.size <= config.segment_bytes
+                and sizes[1] + segment.offset_index.size_in_bytes <= config.segment_index_bytes
+                and sizes[2] + segment.time_index.size_in_bytes <= config.segment_index_bytes
+                and self._in_range(groups[-1][0], segment, end - 1)
+            )
+            if fits:
+                groups[-1].append(segment)
+            else:
+                groups.append([segment])
+                sizes = [0, 0, 0]
+            sizes[0] += segment.size
+            sizes[1] += segment.offset_index.size_in_bytes
+            sizes[2] += segment.time_index.size_in_bytes
+        return groups
+
+    def _in_range(self, first: LogSegment, segment: LogSegment, last_offset: int) -> bool:
+        if last_offset - first.base_offset <= INT_MAX:
+            return True
+        return segment.size == 0 and self.log.dialect.empty_segments_join_any_group
+
+    def _clean_group(
+        self, group: Sequence[LogSegment], upper: int, oldest_delete: int, transactions: CleanedTransactions
+    ) -> None:
+        log = self.log
+        base = group[0].base_offset
+        for suffix in _SUFFIXES:
+            (log.directory / (file_name(base, suffix) + CLEANED)).unlink(missing_ok=True)
+        cleaned = LogSegment.open(
+            log.directory, base, log.config, file_suffix=CLEANED, clock=system_clock, dialect=log.dialect
+        )
+        transactions.index = cleaned.txn_index
+        try:
+            for segment, following in pairwise([*group, None]):
+                assert segment is not None
+                transactions.expect(self._aborted(segment.base_offset, self._end_of(segment, following)))
+                keeps_deletes = segment.last_modified > oldest_delete
+                self._clean_into(segment, cleaned, upper, transactions, keeps_deletes=keeps_deletes)
+            cleaned.on_become_inactive_segment()
+            cleaned.flush()
+            cleaned.set_last_modified(group[-1].last_modified)
+            self._replace(group, cleaned)
+        except BaseException:
+            if log.segments.floor(base) is not cleaned:
+                cleaned.abandon()
+            raise
+
+    def _replace(self, group: Sequence[LogSegment], cleaned: LogSegment) -> None:
+        """Puts the cleaned segment in the place of its group (``replaceSegments``; CL-16)."""
+        log = self.log
+        at_once, early = log.dialect.snapshots_go_at_once, log.dialect.replaced_snapshots_go_one_by_one
+        cleaned.change_file_suffixes(CLEANED, SWAP)
+        log.segments.add(cleaned)
+        for segment in group:
+            log.segments.retire_replaced(segment, cleaned)
+            if early and segment is not group[0]:
+                self.forget_snapshot(segment)
+            self._at("deletion")
+        cleaned.change_file_suffixes(SWAP, "")
+        if at_once and not early:
+            for segment in group[1:]:
+                self.forget_snapshot(segment)
+
+    def forget_snapshot(self, replaced: LogSegment) -> None:
+        """Deletes the producers' snapshot that a replaced segment began with."""
+        self.log.producers.delete_snapshot(replaced.base_offset)
+
+    def _end_of(self, segment: LogSegment, following: LogSegment | None) -> int:
+        if following is not None:
+            return following.base_offset
+        in_segment, in_round = segment.read_next_offset(), self.keys.latest + 1
+        if in_segment != in_round and not self.log.dialect.aborted_are_sought_to_segment_end:
+            return in_round
+        return in_segment
+
+    # -- copying -----------------------------------------------------------------------------------------------
+
+    def _clean_into(
+        self,
+        segment: LogSegment,
+        cleaned: LogSegment,
+        upper: int,
+        transactions: CleanedTransactions,
+        *,
+        keeps_deletes: bool,
+    ) -> None:
+        log = self.log
+        records = self.record_filter(
+            log.dialect,
+            self._now,
+            log.config.delete_retention_ms,
+            self.keys,
+            transactions,
+            log.producers.producers,
+            lambda batch: self.is_last(batch, upper),
+            keeps_deletes,
+            log.config.max_record_body_size,
+            self.cleaning,
+        )
+        position = 0
+        while position < segment.size:
+            self._at("chunk")
+            chunk = self._buffer.read(segment, position)
+            found = records.filter(chunk.batches, self._buffer.capacity)
+            self.cleaning.bytes_read += found.bytes_read
+            position += found.bytes_read
+            self.write(cleaned, found.pieces, found.largest_offset, found.largest_timestamp, found.shallow_offset)
+            if found.bytes_read == 0:
+                self._buffer.grow(chunk)
+        self._buffer.restore()
+
+    def write(
+        self, cleaned: LogSegment, pieces: Iterable[bytes], largest_offset: int, timestamp: int, offset: int
+    ) -> None:
+        """Appends what is left of one buffer: one call, which indexes it as a release does (CL-5)."""
+        cleaned.append(
+            b"".join(pieces), largest_offset=largest_offset, largest_timestamp=timestamp, shallow_offset=offset
+        )
+
+    def is_last(self, batch: RecordBatch, upper: int) -> bool:
+        """Whether a batch stays because of where it ends (CL-14)."""
+        ends = {"round": upper, "replicated": self.log.high_watermark}
+        return batch.next_offset in ends.values() and batch.next_offset == ends.get(
+            self.log.dialect.keeps_last_batch_cleaned
+        )

@@ -1,0 +1,120 @@
+"""What opening makes of the files that a cleaner has left half way (``LogLoader``; CL-17, CL-18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.log.segments import CLEANED, DELETED, SWAP, Segments
+from kidx.segment.files import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_name,
+)
+
+if TYPE_CHECKING:
+    from kidx.segment import LogSegment
+
+INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+class Leftovers:
+    """The temporary files of a log directory.
+
+    Args:
+        directory: of the log.
+        believed: whether opening takes over swapped segments as they are (CL-18); asked only if there are any.
+        open_swapped: opens the segment with a base offset whose files are called so.
+    """
+
+    def __init__(
+        self, directory: Path, believed: Callable[[], bool], open_swapped: Callable[[int], LogSegment]
+    ) -> None:
+        self._directory = directory
+        self._believed = believed
+        self._open = open_swapped
+        self._logs: list[int] = []
+
+    def sort_out(self) -> None:
+        """Deletes what is to be deleted; where swapped segments are believed, gives them their names.
+
+        Raises:
+            KidxError, OSError: a swapped segment cannot be read, or a file not be deleted.
+        """
+        for file in self._files(DELETED):
+            file.unlink()
+        cleaned, swapped = self._files(CLEANED), self._files(SWAP)
+        smallest = min(map(_offset_of, cleaned), default=None)
+        for file in cleaned:
+            file.unlink()
+        if not swapped:
+            return
+        valid = [file for file in swapped if smallest is None or _offset_of(file) < smallest]
+        self._logs = sorted(_offset_of(file) for file in valid if _is_log(file))
+        if self._believed():
+            for file in swapped:
+                if file not in valid:
+                    file.unlink()
+            self._rename(valid)
+            return
+        for file in swapped:
+            self._delete(file, INDEX_SUFFIXES, "")
+        for file in swapped:
+            if _is_log(file) and file not in valid:
+                self._delete(file, (LOG_SUFFIX, *INDEX_SUFFIXES), SWAP)
+
+    def _files(self, suffix: str) -> list[Path]:
+        return [file for file in self._directory.iterdir() if file.name.endswith(suffix)]
+
+    def _delete(self, file: Path, kinds: Iterable[str], suffix: str) -> None:
+        """Deletes files of the same segment, if they are there."""
+        for kind in kinds:
+            (self._directory / (file_name(_offset_of(file), kind) + suffix)).unlink(missing_ok=True)
+
+    def _rename(self, swapped: list[Path]) -> None:
+        """Deletes every file of an offset that the swapped segments cover, snapshots too, and renames theirs."""
+        ends = []
+        for base in self._logs:
+            segment = self._open(base)
+            ends.append(segment.read_next_offset())
+            segment.abandon()
+        for file in self._directory.iterdir():
+            name = file.name.partition(".")[0]
+            covered = bool(ends) and name.isdecimal() and self._logs[0] <= int(name) < max(ends)
+            if covered and not file.name.endswith(SWAP):
+                file.unlink()
+        for file in swapped:
+            file.replace(file.with_name(file.name.removesuffix(SWAP)))
+
+    def recover(self, segments: Segments, recover: Callable[[LogSegment], object]) -> None:
+        """Where swapped segments are not believed: recovers each, and puts it in the place of those that it covers.
+
+        Args:
+            segments: that have been loaded.
+            recover: recovers one segment.
+
+        Raises:
+            KidxError, OSError: it cannot be recovered, or a file not be renamed.
+        """
+        if not self._logs or self._believed():
+            return
+        for base in self._logs:
+            swapped = self._open(base)
+            recover(swapped)
+            covered = segments.values_between(base, swapped.read_next_offset())
+            old = [segment for segment in covered if segment.read_next_offset() > base]
+            segments.add(swapped)
+            for segment in old:
+                segments.retire_replaced(segment, swapped)
+            swapped.change_file_suffixes(SWAP, "")
+
+
+def _is_log(file: Path) -> bool:
+    return file.name.endswith(LOG_SUFFIX + SWAP)
+
+
+def _offset_of(file: Path) -> int:
+    return int(file.name.partition(".")[0])
