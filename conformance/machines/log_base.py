@@ -12,6 +12,8 @@ from conformance.operations import Operation
 from conformance.operations.log import LogState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.kafka.builds import Build
     from conformance.kafka.fetch import Progress
     from conformance.strategies.log import Shape
@@ -25,7 +27,7 @@ class LogBase(FilesMachine):
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
-    program = ProcessLog
+    program: ClassVar[Callable[..., Any] | None] = ProcessLog
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:

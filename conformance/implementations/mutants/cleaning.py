@@ -181,7 +181,7 @@ class KeepsEveryMarker(UnifiedLog):
 
 class _Unindexed(CleanedTransactions):
     @property
-    def index(self) -> TransactionIndex | None:  # type: ignore[override]
+    def index(self) -> TransactionIndex | None:
         return None
 
     @index.setter

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from kidx.java_numbers import INT_MAX
-from kidx.log.cleaning.bounds import segments_between
+from kidx.log.cleaning.bounds import Bounded, segments_between
 from kidx.log.cleaning.buffers import CleanerBuffer
 from kidx.log.cleaning.cleaning import Cleaning
 from kidx.log.cleaning.filtering import RecordFilter, read_records
@@ -25,15 +25,28 @@ from kidx.segment.files import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from kidx.index.entries import AbortedTxn
-    from kidx.log.unified_log import UnifiedLog
+    from kidx.log.config import LogConfig
+    from kidx.producers import ProducerStateManager
     from kidx.records import RecordBatch
+    from kidx.segment import Clock
 
 Place = Literal["chunk", "deletion"]
 """Before some bytes are read, or when the files of a replaced segment have been renamed."""
 Watch = Callable[[Place], None]
 _SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+class CleanedLog(Bounded, Protocol):
+    """What a cleaner needs of a log; see :class:`~kidx.log.UnifiedLog`."""
+
+    directory: Path
+    config: LogConfig
+    clock: Clock
+    high_watermark: int
+    producers: ProducerStateManager
 
 
 class Cleaner:
@@ -51,7 +64,7 @@ class Cleaner:
     transactions: type[CleanedTransactions] = CleanedTransactions
     buffer: type[CleanerBuffer] = CleanerBuffer
 
-    def __init__(self, log: UnifiedLog, io_buffer_size: int, slots: int, at: Watch = lambda _: None) -> None:
+    def __init__(self, log: CleanedLog, io_buffer_size: int, slots: int, at: Watch = lambda _: None) -> None:
         self.log = log
         self._at = at
         self.keys = self.key_offsets(slots)
