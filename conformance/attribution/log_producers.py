@@ -9,29 +9,40 @@ from kidx.producers import SNAPSHOT_SUFFIX
 from kidx.producers.snapshot import HEAD
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.attribution.log_step import LogStep
     from conformance.operations.log import LogState
 
 
-def names(files: dict[str, bytes]) -> set[str]:
+def names(files: Iterable[str]) -> set[str]:
     """The names of the snapshots."""
     return {name for name in files if name.endswith(SNAPSHOT_SUFFIX)}
 
 
+def new(step: LogStep) -> set[str]:
+    """The names of snapshots that were not there before."""
+    return names(step.files.keys() - step.files_before.keys())
+
+
+def gone(step: LogStep) -> set[str]:
+    """The names of snapshots that are there no more."""
+    return names(step.files_before.keys() - step.files.keys())
+
+
 def writes(step: LogStep) -> bool:
     """There is another snapshot than before."""
-    return bool(names(step.files) - names(step.files_before))
+    return bool(new(step))
 
 
 def counts(step: LogStep) -> list[int]:
     """How many producers each new snapshot holds."""
-    new = names(step.files) - names(step.files_before)
-    return [HEAD.unpack_from(step.files[name])[2] for name in new if len(step.files[name]) >= HEAD.size]
+    return [HEAD.unpack_from(step.files[name])[2] for name in new(step) if len(step.files[name]) >= HEAD.size]
 
 
 def deletes(step: LogStep) -> bool:
     """A snapshot is gone."""
-    return bool(names(step.files_before) - names(step.files))
+    return bool(gone(step))
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -75,8 +86,8 @@ def forgets(step: LogStep) -> bool:
 
 def passes_by(step: LogStep) -> bool:
     """A snapshot is deleted though a segment of that name is there, new and empty."""
-    gone = {name.partition(".")[0] for name in names(step.files_before) - names(step.files)}
-    return any(f"{base}.log" in step.files for base in gone)
+    bases = {name.partition(".")[0] for name in gone(step)}
+    return any(f"{base}.log" in step.files for base in bases)
 
 
 # fmt: off

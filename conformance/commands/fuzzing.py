@@ -6,7 +6,7 @@ import json
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.table import Table
@@ -25,6 +25,7 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.implementations.forms import is_server
+from conformance.implementations.jvm.virtual_machine import expect_one_loop
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.step_watch import LIMIT
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from conformance.experiments.fuzz.plan import FuzzResult
 
+_A_WHILE: Final = 60.0
+"""Seconds from which on a run is long enough for Java's second compiler."""
 FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
 
 
@@ -96,6 +99,8 @@ def fuzz_command(
         max_time,
         max_examples,
     )
+    if max_examples is None and max_time >= _A_WHILE:
+        expect_one_loop()
     console = plain_console()
     with ExitStack() as stack:
         progress = stack.enter_context(show_progress("Kafka's jars"))

@@ -9,10 +9,9 @@ compared is the matter of a :class:`~conformance.lockstep.level.Level`.
 
 from __future__ import annotations
 
-import weakref
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.batched_execution import BatchedExecution, Step
@@ -20,6 +19,7 @@ from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
 from conformance.lockstep.shared_references import SharedReferences
+from conformance.lockstep.watched import WATCHED
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
     from conformance.implementations.protocol import Implementation
     from conformance.lockstep.participant import Participant
-
-
-LOCKSTEPS: Final[weakref.WeakSet[Lockstep[Any, Any]]] = weakref.WeakSet()
-"""All there are in this process, for a watchdog to look at."""
 
 
 class Lockstep(Generic[Seen, Files]):
@@ -80,7 +76,7 @@ class Lockstep(Generic[Seen, Files]):
         self._batch()
         for group in self.groups:
             self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
-        LOCKSTEPS.add(self)
+        WATCHED.add(self)
 
     def _share(self) -> None:
         """Finds out which references perform for each other."""

@@ -19,14 +19,14 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from multiprocessing import util
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from conformance.lockstep.divergence import Divergence, DivergenceError
-from conformance.lockstep.lockstep import LOCKSTEPS, Lockstep
+from conformance.lockstep.watched import WATCHED
 from conformance.scratch import remove_all
 
 if TYPE_CHECKING:
-    from conformance.lockstep.participant import Participant
+    from conformance.lockstep.watched import Performer, Watched
     from conformance.operations import Json, Operation
 
 LIMIT: Final = 30.0
@@ -103,7 +103,7 @@ class _Watchdog(threading.Thread):
     def _look(self) -> Stuck | None:
         """What has been in progress at so many looks; None if nothing has."""
         now: dict[Hashable, int] = {}
-        for lockstep in list(LOCKSTEPS):
+        for lockstep in list(WATCHED):
             for key, participant in _in_progress(lockstep):
                 now[key] = self._seen.get(key, 0) + 1
                 if now[key] > _LOOKS:
@@ -111,15 +111,15 @@ class _Watchdog(threading.Thread):
         self._seen = now
         return None
 
-    def _stuck(self, lockstep: Lockstep[Any, Any], participant: Participant) -> Stuck:
+    def _stuck(self, lockstep: Watched, participant: Performer) -> Stuck:
         implementation = participant.implementation
         number = lockstep.step_of(participant)
-        operation = lockstep.operations[number]
+        operations = tuple(lockstep.operations[: number + 1])
         own = getattr(implementation, "step_in_progress", None)
         stack = implementation.stack() if own is not None and own() else self._python_stack()
         divergence = Divergence(
             number,
-            operation,
+            operations[-1],
             implementation.name,
             implementation.release,
             "kidx",
@@ -128,7 +128,7 @@ class _Watchdog(threading.Thread):
             "\n".join(["no answer; it is at", *(f"  {line}" for line in stack.splitlines()[:_FRAMES])]),
             (),
         )
-        return Stuck(divergence, tuple(lockstep.operations[: number + 1]))
+        return Stuck(divergence, operations)
 
     def _python_stack(self) -> str:
         """Where the thread is that performs the steps, the innermost frame first."""
@@ -137,7 +137,7 @@ class _Watchdog(threading.Thread):
         return "\n".join(f"{one.name} ({one.filename}:{one.lineno})" for one in inner)
 
 
-def _in_progress(lockstep: Lockstep[Any, Any]) -> Iterator[tuple[Hashable, Participant]]:
+def _in_progress(lockstep: Watched) -> Iterator[tuple[Hashable, Performer]]:
     """The participants that perform a step right now, each with a name for exactly this step."""
     at = lockstep.at
     for participant in lockstep.participants:

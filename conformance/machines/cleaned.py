@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
-
 from conformance.machines.log import LogMachine
 from conformance.machines.log_producers import in_transaction, marker
+from conformance.machines.seeded import initialize, rule
 from conformance.operations.log_capabilities import settings_for
 from conformance.strategies import cleaning
+from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 
 _V2 = 2

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import invariant
 
 from conformance.machines.log_leader import LeaderRules
 from conformance.machines.log_limits import LimitRules
 from conformance.machines.log_producers import ProducerRules
+from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.log_capabilities import settings_for
+from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import topics
 from kidx.producers import SNAPSHOT_SUFFIX

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
-
 from conformance.machines.log_base import LogBase
+from conformance.machines.seeded import rule
+from conformance.strategies import draws as st
 from conformance.strategies.leader import Sent, rebuildable, sent
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
-
 from conformance.machines.log_base import LogBase
+from conformance.machines.seeded import rule
 from conformance.operations.log import EXPIRATION
+from conformance.strategies import draws as st
 from conformance.strategies.log import near
 
 

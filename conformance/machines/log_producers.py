@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
-from hypothesis.stateful import rule
-
 from conformance.machines.log_base import LogBase
+from conformance.machines.seeded import rule
+from conformance.strategies import draws as st
 from conformance.strategies.producers import Write, many, markers, writes
 from kidx.java_numbers import INT_MAX
 

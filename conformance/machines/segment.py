@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, rule
+from hypothesis.stateful import invariant
 
 from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.files import FilesMachine
+from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
+from conformance.strategies import draws as st
 from conformance.strategies.batches import BatchPlan, calls, plain_plans, transactions
+from conformance.strategies.draws import Draw
 from conformance.strategies.index import NEAR, damages
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
@@ -45,19 +47,19 @@ class Batch(NamedTuple):
     size: int
 
 
-def spots() -> st.SearchStrategy[Spot]:
+def spots() -> Draw[Spot]:
     """The last batch, the first, those between, and their neighbourhood."""
     return st.builds(Spot, st.sampled_from((-1, -1, 0, 1, -2, 2, 5)), st.sampled_from((*NEAR, 50, -50)))
 
 
-def sizes() -> st.SearchStrategy[int]:
+def sizes() -> Draw[int]:
     """Sizes of index files: the usual ones, nothing, no multiple of an entry, and one that is refused (AI-44)."""
     return st.sampled_from((96, 1200, 48, 0, 7, -12))
 
 
-def file_damages() -> st.SearchStrategy[list[tuple[str, Operation]]]:
+def file_damages() -> Draw[list[tuple[str, Operation]]]:
     """Mostly none; else one or two of what may happen to the closed files."""
-    one = st.sampled_from(SUFFIXES).flatmap(lambda kind: damages(_ENTRY_SIZES[kind]).map(lambda how: (kind, how)))
+    one = st.sampled_from(SUFFIXES).flatmap(lambda kind: damages(_ENTRY_SIZES[kind], st).map(lambda how: (kind, how)))
     return st.just([]) | st.lists(one, max_size=2)
 
 
@@ -81,6 +83,8 @@ class SegmentMachine(FilesMachine):
         self.settings: tuple[int, int, int] = (0, 0, 0)
         self.suffix = ""
         self.now = 1000
+        self._read = b""
+        self._batches: list[Batch] = []
 
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
         """Performs an operation with every participant."""
@@ -91,11 +95,16 @@ class SegmentMachine(FilesMachine):
 
     def batches(self) -> list[Batch]:
         """The batches in the newest reference's log, as far as they can be read."""
-        found: list[Batch] = []
-        with contextlib.suppress(KidxError):
-            for b in iter_batches(self.lockstep.primary.files[0] or b""):
-                found += [Batch(b.base_offset, b.last_offset, b.max_timestamp, b.position, b.size_in_bytes)]
-        return found
+        content = self.lockstep.primary.files[0] or b""
+        if content is not self._read:
+            if not content.startswith(self._read):
+                self._batches = []
+            self._read = content
+            start = self._batches[-1].position + self._batches[-1].size if self._batches else 0
+            with contextlib.suppress(KidxError):
+                for b in iter_batches(content, start):
+                    self._batches += [Batch(b.base_offset, b.last_offset, b.max_timestamp, b.position, b.size_in_bytes)]
+        return self._batches
 
     def at(self, spot: Spot) -> Batch:
         """The batch that a spot names; one at the base if there is none."""

@@ -1,15 +1,13 @@
 """Batches to append: what is interesting about them, and why. Plural names, as in :mod:`conformance.strategies`.
 
-Hypothesis draws a :class:`BatchPlan` before the next offset and timestamp are known; the rule makes it into bytes when
-it runs. What stands first in a list is what examples shrink to.
+A :class:`BatchPlan` is drawn before the next offset and timestamp are known; the rule makes it into bytes when it runs.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hypothesis import strategies as st
-
+from conformance.strategies import draws as st
 from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.records import (
     Codec,
@@ -20,6 +18,9 @@ from kidx.records import (
     empty_batch,
     end_transaction_marker,
 )
+
+if TYPE_CHECKING:
+    from conformance.strategies.draws import Draw
 
 PRODUCER_ROLES: Final = (
     *("none",) * 6,
@@ -133,19 +134,19 @@ class BatchPlan(NamedTuple):
         )
 
 
-def ages() -> st.SearchStrategy[int | None]:
+def ages() -> Draw[int | None]:
     """Timestamps relative to the largest: growing, equal (the earlier one keeps the entry), going back, none."""
     return st.sampled_from((1, 1, 1, 0, 5, 1000, -1, -3, -1000, None))
 
 
-def offset_gaps() -> st.SearchStrategy[int]:
+def offset_gaps() -> Draw[int]:
     """Offsets before a batch: dense, compacted, and rarely going back or out of the segment's range (SEG-2, SEG-12)."""
     # One call in ten meets an odd one; more of them, and every second segment would soon take nothing any more.
     odd = (-1, -2, -100, INT_MAX // 2, INT_MAX - 10, INT_MAX)
     return st.sampled_from((0,) * 120 + (1, 2, 5, 100) * 8 + odd)
 
 
-def plain_plans() -> st.SearchStrategy[BatchPlan]:
+def plain_plans() -> Draw[BatchPlan]:
     """Uncompressed batches of one to three records that only timestamps and sizes set apart."""
     return st.builds(
         lambda gap, stamps, size: BatchPlan(gap, (0,) + (1,) * (len(stamps) - 1), tuple(stamps), value_size=size),
@@ -155,7 +156,7 @@ def plain_plans() -> st.SearchStrategy[BatchPlan]:
     )
 
 
-def rich_plans() -> st.SearchStrategy[BatchPlan]:
+def rich_plans() -> Draw[BatchPlan]:
     """Batches of every format, codec and owner, with gaps inside."""
     records = st.lists(st.tuples(st.sampled_from((1, 1, 2, 7)), ages()), min_size=1, max_size=5)
     return st.builds(
@@ -178,23 +179,22 @@ def rich_plans() -> st.SearchStrategy[BatchPlan]:
     )
 
 
-def batch_plans() -> st.SearchStrategy[BatchPlan]:
+def batch_plans() -> Draw[BatchPlan]:
     """One batch, plain or rich."""
     return plain_plans() | rich_plans()
 
 
-@st.composite
-def transactions(draw: st.DrawFn) -> tuple[BatchPlan, ...]:
+def transactions() -> Draw[tuple[BatchPlan, ...]]:
     """What producers write in a row: batches of two that overlap, and their ends."""
-    steps = draw(st.lists(st.sampled_from(("transactional", "abort", "commit", "idempotent")), min_size=2, max_size=6))
-    return tuple(
-        BatchPlan(
-            role=role, producer_id=draw(st.sampled_from((1, 2))), codec=draw(st.sampled_from((Codec.NONE, Codec.LZ4)))
-        )
-        for role in steps
+    written = st.builds(
+        BatchPlan,
+        role=st.sampled_from(("transactional", "abort", "commit", "idempotent")),
+        producer_id=st.sampled_from((1, 2)),
+        codec=st.sampled_from((Codec.NONE, Codec.LZ4)),
     )
+    return st.lists(written, min_size=2, max_size=6).map(tuple)
 
 
-def calls() -> st.SearchStrategy[tuple[BatchPlan, ...]]:
+def calls() -> Draw[tuple[BatchPlan, ...]]:
     """The batches of one append call."""
     return st.lists(batch_plans(), min_size=1, max_size=MAX_BATCHES).map(tuple) | transactions()

@@ -1,10 +1,10 @@
-"""What a cleaner is given, and what is written for it to clean; examples shrink to what stands first."""
+"""What a cleaner is given, and what is written for it to clean."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from hypothesis import strategies as st
+from conformance.strategies import draws as st
 
 Checkpoint = Literal["last", "none", "half", "active", "beyond"]
 
@@ -40,7 +40,7 @@ class Keyed(NamedTuple):
     codec: str
 
 
-def settings() -> st.SearchStrategy[dict[str, Any]]:
+def settings() -> st.Draw[dict[str, Any]]:
     """Settings of a compacted topic; tombstones go at once, at the second round, or after the clock has moved."""
     return st.fixed_dictionaries(
         {
@@ -50,7 +50,7 @@ def settings() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def rounds() -> st.SearchStrategy[Round]:
+def rounds() -> st.Draw[Round]:
     """Buffers hold a few batches, less than one, or all; tables one key, two, or all."""
     return st.builds(
         Round,
@@ -62,12 +62,12 @@ def rounds() -> st.SearchStrategy[Round]:
     )
 
 
-def crashes() -> st.SearchStrategy[tuple[str, int]]:
+def crashes() -> st.Draw[tuple[str, int]]:
     """The place, and how often it has been reached."""
     return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
 
 
-def batches() -> st.SearchStrategy[list[Keyed]]:
+def batches() -> st.Draw[list[Keyed]]:
     """Up to four batches of up to four records."""
     keys = st.sampled_from((1, 2, 1, 2, 3, 4, -1, -2, 0))
     records = st.lists(st.tuples(keys, st.sampled_from((3, 0, None, 9, 30))), min_size=1, max_size=4).map(tuple)

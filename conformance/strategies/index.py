@@ -6,7 +6,7 @@ first is what examples shrink to.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -155,8 +155,13 @@ def slots() -> st.SearchStrategy[Aim]:
     return _aims(("used", "nothing", "half", "warm"), NEAR) | _aims(("wrap", "int_min"), (0, 1, 2, -1))
 
 
-def damages(entry_size: int) -> st.SearchStrategy[Operation]:
-    """What may happen to a closed file: a flipped bit, a lost or padded end, zeros, entries exchanged, no file."""
+def damages(entry_size: int, st: Any = st) -> Any:
+    """What may happen to a closed file: a flipped bit, a lost or padded end, zeros, entries exchanged, no file.
+
+    Args:
+        entry_size: bytes of an entry.
+        st: combinators, Hypothesis's or those of :mod:`conformance.strategies.draws`.
+    """
     # The first and last bytes of the first and the last entries hold signs, versions and the lowest bits of keys.
     edges = [entry * entry_size + at for entry in (0, 1, -1, -2) for at in (0, 1, 3, 4, 7, 8, entry_size - 1)]
     places = st.sampled_from(edges) | st.integers(0, 200)

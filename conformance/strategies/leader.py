@@ -1,12 +1,14 @@
-"""What producers send that a leader refuses or changes; examples shrink to what stands first, a batch that is taken."""
+"""What producers send that a leader refuses or changes."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
-
-from hypothesis import strategies as st
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.unbuilt import KEYS
+from conformance.strategies import draws as st
+
+if TYPE_CHECKING:
+    from conformance.strategies.draws import Draw
 
 _ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
 """Codecs that there are none of or that the records do not have, a broker's time, control, horizon, no meaning, …"""
@@ -89,7 +91,7 @@ def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, An
     return batch
 
 
-def topics() -> st.SearchStrategy[dict[str, Any]]:
+def topics() -> Draw[dict[str, Any]]:
     """Settings that make a leader refuse or change; in most examples none.
 
     A clock that starts at 10,000 and timestamps around it make limits of 1,000 and 9,000 milliseconds matter.
@@ -115,7 +117,7 @@ def topics() -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), st.just({}), some)
 
 
-def sent() -> st.SearchStrategy[Sent]:
+def sent() -> Draw[Sent]:
     """One batch, with at most one or two things that are not as they should be."""
     gaps = st.lists(
         st.tuples(
@@ -135,28 +137,28 @@ def sent() -> st.SearchStrategy[Sent]:
     )
 
 
-def _codecs() -> st.SearchStrategy[str]:
+def _codecs() -> Draw[str]:
     return st.sampled_from(("none", "none", "gzip", "lz4", "snappy", "zstd"))
 
 
-def _plain() -> st.SearchStrategy[dict[str, Any]]:
+def _plain() -> Draw[dict[str, Any]]:
     return st.builds(lambda codec, producer: {"codec": codec, **producer}, _codecs(), _of_producers())
 
 
-def _of_producers() -> st.SearchStrategy[dict[str, Any]]:
+def _of_producers() -> Draw[dict[str, Any]]:
     return st.sampled_from(({}, {}, {"producer": [3, 0, 0]}, {"producer": [3, 0, 0], "transactional": True}))
 
 
-def _headers() -> st.SearchStrategy[dict[str, Any]]:
+def _headers() -> Draw[dict[str, Any]]:
     return st.fixed_dictionaries({"codec": _codecs(), "header": st.sampled_from(_HEADERS)})
 
 
-def _changes(longest: int) -> st.SearchStrategy[list[list[Any]]]:
+def _changes(longest: int) -> Draw[list[list[Any]]]:
     """One or two changes of bytes; no size gets so large that reading it takes all memory."""
     small = (0, 1, 2, 3, 4)
     large = (*small, 12, 14, 16, 127, 128, 200, 255)
 
-    def setting(values: tuple[int, ...]) -> st.SearchStrategy[list[Any]]:
+    def setting(values: tuple[int, ...]) -> Draw[list[Any]]:
         return st.builds(lambda at, byte: ["set", at, byte], st.integers(0, longest), st.sampled_from(values))
 
     cut = st.sampled_from((["cut", 1], ["cut", 3], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 70]))
@@ -164,26 +166,26 @@ def _changes(longest: int) -> st.SearchStrategy[list[list[Any]]]:
     return st.one_of(first.map(lambda change: [change]), st.tuples(first, setting(small) | cut).map(list))
 
 
-def _inside() -> st.SearchStrategy[list[list[Any]]]:
+def _inside() -> Draw[list[list[Any]]]:
     """Changes of messages inside a wrapper, but not of their sizes: Kafka makes room for what those say."""
     bytes_set = st.builds(lambda at, byte: ["set", at, byte], st.integers(12, 25), st.sampled_from((0, 1, 2, 128, 255)))
     others = st.sampled_from((["cut", 1], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 30]))
     return st.lists(bytes_set | others, min_size=1, max_size=1)
 
 
-def _damages() -> st.SearchStrategy[dict[str, Any]]:
+def _damages() -> Draw[dict[str, Any]]:
     """Damages of records, of compressed bytes, and of the checksum."""
     records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
     payload = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
-    checksum = st.fixed_dictionaries({"codec": _codecs(), "crc": st.just(value=False)})
+    checksum = st.fixed_dictionaries({"codec": _codecs(), "crc": st.just(False)})
     return st.one_of(records, records, payload, checksum)
 
 
-def _old() -> st.SearchStrategy[dict[str, Any]]:
+def _old() -> Draw[dict[str, Any]]:
     """Messages of the old formats, sound, compressed, or damaged in one way."""
     magic, codec = st.sampled_from((0, 1)), st.sampled_from(_OLD_CODECS)
     sound = st.fixed_dictionaries({"magic": magic, "codec": codec})
     inside = st.fixed_dictionaries({"magic": magic, "codec": codec, "plain": _inside()})
     header = st.fixed_dictionaries({"magic": magic, "codec": codec, "header": st.sampled_from(_OLD_HEADERS)})
-    checksum = st.fixed_dictionaries({"magic": magic, "codec": codec, "crc": st.just(value=False)})
+    checksum = st.fixed_dictionaries({"magic": magic, "codec": codec, "crc": st.just(False)})
     return st.one_of(sound, sound, inside, header, checksum)

@@ -1,14 +1,16 @@
-"""What logs are interesting, and why; as in :mod:`conformance.strategies`, examples shrink to what stands first."""
+"""What logs are interesting, and why. Plural names, as in :mod:`conformance.strategies`."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
-
-from hypothesis import strategies as st
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.log import EXPIRATION
+from conformance.strategies import draws as st
 from kidx.log.epochs import FILE_NAME
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
+
+if TYPE_CHECKING:
+    from conformance.strategies.draws import Draw
 
 
 class Shape(NamedTuple):
@@ -37,7 +39,7 @@ class Damage(NamedTuple):
     arguments: tuple[int, ...]
 
 
-def settings() -> st.SearchStrategy[dict[str, Any]]:
+def settings() -> Draw[dict[str, Any]]:
     """Topic settings under which a segment holds two to five batches of 70 bytes.
 
     An interval of 0 indexes every batch but the first, 100 every other one. An index of 24 bytes is full after three
@@ -57,7 +59,7 @@ def settings() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def shapes(*, gaps: bool) -> st.SearchStrategy[Shape]:
+def shapes(*, gaps: bool) -> Draw[Shape]:
     """Batches of one to three records, their timestamps growing, equal, going back or missing.
 
     The largest timestamp in the middle is what KAFKA-16310 is about. Compression decides which offset a leader notes.
@@ -69,17 +71,17 @@ def shapes(*, gaps: bool) -> st.SearchStrategy[Shape]:
     return st.builds(Shape, records, codecs)
 
 
-def newer_epochs() -> st.SearchStrategy[int]:
+def newer_epochs() -> Draw[int]:
     """How much newer the leader is than the last one."""
     return st.sampled_from((0, 0, 0, 1))
 
 
-def closings() -> st.SearchStrategy[str]:
+def closings() -> Draw[str]:
     """As a broker shuts down, as a log alone is closed, and as a killed process leaves it."""
     return st.sampled_from(("shutdown", "crash", "close"))
 
 
-def openings() -> st.SearchStrategy[tuple[bool, str, str]]:
+def openings() -> Draw[tuple[bool, str, str]]:
     """Whether the shutdown counts as clean, and the checkpoints of recovery point and log start."""
     clean = st.booleans()
     recovery = st.sampled_from(("zero", "active", "middle", "end", "half"))
@@ -87,7 +89,7 @@ def openings() -> st.SearchStrategy[tuple[bool, str, str]]:
     return st.tuples(clean, recovery, start)
 
 
-def damages() -> st.SearchStrategy[list[Damage]]:
+def damages() -> Draw[list[Damage]]:
     """Mostly none; else a lost index, lost leader epochs, or the last bytes of a log, which a crash can cost."""
     lost = st.builds(
         Damage,
@@ -110,7 +112,7 @@ def damages() -> st.SearchStrategy[list[Damage]]:
     )
 
 
-def cut_anchors() -> st.SearchStrategy[str]:
+def cut_anchors() -> Draw[str]:
     """Offsets to cut at: segment boundaries, inside, the ends."""
     return st.sampled_from(("half", "active", "end", "second", "middle", "high_watermark", "start", "zero"))
 
@@ -118,6 +120,6 @@ def cut_anchors() -> st.SearchStrategy[str]:
 _NEAR: Final = (0, 1, -1)
 
 
-def near() -> st.SearchStrategy[int]:
+def near() -> Draw[int]:
     """The anchor itself and its neighbours."""
     return st.sampled_from(_NEAR)

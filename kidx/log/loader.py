@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.errors import CorruptIndexError, InvalidOffsetError
+from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.log.rebuilding import rebuild_producers
 from kidx.log.segments import SWAP, Segments
 from kidx.log.swapping import INDEX_SUFFIXES, Leftovers
 from kidx.segment import Clock, LogSegment
+from kidx.segment.errors import SegmentOffsetOverflowError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -110,7 +111,13 @@ class Loader:
         self.segments.add(segment)
 
     def _recover(self, segment: LogSegment, *, note_epochs: bool = True) -> int:
-        """Recovers a segment with the producers before it, and writes down those behind it."""
+        """Recovers a segment with the producers before it, and writes down those behind it.
+
+        Raises:
+            InvalidArgumentError: it holds an offset before its base, and its last one is in range (LG-19).
+            SegmentOffsetOverflowError: its last offset is out of range; Kafka splits such a segment.
+            KidxError, OSError: as :meth:`LogSegment.recover`.
+        """
         producers = type(self.producers)(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )
@@ -122,7 +129,13 @@ class Loader:
             now=self.clock(),
             known=self.producers,
         )
-        truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        try:
+            truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        except SegmentOffsetOverflowError as error:
+            if segment.has_overflow:
+                raise
+            said = "Split operation is only permitted for segments with overflow, and the problem path is"
+            raise InvalidArgumentError(f"{said} {segment.log.path}") from error
         producers.take_snapshot()
         return truncated
 

@@ -15,6 +15,7 @@ from kidx.java_numbers import INT_MAX
 from kidx.producers.cut_records import records_of
 from kidx.records import Buffer, FileCutError, RecordBatch, RecordStreamError, iter_batches
 from kidx.records.file_bytes import FileBytes
+from kidx.records.layout import RECORD_BATCH_OVERHEAD
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from kidx.records.stamps import ReadOnce, Stamp
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
@@ -301,7 +302,9 @@ class FileRecords:
         kept = self._kept.get(how)
         if kept is not None and not kept.failed and self._known.get(batch.position) is batch:
             return kept
-        count = batch.count
+        # Of a batch without a whole header, only the release decides what is read first.
+        whole = batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD
+        count = batch.count if whole else 0
 
         def read() -> Iterator[Stamp]:
             plain = count and not batch.is_compressed

@@ -190,6 +190,7 @@ def test_a_broker_that_cannot_start_is_an_error_that_names_its_log(release, conf
 
 
 @broker_test
+@pytest.mark.thorough
 def test_a_broker_that_does_not_get_ready_is_an_error_and_not_a_hang(tmp_path, monkeypatch):
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.5)
     with (

@@ -111,6 +111,23 @@ def test_a_build_that_never_returns(typed, tmp_path):
     assert f"replay {typed.state}" in compared.stdout
 
 
+@pytest.mark.jvm
+def test_a_build_that_never_returns_from_a_crossing_of_many_cases(typed, tmp_path):
+    build = broken(
+        build_at(tmp_path / "sound", RELEASE, "index"), ENDLESS["search-does-not-end"].change, tmp_path / "on"
+    )
+    command = ("fuzz", "-i", f"jvm:{build}", "--format", "offset", "--kafka", RELEASE, "--max-examples", 10)
+    done = typed.apart(*command, "--step-timeout", 2, "--shrink-time", 0, "--report", "out", "--json")
+    told, trace = hung(typed, done, f"jvm:{build}")
+    assert "AbstractIndex.binarySearch" in told["failure"]["actual"]
+    assert [operation.name for operation in trace.operations[:5]] == [
+        *("open", "crash", "write_file", "open", "sanity_check")
+    ]
+    replayed = typed.apart("replay", told["trace"], "-i", f"jvm:{build}", "--kafka", RELEASE, "--step-timeout", 2)
+    assert replayed.returncode == 1
+    assert "binarySearch" in replayed.stdout
+
+
 ENDLESS_IN_ALL = """
 from kidx import TimeIndex, OffsetIndex, TransactionIndex
 

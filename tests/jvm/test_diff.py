@@ -80,7 +80,7 @@ class TestReleases:
         close = by_clause["AI-42b"]
         assert [clause["id"] for clause in close["clauses"]["old"]] == ["AI-42a"]
         assert [step["op"] for step in close["steps"]] == ["open", "close"]
-        assert close["changes"]["files"] == "00000000000000000000.index 0 bytes → 64 bytes"
+        assert close["changes"]["files"] == "closed.index 0 bytes → 8 bytes"
 
     @pytest.mark.thorough
     def test_4_4_0_reads_the_whole_version(self, conformance):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.pytest_plugin.tiers import TIERS
+
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 FOLDERS = {path.parent.name for path in TESTS.glob("*/test_*.py")}
@@ -58,5 +60,10 @@ def test_no_tier_is_skipped():
         text = "".join(
             path.read_text("utf-8") for folder in folders_of(words) for path in (TESTS / folder).glob("test_*.py")
         )
-        needed = set(re.findall(r"mark\.(jvm|broker|spark|go|maven|browser)\b", text))
+        needed = set(re.findall(rf"mark\.({'|'.join(TIERS)})\b", text))
         assert needed <= set(words[words.index("--require") + 1].split(",")), words
+
+
+def test_every_tier_is_looked_after(pytestconfig):
+    """One that is not in the list would be performed where it cannot be."""
+    assert set(pytestconfig.getini("conformance_tiers")) == set(TIERS)

@@ -103,3 +103,13 @@ def test_more_headers_than_there_is_room_for_are_read_before_2_7(searched):
         searched(batch_of(lying), "2.6.3")
     with pytest.raises(InvalidRecordError, match="invalid number of record headers"):
         searched(batch_of(lying), "2.8.2")
+
+
+@pytest.mark.parametrize(
+    ("release", "refusal"), [("3.9.2", OutOfBoundsError), ("4.3.1", OutOfBoundsError), ("4.4.0", InvalidArgumentError)]
+)
+def test_what_is_read_first_of_a_batch_without_a_whole_header(searched, release, refusal):
+    whole = bytearray(batch_of(BODY, Codec.NONE))
+    whole[8:12] = (41).to_bytes(4, "big")
+    with pytest.raises(refusal):
+        searched(bytes(whole), release)

@@ -296,3 +296,12 @@ def test_it_says_what_it_is(tmp_path):
         log.assign_epoch_start_offset(1, 0)
         log.flush(force_active=True)
         assert "0..0, 1 segments, dialect='3.9.2'" in repr(log)
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "4.4.0"])
+def test_a_segment_with_an_offset_before_its_base_is_beyond_recovery(tmp_path, release):
+    (tmp_path / "t-0").mkdir()
+    written = b"".join(batch(100 + offset, base=offset) for offset in range(37, 45))
+    (tmp_path / "t-0" / f"{40:020d}.log").write_bytes(written)
+    with pytest.raises(InvalidArgumentError, match="Split operation is only permitted for segments with overflow"):
+        opened(tmp_path, clean=False, dialect=release)

@@ -123,7 +123,7 @@ def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
     """No step differs; a hundred thousand steps are a matter of ``tests.bench.line_log``."""
     log = start(release=release)
     lockstep = LogLockstep([log], tmp_path)
-    run(lockstep, 1, settings.default.max_examples * 30 // 100)
+    run(lockstep, 2, settings.default.max_examples * 30 // 100)
     assert lockstep.statistics.steps > 100
     assert not lockstep.statistics.unsupported
     assert not log.excused

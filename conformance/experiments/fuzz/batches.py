@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
+from conformance.experiments.fuzz.examiner import script_of
 from conformance.experiments.fuzz.expected import ReadableReference
-from conformance.experiments.fuzz.scripts import MACHINE_OF
+from conformance.experiments.fuzz.in_progress import CasesInProgress
+from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
 from conformance.implementations.jvm.index import JvmIndex
@@ -20,13 +22,14 @@ from conformance.implementations.spec import build_of, parse_spec
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from conformance.implementations.jvm.coverage import ClassCoverage
     from conformance.kafka.fetch import Progress
+    from conformance.operations import Operation
 
 _CHECKED: Final = 128
 """One content of so many is performed by the readable reference as well, and has to give the same bytes."""
@@ -111,6 +114,8 @@ class Batches:
         self._newest = list(self._dialects.values())[-1]
         self._buffer = CaseBuffer(1 << 20)
         self._count = 0
+        self._script = SCRIPTS[format_name]
+        self._in_progress = CasesInProgress()
 
     def _members(self) -> list[_Member]:
         return [member for dialect in self._dialects.values() for member in dialect.members]
@@ -130,7 +135,7 @@ class Batches:
                 for number in checked:
                     if self._case(ends, number) != dialect.readable.case(contents[number]):
                         differs[number] = _REFERENCE, 0
-            new |= self._perform(dialect, ends, differs)
+            new |= self._perform(dialect, ends, differs, lambda number: self._script(contents[number]))
         return [Seen(*each) for each in zip(told.tolist(), new.tolist(), differs, strict=True)]
 
     def flips(
@@ -149,16 +154,22 @@ class Batches:
                 cases.append(dialect.readable.case(other, content))
                 if dialect is self._newest:
                     outcomes.append(dialect.readable.outcomes)
-            self._perform(dialect, dialect.fill(cases, self._buffer), differs)
+            ends = dialect.fill(cases, self._buffer)
+            self._perform(dialect, ends, differs, lambda number: script_of(self._script, flipped[number], content))
         return outcomes, differs
 
     def _perform(
-        self, dialect: _Dialect, ends: NDArray[np.int64], differs: list[tuple[str, int] | None]
+        self,
+        dialect: _Dialect,
+        ends: NDArray[np.int64],
+        differs: list[tuple[str, int] | None],
+        script: Callable[[int], Sequence[Operation]],
     ) -> NDArray[np.bool_]:
         new = np.zeros(len(ends), bool)
         for member in dialect.members:
             member.cases.watch(member.coverage.probes())
-            steps, reached = member.cases.perform(self._buffer, len(ends)).T
+            with self._in_progress.performed_by(member.cases, script):
+                steps, reached = member.cases.perform(self._buffer, len(ends)).T
             new |= reached > 0
             for number in np.flatnonzero(steps >= 0):
                 differs[number] = member.name, self._operation(ends, int(number), int(steps[number]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -45,6 +45,15 @@ class Examined(NamedTuple):
         return tuple(f"{name}:{_shape(outcome)}" for name, outcome in self.outcomes)
 
 
+def script_of(
+    script: Callable[[bytes], list[Operation]], content: bytes, asked_as: bytes | None = None
+) -> list[Operation]:
+    """The script of a content, with the questions that another one is asked."""
+    if asked_as is None:
+        return script(content)
+    return [_with_content(operation, asked_as, content) for operation in script(asked_as)]
+
+
 def _with_content(operation: Operation, old: bytes, new: bytes) -> Operation:
     if operation.args == (old.hex(),):
         return operation._replace(args=(new.hex(),))
@@ -74,9 +83,7 @@ class Examiner:
 
     def examine(self, content: bytes, asked_as: bytes | None = None) -> Examined:
         """Performs the script of a content, or with ``asked_as`` that of another one, to compare the answers."""
-        operations = self._script(content if asked_as is None else asked_as)
-        if asked_as is not None:
-            operations = [_with_content(operation, asked_as, content) for operation in operations]
+        operations = script_of(self._script, content, asked_as)
         outcomes: list[tuple[str, Any]] = []
         lockstep = self._lockstep
         try:

@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 
 _MORE: Final = 1 << 24
 """More bytes than a file here has."""
-_SETUP: Final = 3
+SETUP: Final = 3
 """Steps of a script that only bring the content into its file: opening, crash, damage."""
 _LOOKING: Final = frozenset(
     {"sanity_check", "lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
     | {"open", "open_segment", "read_next_offset", "translate_offset", "find_offset", "read_segment"}
+    | {"has_overflow", "largest_timestamp"}
 )
 """Operations behind which files are not compared; the first other one shows what they have done."""
+_ASKING: Final = frozenset(
+    {"lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
+    | {"translate_offset", "find_offset", "read_segment"}
+)
+"""Operations behind which the state is not read; likewise."""
 
 
 class ReadableReference:
@@ -53,7 +59,7 @@ class ReadableReference:
         self._script = SCRIPTS[format_name]
         self._language = INDEX
         # Many operations are those of every case, and questions come twice.
-        self._step = lru_cache(maxsize=1024)(lambda operation: step_of(self._language.step(operation)))
+        self._step = lru_cache(maxsize=1024)(self._begun)
         self._reference: Any = None
         self.outcomes: list[tuple[str, Any]] = []
         if MACHINE_OF[format_name] == "segment":
@@ -81,14 +87,18 @@ class ReadableReference:
             _replace(self._prefix + name, mine)
         self._reference.begin(self._directory)
         try:
-            for operation in operations[_SETUP:]:
+            for operation in operations[SETUP:]:
                 self._perform(writer, operation, names, content)
         finally:
             self._reference.end()
         return bytes(writer)
 
+    def _begun(self, operation: Operation) -> bytes:
+        return step_of(self._language.step(operation), asked=operation.name in _ASKING)
+
     def _perform(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
-        observation = self._reference.perform(operation)
+        asked = operation.name in _ASKING
+        observation = self._reference.ask(operation) if asked else self._reference.perform(operation)
         self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
         writer.perform(self._step(operation), self._language.reply(operation, observation))
         if operation.name in _LOOKING:

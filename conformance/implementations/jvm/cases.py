@@ -24,6 +24,8 @@ WRITE: Final = 300
 """The step that gives a file a content, or removes it."""
 COMPARE: Final = 301
 """The step that compares a file."""
+ASKED: Final = 1000
+"""Added to the number of an operation that changes nothing: its reply has no state."""
 NO_FILE: Final = -1
 """Instead of the length of a content: there is no file. Instead of that of a reply: no reply equals it."""
 AS_WRITTEN: Final = -2
@@ -33,9 +35,15 @@ _HEAD: Final = struct.Struct("=2i")
 _LONG: Final = struct.Struct("=q")
 
 
-def step_of(step: bytes) -> bytes:
-    """The beginning of a step, from what :class:`~conformance.implementations.jvm.script.Language` writes."""
+def step_of(step: bytes, *, asked: bool = False) -> bytes:
+    """The beginning of a step, from what :class:`~conformance.implementations.jvm.script.Language` writes.
+
+    Args:
+        step: the operation.
+        asked: whether its reply has no state.
+    """
     code, count = _HEAD.unpack_from(step)
+    code += ASKED if asked else 0
     arguments = step[_HEAD.size : _HEAD.size + 8 * count]
     return _step(code, arguments, step[_HEAD.size + 8 * count + 4 :])
 
@@ -148,3 +156,7 @@ class JvmCases:
     def performing(self) -> int:
         """The case that is being performed, from 0 on; for another thread, as a watchdog's."""
         return int(self._cases.performing())
+
+    def begun(self) -> int:
+        """How many operations of that case have begun, without those on files; likewise."""
+        return int(self._cases.begun())

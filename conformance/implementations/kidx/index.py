@@ -69,6 +69,10 @@ class ReferenceIndex:
             outcome = _IO
         return Observation(outcome, None if self._index is None else self._state())
 
+    def ask(self, operation: Operation) -> Observation:
+        """The outcome of an operation that changes nothing, without a state."""
+        return self.perform(operation)._replace(state=None)
+
     # -- operations --------------------------------------------------------------------------------------------
 
     def _open(self, kind: str, path: str, base_offset: int, max_index_size: int, writable: bool) -> None:

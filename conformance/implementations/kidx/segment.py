@@ -56,15 +56,22 @@ class ReferenceSegment(SharedReference):
 
     def perform(self, operation: Operation) -> SegmentObservation:
         """See the protocol."""
+        outcome = self._outcome(operation)
+        return SegmentObservation(outcome, None if self._segment is None else _state(self._segment))
+
+    def ask(self, operation: Operation) -> SegmentObservation:
+        """The outcome of an operation that changes nothing, without a state."""
+        return SegmentObservation(self._outcome(operation), None)
+
+    def _outcome(self, operation: Operation) -> Outcome:
         name, arguments = operation
         try:
             value = (self._open if name == "open_segment" else self._calls[name])(*arguments)
-            outcome = OK if value is None else Outcome(None, value)
         except KidxError as error:
-            outcome = self._refusal(error)
+            return self._refusal(error)
         except OSError:
-            outcome = Outcome("io")
-        return SegmentObservation(outcome, None if self._segment is None else _state(self._segment))
+            return Outcome("io")
+        return OK if value is None else Outcome(None, value)
 
     def _refusal(self, error: KidxError) -> Outcome:
         text = error.kafka_message

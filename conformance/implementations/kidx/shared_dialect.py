@@ -72,7 +72,7 @@ class SharedDialect(Dialect):
 
     @contextmanager
     def speaking_as(self, values: Mapping[str, Any]) -> Iterator[None]:
-        """Gives some fields other values in the block; nobody leaves because of them."""
+        """Gives some fields other values in the block; no member leaves because of them."""
         own = {name: vars(self).get(name, self) for name in values}
         vars(self).update(values)
         try:

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conformance.implementations.mutants.registry import defect
-from kidx import OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
+from kidx import OffsetIndex, TimeIndex
 from kidx.index.search import Keys, Search, plain_search, warm_search
 from kidx.java_numbers import to_int
 
-if TYPE_CHECKING:
-    import struct
 
-    from kidx.index.search import ProbeCallback
-
-
-class _Searching(OffsetIndex):
-    """An offset index with another search behind every question."""
+class _Searching:
+    """Another search behind every question; an index class comes behind it."""
 
     look: Search
 
-    def lookup(self, target: int, probe: ProbeCallback | None = None, **_: Any) -> OffsetPosition:
-        return super().lookup(target, probe, search=type(self).look)
+    def lookup(self, *target: Any, **options: Any) -> Any:
+        return super().lookup(*target, **(options | {"search": type(self).look}))  # type: ignore[misc]
 
-    def _bounds(self, codec: struct.Struct, shift: int, target: int, **options: Any) -> tuple[int, int]:
-        return super()._bounds(codec, shift, target, **(options | {"search": type(self).look}))
-
-
-class _SearchingTimes(TimeIndex):
-    """A time index with another search behind every question."""
-
-    look: Search
-
-    def lookup(self, timestamp: int, probe: ProbeCallback | None = None, **_: Any) -> TimestampOffset:
-        return super().lookup(timestamp, probe, search=type(self).look)
-
-    def _bounds(self, codec: struct.Struct, shift: int, target: int, **options: Any) -> tuple[int, int]:
-        return super()._bounds(codec, shift, target, **(options | {"search": type(self).look}))
+    def _bounds(self, *target: Any, **options: Any) -> Any:
+        return super()._bounds(*target, **(options | {"search": type(self).look}))  # type: ignore[misc]
 
 
 def _key(keys: Keys, slot: int) -> int:
@@ -72,7 +55,7 @@ def _sectioned(keys: Keys, entries: int, target: int, first_warm: int) -> tuple[
 
 
 @defect("AI-32")
-class WarmSectionOneEntryLarger(_Searching):
+class WarmSectionOneEntryLarger(_Searching, OffsetIndex):
     """The warm section begins one entry earlier."""
 
     @staticmethod
@@ -81,7 +64,7 @@ class WarmSectionOneEntryLarger(_Searching):
 
 
 @defect("AI-32")
-class WarmSectionOneEntrySmaller(_Searching):
+class WarmSectionOneEntrySmaller(_Searching, OffsetIndex):
     """The warm section begins one entry later."""
 
     @staticmethod
@@ -90,7 +73,7 @@ class WarmSectionOneEntrySmaller(_Searching):
 
 
 @defect("AI-30")
-class WarmSectionOfAnotherIndex(_SearchingTimes):
+class WarmSectionOfAnotherIndex(_Searching, TimeIndex):
     """The warm section of a time index holds as many entries as that of an offset index."""
 
     @staticmethod
@@ -99,14 +82,14 @@ class WarmSectionOfAnotherIndex(_SearchingTimes):
 
 
 @defect("AI-32")
-class PlainBinarySearch(_Searching):
+class PlainBinarySearch(_Searching, OffsetIndex):
     """The search of Kafka 1.1: no warm section at all."""
 
     look = staticmethod(plain_search)
 
 
 @defect("AI-32")
-class TakesTheWarmEdgeForWarm(_Searching):
+class TakesTheWarmEdgeForWarm(_Searching, OffsetIndex):
     """A target equal to the first key of the warm section is searched for in it (``<=`` for ``<``)."""
 
     @staticmethod
@@ -119,7 +102,7 @@ class TakesTheWarmEdgeForWarm(_Searching):
 
 
 @defect("AI-32")
-class ColdHalfOneEntryShort(_Searching):
+class ColdHalfOneEntryShort(_Searching, OffsetIndex):
     """The search of the cold half leaves out the first entry of the warm one."""
 
     @staticmethod
@@ -131,7 +114,7 @@ class ColdHalfOneEntryShort(_Searching):
 
 
 @defect("AI-32")
-class LooksUpInTheWrongHalf(_SearchingTimes):
+class LooksUpInTheWrongHalf(_Searching, TimeIndex):
     """A target in the cold half is looked for in the warm one."""
 
     @staticmethod
@@ -143,7 +126,7 @@ class LooksUpInTheWrongHalf(_SearchingTimes):
 
 
 @defect("AI-32")
-class SkipsTheFirstKey(_SearchingTimes):
+class SkipsTheFirstKey(_Searching, TimeIndex):
     """Whether a target lies before everything is only asked where there is a cold half."""
 
     @staticmethod
@@ -157,7 +140,7 @@ class SkipsTheFirstKey(_SearchingTimes):
 
 
 @defect("AI-33")
-class StopsOneEarly(_Searching):
+class StopsOneEarly(_Searching, OffsetIndex):
     """The halving ends while two slots are left, and answers with the lower one."""
 
     @staticmethod
@@ -169,7 +152,7 @@ class StopsOneEarly(_Searching):
 
 
 @defect("AI-33")
-class LeavesOutTheLastEntry(_SearchingTimes):
+class LeavesOutTheLastEntry(_Searching, TimeIndex):
     """The upper end of the search is taken for exclusive."""
 
     @staticmethod
@@ -178,7 +161,7 @@ class LeavesOutTheLastEntry(_SearchingTimes):
 
 
 @defect("AI-33")
-class BoundBehindTheEnd(_Searching):
+class BoundBehindTheEnd(_Searching, OffsetIndex):
     """Above the last key the upper bound is the last slot instead of none."""
 
     @staticmethod
@@ -188,7 +171,7 @@ class BoundBehindTheEnd(_Searching):
 
 
 @defect("AI-36")
-class GoesBackToTheFirstEqualKey(_Searching):
+class GoesBackToTheFirstEqualKey(_Searching, OffsetIndex):
     """Of equal keys the first one is answered with, not the one met first."""
 
     @staticmethod
@@ -200,7 +183,7 @@ class GoesBackToTheFirstEqualKey(_Searching):
 
 
 @defect("AI-36")
-class GoesOnToTheLastEqualKey(_SearchingTimes):
+class GoesOnToTheLastEqualKey(_Searching, TimeIndex):
     """Of equal keys the last one is answered with, not the one met first."""
 
     @staticmethod
@@ -212,7 +195,7 @@ class GoesOnToTheLastEqualKey(_SearchingTimes):
 
 
 @defect("AI-43")
-class MendsTheFirstUpperBound(_Searching):
+class MendsTheFirstUpperBound(_Searching, OffsetIndex):
     """The upper bound of a target equal to the very first key is that key, which would be right but is not Kafka's."""
 
     @staticmethod
@@ -224,7 +207,7 @@ class MendsTheFirstUpperBound(_Searching):
 
 
 @defect("AI-31")
-class FindsSomethingInNothing(_Searching):
+class FindsSomethingInNothing(_Searching, OffsetIndex):
     """An empty index is searched as if it held the entry in its first slot."""
 
     @staticmethod
@@ -233,7 +216,7 @@ class FindsSomethingInNothing(_Searching):
 
 
 @defect("AI-33")
-class SearchesTheTail(_Searching):
+class SearchesTheTail(_Searching, OffsetIndex):
     """The search covers all slots of the file, the preallocated ones too."""
 
     @staticmethod
@@ -243,7 +226,7 @@ class SearchesTheTail(_Searching):
 
 
 @defect("AI-33")
-class ComparesInts(_Searching):
+class ComparesInts(_Searching, OffsetIndex):
     """The target is compared as a number of 32 bits."""
 
     @staticmethod
@@ -252,7 +235,7 @@ class ComparesInts(_Searching):
 
 
 @defect("AI-33")
-class ComparesUnsigned(_SearchingTimes):
+class ComparesUnsigned(_Searching, TimeIndex):
     """Keys and targets are compared as unsigned numbers."""
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kidx.java_numbers import LONG_MIN, to_long
+from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
 from kidx.log.errors import InvalidTimestampError, RefusedRecordsError
 from kidx.log.validation.partial import PartialRecord
 from kidx.records import CorruptRecordError, LegacyRecord, Record, TimestampType
@@ -118,9 +118,9 @@ def _wrong_time(batch: RecordBatch, record: Seen, terms: Terms) -> str | None:
 
 def is_too_far(timestamp: int, terms: Terms) -> bool:
     """Whether a timestamp is further from the clock than the topic allows, reckoned with Java's longs."""
-    if terms.config.takes_any_timestamp:
-        return False
     before, after = terms.limits
+    if before == after == LONG_MAX:
+        return False  # whichever rules the dialect has
     if not terms.dialect.timestamps_have_two_limits:
         distance = to_long(timestamp - terms.now)
         return (distance if distance == LONG_MIN else abs(distance)) > before

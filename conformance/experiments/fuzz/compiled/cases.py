@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from conformance.experiments.fuzz.compiled import offset, time, transaction
-from conformance.implementations.jvm.cases import WRITE
+from conformance.implementations.jvm.cases import ASKED, WRITE
 from kidx.dialect import Dialect, dialect_of
 from kidx.scan.compiled import kernel
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HARNESS: Final = WRITE
-"""Operations from this number on are the harness's own."""
+"""Operations from this number on are the harness's own, but for questions."""
+_ASKED: Final = ASKED
 _FACTOR: Final = 1_000_003
 _PRIME: Final = (1 << 31) - 1
 _WAYS: Final = 64
@@ -95,7 +96,7 @@ def _signatures(longs: Any, ends: Any, found: Any) -> Any:
             at += 1 + (longs[at] + 7) // 8
             size = longs[at]
             at += 1
-            if operation < _HARNESS:
+            if operation < _HARNESS or operation >= _ASKED:
                 # How it ended: the kind of the refusal, and whether there is a value.
                 how = 512 * operation + (0 if size < 0 else 2 * longs[at] + (2 if longs[at + 1] >= 0 else 1))
                 place = 0

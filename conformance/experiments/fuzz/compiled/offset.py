@@ -16,6 +16,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     STATE,
     be32,
     compare_file,
+    no_state,
     open_step,
     put_be,
     refusal,
@@ -25,6 +26,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     write_file,
 )
 from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.layout import OFFSET_INDEX
@@ -37,7 +39,7 @@ _BASE: Final = BASE_OFFSET
 _SIZE: Final = OFFSET_INDEX.size
 _INT_MAX: Final = INT_MAX
 _CRASH, _SANITY, _CLOSE = CODES["crash"], CODES["sanity_check"], CODES["close"]
-_LOOKUP, _ENTRY, _UPPER_BOUND = CODES["lookup"], CODES["entry"], CODES["fetch_upper_bound"]
+_LOOKUP, _ENTRY, _UPPER_BOUND = (ASKED + CODES[name] for name in ("lookup", "entry", "fetch_upper_bound"))
 _APPEND, _TRUNCATE_TO = CODES["append"], CODES["truncate_to"]
 _POSITION: Final = 1 << 20
 _FILE = "5.index"
@@ -102,8 +104,7 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     state = np.zeros(STATE, np.int64)
     state[0], state[1], state[2], state[3], state[4] = entries, entries, 1, length, 1
     state[5] = _last(data, entries)
-    closed = np.zeros(STATE, np.int64)
-    closed[4] = -1
+    closed = no_state()
     at = write_file(out, octets, at, _NAME, data)
     for writable in range(2):
         at = open_step(out, octets, at, 0, _BASE, writable, _NAME)
@@ -154,6 +155,7 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
         at = refusal(out, octets, at, state, CORRUPT, texts[1], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
+    untold = no_state()
     slots = np.empty(5, np.int64)
     looked = looked_at(slots, entries)
     offsets = np.empty(17, np.int64)
@@ -168,10 +170,10 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
         # A relative target is beyond all keys wherever it would wrap around.
         target = max(offsets[place], _LONG_MIN + _BASE) - _BASE
         slot, _ = search(data, 0, 4, _SIZE, entries, target)
-        at = _entry(out, at, data, state, slot, True)
+        at = _entry(out, at, data, untold, slot, True)
     for place in range(looked):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
-        at = _entry(out, at, data, state, slots[place], True)
+        at = _entry(out, at, data, untold, slots[place], True)
     for place in range(looked):
         position = be32(data, slots[place] * _SIZE + 4)
         for size in (0, 1, _INT_MAX):
@@ -180,7 +182,7 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
             if target > _INT_MAX:
                 target -= 2 * (_INT_MAX + 1)
             _, slot = search(data, 4, 4, _SIZE, entries, target)
-            at = _entry(out, at, data, state, slot, False)
+            at = _entry(out, at, data, untold, slot, False)
     return at
 
 

@@ -18,6 +18,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     be32,
     be64,
     compare_file,
+    no_state,
     open_step,
     put_be,
     refusal,
@@ -27,6 +28,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     write_file,
 )
 from conformance.experiments.fuzz.seeds import BASE_OFFSET, TIME
+from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.layout import TIME_INDEX
@@ -44,7 +46,7 @@ _INT_MAX: Final = INT_MAX
 _LONG_MIN: Final = LONG_MIN
 _LONG_MAX: Final = LONG_MAX
 _CRASH, _SANITY, _CLOSE = CODES["crash"], CODES["sanity_check"], CODES["close"]
-_LOOKUP, _ENTRY = CODES["lookup"], CODES["entry"]
+_LOOKUP, _ENTRY = ASKED + CODES["lookup"], ASKED + CODES["entry"]
 _APPEND, _TRUNCATE_TO = CODES["maybe_append"], CODES["truncate_to"]
 _FILE = "5.timeindex"
 _NAME: Final = template(_FILE)
@@ -93,8 +95,7 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     state = np.zeros(STATE + 1, np.int64)  # the last one: bytes that a refused append has left behind the entries
     state[1], state[3], state[4] = entries, length, 2
     _hold(data, state, entries)
-    closed = np.zeros(STATE, np.int64)
-    closed[4] = -1
+    closed = no_state()
     at = write_file(out, octets, at, _NAME, data)
     for writable in range(2):
         at = open_step(out, octets, at, 1, _BASE, writable, _NAME)
@@ -150,6 +151,7 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
         at = refusal(out, octets, at, state, CORRUPT, texts[2], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
+    untold = no_state()
     slots = np.empty(5, np.int64)
     looked = looked_at(slots, entries)
     times = np.empty(17, np.int64)
@@ -165,10 +167,10 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
     for place in range(count + 2):
         at = step(out, at, _LOOKUP, 1, times[place], 0, 0, 0)
         slot, _ = search(data, 0, 8, _SIZE, entries, times[place])
-        at = _entry(out, at, data, state, slot)
+        at = _entry(out, at, data, untold, slot)
     for place in range(looked):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
-        at = _entry(out, at, data, state, slots[place])
+        at = _entry(out, at, data, untold, slots[place])
     return at
 
 

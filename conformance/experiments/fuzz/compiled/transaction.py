@@ -15,6 +15,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     UNSUPPORTED_VERSION,
     be64,
     compare_file,
+    no_state,
     open_step,
     put_be,
     refusal,
@@ -24,6 +25,7 @@ from conformance.experiments.fuzz.compiled.writing import (
     write_file,
 )
 from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import LONG_MAX
 from kidx.layout import ABORTED_TXN
@@ -38,7 +40,8 @@ _LONG_MAX: Final = LONG_MAX
 _PRODUCER, _FIRST, _LAST, _STABLE = (
     ABORTED_TXN.field(name).offset for name in ("producer_id", "first_offset", "last_offset", "last_stable_offset")
 )
-_SANITY, _CLOSE, _ALL, _COLLECT = (CODES[name] for name in ("sanity_check", "close", "all_aborted", "collect_aborted"))
+_SANITY, _CLOSE = CODES["sanity_check"], CODES["close"]
+_ALL, _COLLECT = ASKED + CODES["all_aborted"], ASKED + CODES["collect_aborted"]
 _APPEND, _TRUNCATE_TO = CODES["append_aborted"], CODES["truncate_to"]
 _APPENDED: Final = 9
 _TRANSACTION: Final = 4
@@ -105,15 +108,16 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
     at = reply(out, at, state, NOTHING, 0, 0)
     at = step(out, at, _SANITY, 0, 0, 0, 0, 0)
     at = _checked(out, octets, at, data, state, texts, readable, count, strict)
+    untold = no_state()
     at = step(out, at, _ALL, 0, 0, 0, 0, 0)
     if readable < count:
-        at = _unsupported(out, octets, at, data, state, texts, readable, strict)
+        at = _unsupported(out, octets, at, data, untold, texts, readable, strict)
     else:
-        at = reply(out, at, state, _TRANSACTION * count, 0, 0)
+        at = reply(out, at, untold, _TRANSACTION * count, 0, 0)
         at -= min(2, _TRANSACTION * count)
         for slot in range(count):
             at = _put_transaction(out, at, data, slot)
-    at, bound = _collections(out, octets, at, data, state, texts, readable, count, strict)
+    at, bound = _collections(out, octets, at, data, untold, texts, readable, count, strict)
     return _changes(out, octets, at, data, state, texts, readable, bound, strict)
 
 

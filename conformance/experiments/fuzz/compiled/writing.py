@@ -15,6 +15,7 @@ STATE: Final = 7
 """Numbers of a state: entries, maximum, full, length, how many are last, the last twice."""
 HEAD: Final = 10
 """Longs of a reply before its values."""
+_STATE_OF_NOTHING: Final = 4
 CORRUPT: Final = ERROR_KINDS.index("corrupt") + 1
 INVALID_ARGUMENT: Final = ERROR_KINDS.index("invalid_argument") + 1
 INVALID_OFFSET: Final = ERROR_KINDS.index("invalid_offset") + 1
@@ -37,6 +38,14 @@ def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     for number in range(1, _NUMBERS):
         text = text.replace(f"{{{number}}}", chr(number))
     return np.frombuffer(text.encode(), np.uint8)
+
+
+@kernel
+def no_state() -> Any:
+    """The state in a reply that has none."""
+    state = np.zeros(STATE, np.int64)
+    state[_STATE_OF_NOTHING] = -1
+    return state
 
 
 @kernel

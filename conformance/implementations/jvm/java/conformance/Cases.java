@@ -29,15 +29,18 @@ public final class Cases {
     private static final int WRITE = 300;
     /** Compares a file; likewise, or AS_WRITTEN for what was written last. */
     private static final int COMPARE = 301;
+    /** Added to the number of an operation that changes nothing: its reply has no state. */
+    private static final int ASKED = 1000;
     private static final int NO_FILE = -1;
     private static final int AS_WRITTEN = -2;
 
-    private final Driver driver;
+    private final AskedDriver driver;
     private final String directory;
     private final Map<String, WatchedFile> watched = new HashMap<>();
     private boolean[][] reached = {};
     private boolean[][] known = {};
     private volatile int performing;
+    private volatile int begun;
     private ByteBuffer content = ByteBuffer.allocateDirect(1 << 17);
     private ByteBuffer script;
     private int at;
@@ -45,7 +48,7 @@ public final class Cases {
     private int writtenLength;
 
     /** directory: that of all cases, as the driver's begin takes it; what they leave there is written over. */
-    public Cases(Driver driver, String directory) {
+    public Cases(AskedDriver driver, String directory) {
         this.driver = driver;
         this.directory = directory;
     }
@@ -67,6 +70,11 @@ public final class Cases {
         return performing;
     }
 
+    /** How many operations of it have begun, without those on files; likewise. */
+    public int begun() {
+        return begun;
+    }
+
     /**
      * Performs cases. The answer has two ints for each: the number of the step that came out otherwise, from 0 on, or -1;
      * and whether it has reached what no case before it has.
@@ -80,6 +88,7 @@ public final class Cases {
             int end = at + Long.BYTES + Long.BYTES * (int) script.getLong(at);
             at += Long.BYTES;
             performing = number;
+            begun = 0;
             driver.begin(directory);
             answers[2 * number] = firstDifference(end);
             driver.abandon();
@@ -115,6 +124,11 @@ public final class Cases {
                 return length == AS_WRITTEN ? holds(bytes, writtenAt, writtenLength) : holds(bytes, reply, length);
         } catch (IOException unreadable) {
             return false;
+        }
+        begun++;  // only this thread writes it
+        if (operation >= ASKED) {
+            driver.ask(operation - ASKED, arguments, bytes);
+            return driver.replied(script, reply, length);
         }
         if (driver.mayReplaceFiles(operation))
             doubt();

@@ -30,10 +30,11 @@ final class Follower {
         files = new WatchedFiles(driver);
     }
 
-    /** Starts an example in an empty directory. */
-    void begin() {
+    /** Starts an example in an empty directory; so many of its files may stay open. */
+    void begin(int openFiles) {
         stopped = false;
         files.release();
+        files.keep(openFiles);
     }
 
     /** What it will follow, from its first step on. */

@@ -8,6 +8,11 @@ import java.util.List;
  * may begin with them, and {@link #finish} does what is left.
  */
 public final class Followers {
+    /** There may be 26 releases, and a process may have 1,024 files open. */
+    private static final int OPEN_FILES = 26 * 16;
+    /** More than most logs of an example have. */
+    private static final int MANY = 64;
+
     private final int rules;
     private final List<Follower> followers = new ArrayList<>();
     private Helper.Round round;
@@ -22,7 +27,8 @@ public final class Followers {
     }
 
     public void begin() {
-        followers.forEach(Follower::begin);
+        int openFiles = Math.min(MANY, OPEN_FILES / Math.max(1, followers.size()));
+        followers.forEach(follower -> follower.begin(openFiles));
     }
 
     /**

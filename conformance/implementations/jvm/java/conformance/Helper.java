@@ -64,6 +64,7 @@ final class Helper extends Thread {
         private final IntConsumer task;
         private final AtomicInteger taken = new AtomicInteger();
         private final AtomicInteger done = new AtomicInteger();
+        private volatile Thread waiting;
 
         private Round(int tasks, IntConsumer task) {
             this.tasks = tasks;
@@ -75,7 +76,8 @@ final class Helper extends Thread {
                 try {
                     task.accept(number);
                 } finally {
-                    done.incrementAndGet();
+                    if (done.incrementAndGet() == tasks && waiting != null)
+                        LockSupport.unpark(waiting);
                 }
             }
         }
@@ -83,12 +85,13 @@ final class Helper extends Thread {
         /** Takes part, and returns when all tasks are done. */
         void finish() {
             takePart();
-            for (int spins = 0; done.get() < tasks; spins++) {
-                if (spins < SPINS)
-                    Thread.onSpinWait();
-                else
-                    Thread.yield();
-            }
+            for (int spins = 0; done.get() < tasks && spins < SPINS; spins++)
+                Thread.onSpinWait();
+            if (done.get() == tasks)
+                return;
+            waiting = Thread.currentThread();
+            while (done.get() < tasks)
+                LockSupport.park(this);
         }
     }
 }

@@ -10,7 +10,7 @@ import java.util.Map;
  * Performs the operations of the harness on one release's own index classes. One call from Python does one operation
  * and leaves its outcome and the state after it in the shared reply, so a step costs a single crossing.
  */
-public final class IndexDriver implements Driver {
+public final class IndexDriver implements AskedDriver {
     // The order of conformance/implementations/jvm/index.py, behind the operations of IndexAdapter.
     private static final int OPEN = 100;
     private static final int RENAME = 101;
@@ -20,6 +20,7 @@ public final class IndexDriver implements Driver {
     private final IndexAdapter[] adapters = new IndexAdapter[3];
     private final Running running = new Running();
     private IndexAdapter current;
+    private boolean tellsState = true;
     private String directory = "";
 
     public IndexDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
@@ -68,6 +69,13 @@ public final class IndexDriver implements Driver {
                 perform(operation, all[0], all[1], all[2], all[3], all[4]);
             }
         }
+    }
+
+    @Override
+    public void ask(int operation, long[] arguments, byte[] bytes) {
+        tellsState = false;
+        perform(operation, arguments, bytes);
+        tellsState = true;
     }
 
     private static String text(byte[] bytes) {
@@ -137,7 +145,7 @@ public final class IndexDriver implements Driver {
         } catch (Throwable thrown) {
             reply.refused(thrown);
         }
-        if (current != null) {
+        if (current != null && tellsState) {
             try {
                 current.state(reply);
             } catch (Throwable thrown) {

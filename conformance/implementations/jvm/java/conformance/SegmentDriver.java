@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
-public final class SegmentDriver implements Driver {
+public final class SegmentDriver implements AskedDriver {
     // The order of conformance/implementations/jvm/segment.py.
     static final int CRASH = 0;
     static final int INACTIVE = 1;
@@ -48,6 +48,7 @@ public final class SegmentDriver implements Driver {
     private SegmentAdapter adapter;
     private final Running running = new Running();
     private String directory;
+    private boolean tellsState = true;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
         this.loader = loader;
@@ -145,6 +146,13 @@ public final class SegmentDriver implements Driver {
         });
     }
 
+    @Override
+    public void ask(int operation, long[] arguments, byte[] bytes) {
+        tellsState = false;
+        perform(operation, arguments, bytes);
+        tellsState = true;
+    }
+
     private static String text(byte[] bytes) {
         return new String(bytes, StandardCharsets.UTF_8);
     }
@@ -188,7 +196,7 @@ public final class SegmentDriver implements Driver {
         } catch (Throwable thrown) {
             reply.refused(thrown);
         }
-        if (adapter == null || !adapter.isOpen())
+        if (adapter == null || !adapter.isOpen() || !tellsState)
             return;
         try {
             int mark = reply.mark();

@@ -12,15 +12,18 @@ import java.util.Map;
 
 /** The files that a release works on. */
 final class WatchedFiles {
-    /** So many stay open for the next look: there may be 26 releases, and a process may have 1,024 files open. */
-    private static final int MOST = 16;
-
     private final Driver driver;
     private final Map<String, WatchedFile> open = new HashMap<>();
     private ByteBuffer content = ByteBuffer.allocateDirect(1 << 14);
+    private int most;
 
     WatchedFiles(Driver driver) {
         this.driver = driver;
+    }
+
+    /** So many stay open for the next look: opening a file again takes longer than reading it. */
+    void keep(int most) {
+        this.most = most;
     }
 
     /** Says that there may be other files of these names by now. */
@@ -66,7 +69,7 @@ final class WatchedFiles {
         WatchedFile file = open.get(expected.name());
         if (file == null) {
             file = new WatchedFile(driver.file(expected.name()));
-            if (open.size() < MOST)
+            if (open.size() < most)
                 open.put(expected.name(), file);
         }
         boolean same = file.holds(bytes, expected.at(), expected.length(), content);

@@ -1,0 +1,60 @@
+"""Rules whose values come from one generator of random numbers, which an example seeds with a draw of Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import stateful
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from conformance.strategies.draws import Draw
+
+_SEEDS: Final = st.binary(min_size=8, max_size=8)  # numbers would mostly be small, and so the same ones again
+Body = Callable[..., None]
+
+
+def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
+    """As Hypothesis's, with the values of some draws; the machine's ``chance`` begins here.
+
+    Args:
+        draws: of the method's arguments.
+    """
+
+    def decorate(method: Body) -> Any:
+        def perform(self: Any, seed: bytes) -> None:
+            self.chance = Random(seed)  # noqa: S311 -- nothing secret
+            method(self, **_values(draws, self.chance))
+
+        return stateful.initialize(seed=_SEEDS)(_called_as(method, perform))
+
+    return decorate
+
+
+def rule(**draws: Draw[Any]) -> Callable[[Body], Any]:
+    """As Hypothesis's, with the values of some draws.
+
+    Args:
+        draws: of the method's arguments.
+    """
+
+    def decorate(method: Body) -> Any:
+        def perform(self: Any) -> None:
+            method(self, **_values(draws, self.chance))
+
+        return stateful.rule()(_called_as(method, perform))
+
+    return decorate
+
+
+def _values(draws: dict[str, Draw[Any]], chance: Random) -> dict[str, Any]:
+    return {name: draw.pick(chance) for name, draw in draws.items()}
+
+
+def _called_as(method: Body, perform: Body) -> Body:
+    """The name and the text of the method, but not its arguments."""
+    perform.__name__, perform.__qualname__, perform.__doc__ = method.__name__, method.__qualname__, method.__doc__
+    perform.__module__ = method.__module__
+    return perform
