@@ -102,7 +102,7 @@ class CleanedMachine(LogMachine):
     def _arguments(self, drawn: cleaning.Round) -> tuple[int, int, int, int]:
         if drawn.replicated:
             self.do("update_high_watermark", self.offset("end"))
-        places = {"last": self.next_dirty, "none": -1}
+        places = {"last": self.next_dirty, "none": -1, "beyond": self.offset("end", 5)}
         checkpoint = places[drawn.checkpoint] if drawn.checkpoint in places else self.offset(drawn.checkpoint)
         return checkpoint, drawn.io_buffer_size, drawn.slots, drawn.age
 
