@@ -51,7 +51,7 @@ def test_values_are_put_together():
     assert {tuple(found) for found in drawn(both)} == {("a",), ("a", "b")}
 
 
-@pytest.mark.parametrize("name", ["segment", "log"])
+@pytest.mark.parametrize("name", ["segment", "log", "cleaned"])
 def test_a_seed_of_hypothesis_gives_the_same_operations_again(name, tmp_path):
     kind = MACHINES[name]
 
