@@ -6,14 +6,14 @@ from typing import Any, Literal, NamedTuple
 
 from conformance.strategies import draws as st
 
-Checkpoint = Literal["last", "none", "half", "active"]
+Checkpoint = Literal["last", "none", "half", "active", "beyond"]
 
 
 class Round(NamedTuple):
     """One round of cleaning.
 
     Attributes:
-        checkpoint: where the last one ended: where it did, nowhere, or somewhere else.
+        checkpoint: where the last one ended: where it did, nowhere, somewhere else, or behind the log.
         io_buffer_size: bytes that are read at once.
         slots: of the table of keys.
         age: milliseconds between the files of two segments.
@@ -54,7 +54,7 @@ def rounds() -> st.Draw[Round]:
     """Buffers hold a few batches, less than one, or all; tables one key, two, or all."""
     return st.builds(
         Round,
-        checkpoint=st.sampled_from(("last", "last", "none", "half", "active")),
+        checkpoint=st.sampled_from(("last", "last", "none", "half", "active", "beyond")),
         io_buffer_size=st.sampled_from((4096, 300, 200, 150, 80, 20)),
         slots=st.sampled_from((50, 50, 50, 5, 3, 2)),
         age=st.sampled_from((0, 1000, 700)),
