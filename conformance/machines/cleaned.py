@@ -66,6 +66,9 @@ class CleanedMachine(LogMachine):
     @rule(batches=cleaning.batches(), gap=st.sampled_from((0, 0, 0, 5)), magic=st.sampled_from((2, 2, 2, 2, 1, 0)))
     def replicate_keyed(self, batches: list[cleaning.Keyed], gap: int, magic: int) -> None:
         """Appends, as a follower, batches of records with drawn keys; in the old formats some."""
+        self._replicate(batches, gap, magic)
+
+    def _replicate(self, batches: list[cleaning.Keyed], gap: int, magic: int) -> None:
         base, sent = self.state.end_offset + gap, []
         for keyed in batches:
             rows = [
@@ -89,10 +92,10 @@ class CleanedMachine(LogMachine):
         if ends is not None:
             self.append_one(in_transaction(1))
         for batches in rounds:
-            self.replicate_keyed(batches, 0, _V2)
+            self._replicate(batches, 0, _V2)
         if ends is not None:
             self.append_one(marker(1, ends))
-        self.clean(drawn, rolls=True)
+        self._clean(drawn, rolls=True)
 
     # -- cleaning ----------------------------------------------------------------------------------------------
 
@@ -106,6 +109,9 @@ class CleanedMachine(LogMachine):
     @rule(drawn=cleaning.rounds(), rolls=st.booleans())
     def clean(self, drawn: cleaning.Round, rolls: bool) -> None:
         """One round of cleaning, of all that is there or without the active segment."""
+        self._clean(drawn, rolls=rolls)
+
+    def _clean(self, drawn: cleaning.Round, *, rolls: bool) -> None:
         if rolls:
             self.do("roll_log")
         self.do("clean_log", *self._arguments(drawn))
