@@ -16,7 +16,7 @@ SMALLEST: Final = 512 << 20
 MOST: Final = 100_000
 """Tasks at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
 
-_SETTLED_AT_ONCE: Final = 4000
+_SETTLED_AT_ONCE: Final = 1000
 
 # Measured with 1,000 segments of three files each in 10 partitions.
 LISTED: Final = 105e-6
