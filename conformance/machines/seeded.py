@@ -34,15 +34,17 @@ def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
 
 
 def rule(**draws: Draw[Any]) -> Callable[[Body], Any]:
-    """As Hypothesis's, with the values of some draws.
+    """As Hypothesis's, with the values of some draws; another rule that calls the method gives its arguments.
 
     Args:
         draws: of the method's arguments.
     """
 
     def decorate(method: Body) -> Any:
-        def perform(self: Any) -> None:
-            method(self, **_values(draws, self.chance))
+        def perform(self: Any, *given: Any, **named: Any) -> None:
+            if not (given or named):
+                named = _values(draws, self.chance)
+            method(self, *given, **named)
 
         return stateful.rule()(_called_as(method, perform))
 

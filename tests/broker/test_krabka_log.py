@@ -1,14 +1,11 @@
-"""krabka-log, a log in Rust behind the line protocol: what is pinned of it is there, and nothing else differs."""
+"""krabka-log, a log in Rust behind the line protocol: what is pinned of it is there."""
 
 from __future__ import annotations
 
 import pytest
 
-from conformance.events import Diverged, RunFinished
 from conformance.expectations import load_expectations
-from conformance.runs.campaign import Plan, run
 from conformance.runs.differences.shapes import detail_of, shape_of
-from conformance.runs.profiles import PROFILES
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.replay import replay
 
@@ -36,27 +33,3 @@ def shown():
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
 def test_each_pinned_difference_is_shown_by_a_kept_trace_of_few_steps(shown, expectation):
     assert any(expectation.is_about(each.clauses, shape_of(each), detail_of(each)) for each in shown)
-
-
-def told_of_a_run(tmp_path, expectations, *, kept):
-    events = []
-    plan = Plan(
-        (RELEASE,),
-        (NAME,),
-        ("log",),
-        PROFILES["ci"],
-        tmp_path / "traces",
-        seed=1,
-        max_examples=200,
-        expectations=expectations,
-        kept=kept,
-        shrink_time=1,
-    )
-    run(plan, events.append)
-    finished = events[-1]
-    assert isinstance(finished, RunFinished)
-    return [event for event in events if isinstance(event, Diverged)], finished.verdict
-
-
-def test_a_run_finds_nothing_but_what_is_pinned_and_all_of_that(tmp_path):
-    assert told_of_a_run(tmp_path, None, kept=True) == ([], "conforms")

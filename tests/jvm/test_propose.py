@@ -26,9 +26,8 @@ COLUMNS = tuple(Columns.__dataclass_fields__)
 
 # How the ranges of clauses would read if there had never been the release.
 NEVER_THERE = {
-    "4.4.0": ((r">=4\.4\.0", ">=9.0.0"), (r"<=4\.3\.1", ">=2.4.0"), (r"2\.6\.0\.\.4\.3\.1", ">=2.6.0")),
+    "4.4.0": ((r">=4\.4\.0", ">=9.0.0"), (r"<=4\.3\.1", ">=2.4.0"), (r"\.\.4\.3\.1", "..")),
     "4.0.1": ((r">=4\.0\.1", ">=4.0.2"), (r"4\.0\.1\.\.", "4.0.2.."), (r", 4\.0\.1", "")),
-    "3.9.1": ((r"\.\.3\.9\.1", "..3.9.0"), (r"3\.9\.1, ", "")),
 }
 
 
@@ -140,4 +139,4 @@ def test_a_release_that_the_package_has_never_heard_of(release, tmp_path):
     assert ended >= {"AI-42a", "SEG-24b", "TX-12b"}
     texts = "".join(path.read_text("utf-8") for path in (tmp_path / "conformance" / "clauses").glob("*.toml"))
     assert texts.count('statement = ""') == len(ended)
-    assert begun == {entry for entry in begun if re.match(r"(AI-42|SEG-24|TX-12|AI-19|AI-18|TX-7)", entry)}
+    assert begun == {entry for entry in begun if re.match(r"(AI-42|SEG-24|TX-12|AI-19|AI-18|TX-7|CL-14)", entry)}

@@ -10,6 +10,7 @@ from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.machines import MACHINES
+from conformance.machines.seeded import rule
 from conformance.runs.profiles import PROFILES
 from conformance.strategies import draws
 
@@ -51,7 +52,26 @@ def test_values_are_put_together():
     assert {tuple(found) for found in drawn(both)} == {("a",), ("a", "b")}
 
 
-@pytest.mark.parametrize("name", ["segment", "log"])
+def test_a_rule_that_another_one_calls_is_given_its_arguments():
+    class Machine:
+        chance = Random(1)  # noqa: S311 -- nothing secret
+
+        @rule(number=draws.just(1))
+        def one(self, number):
+            self.seen = number
+
+        @rule(number=draws.just(5))
+        def both(self, number):
+            self.one(number + 1)
+
+    machine = Machine()
+    machine.one()
+    assert machine.seen == 1
+    machine.both()
+    assert machine.seen == 6
+
+
+@pytest.mark.parametrize("name", ["segment", "log", "cleaned"])
 def test_a_seed_of_hypothesis_gives_the_same_operations_again(name, tmp_path):
     kind = MACHINES[name]
 

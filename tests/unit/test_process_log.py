@@ -359,7 +359,7 @@ def valid(definition: str, document: object) -> bool:
 
 def test_every_request_that_is_sent_is_one_of_the_schema():
     assert {operation.name for operation in TRY_OUT} == set(REQUESTS)
-    of_kafka = {"offset_snapshot"}
+    of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning"}
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_SIGNATURES)
     for operation in TRY_OUT:
         request = REQUESTS[operation.name](*operation.args)
