@@ -16,6 +16,7 @@ _V2 = 2
 _KEYS = (1, 2, 3, 1, 2, 1)
 _VALUES = (4, 0, 12, -1, 7)
 """Bytes of values of records that are given keys: one of five is a tombstone."""
+_ENDS = ("abort", "commit")
 _INEXACT = ("lz4", "snappy")
 """Codecs whose blocks no batch that is built anew has in common with Kafka's (LG-58)."""
 
@@ -85,16 +86,18 @@ class CleanedMachine(LogMachine):
     @rule(
         rounds=st.lists(cleaning.batches(), min_size=2, max_size=4),
         drawn=cleaning.rounds(),
-        ends=st.sampled_from((None, "abort", "commit")),
+        ends=st.sampled_from((None, "abort", "commit", "keyless")),
     )
     def write_and_clean(self, rounds: list[list[cleaning.Keyed]], drawn: cleaning.Round, ends: str | None) -> None:
-        """Fills some segments, perhaps with a transaction, and cleans them."""
-        if ends is not None:
+        """Fills some segments, perhaps with a transaction, or with a last record that cannot stay, and cleans them."""
+        if ends in _ENDS:
             self.append_one(in_transaction(1))
         for batches in rounds:
             self._replicate(batches, 0, _V2)
-        if ends is not None:
+        if ends in _ENDS:
             self.append_one(marker(1, ends))
+        elif ends is not None:
+            self.append_one({"records": [[0, self.timestamp(1), _VALUES[0]]]})
         self._clean(drawn, rolls=True)
 
     # -- cleaning ----------------------------------------------------------------------------------------------

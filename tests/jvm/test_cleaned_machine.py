@@ -112,4 +112,4 @@ def test_the_machine_is_clean(releases, scratch):
     except DivergenceError as error:
         pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100
-    assert {"CL-7", "CL-10b"} <= set(lockstep.statistics.exercised("4.4.0"))
+    assert sum(clause.startswith("CL-") for clause in lockstep.statistics.exercised("4.4.0")) >= 5
