@@ -41,6 +41,8 @@ Facts = Callable[[Path], FileFacts | None]
 SEGMENT_COST: Final = 1 << 20
 """What looking at a segment costs besides its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
+_FORMAT: Final = 2
+"""Of the tables: a verdict of another one has other columns, and does not count."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +213,15 @@ def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], 
     tags = {suffix: facts and facts.tag for suffix, facts in files.items()}
     if None in tags.values():
         return uuid.uuid4().hex
-    about: list[object] = [__version__, asked.release, asked.interval, place.name, segment.topic, segment.partition]
-    about += [segment.base_offset, segment.next_base_offset, segment.is_last, segment.clean, sorted(segment.existing)]
+    about: list[object] = [_FORMAT, __version__, asked.release, asked.interval, place.name, segment.topic]
+    about += [
+        segment.partition,
+        segment.base_offset,
+        segment.next_base_offset,
+        segment.is_last,
+        segment.clean,
+        sorted(segment.existing),
+    ]
     return hashlib.sha256(json.dumps([*about, tags], sort_keys=True).encode()).hexdigest()
 
 
