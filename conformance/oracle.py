@@ -12,6 +12,7 @@ import cramjam
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """A batch of magic 2: offset, length, epoch, magic, checksum, attributes, last delta, base and largest timestamp, …"""
+_MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
 _STAMPED: Final = 1 << 3
 _TRANSACTIONAL: Final = 1 << 4
@@ -40,7 +41,10 @@ class SeenBatch(NamedTuple):
 
 
 def records_of(data: bytes, segment: int = 0) -> Iterator[SeenRecord]:
-    """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged."""
+    """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged.
+
+    Batches of the old formats are left out.
+    """
     for batch in _whole_batches(data):
         try:
             read = _kept_records_of_batch if len(batch) <= _SMALL else _records_of_batch
@@ -60,11 +64,12 @@ def batches_of(data: bytes) -> Iterator[SeenBatch]:
 def _whole_batches(data: bytes) -> Iterator[bytes]:
     position = 0
     while position + _HEADER.size <= len(data):
-        _, length, *_ = _HEADER.unpack_from(data, position)
+        _, length, _, magic, *_ = _HEADER.unpack_from(data, position)
         end = position + _LENGTH_COUNTS_FROM + length
         if not position + _HEADER.size <= end <= len(data):
             return
-        yield data[position:end]
+        if magic == _MAGIC:
+            yield data[position:end]
         position = end
 
 
@@ -75,6 +80,8 @@ def _records_of_batch(batch: bytes, segment: int) -> list[SeenRecord]:
     found, at = [], 0
     for _ in range(count):
         size, at = _varint(body, at)
+        if size < 0:
+            raise IndexError("a record of negative size")
         timestamp_delta, inner = _varint(body, at + 1)
         offset_delta, _ = _varint(body, inner)
         timestamp = largest if attributes & _STAMPED else first + timestamp_delta

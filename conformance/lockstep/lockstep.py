@@ -139,6 +139,11 @@ class Lockstep(Generic[Seen, Files]):
         return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self.participants)
 
     @property
+    def has_foreign(self) -> bool:
+        """Whether a participant is behind a line protocol or is of Python objects: these know no negative sizes."""
+        return any(getattr(p.implementation, "is_foreign", False) for p in self.participants)
+
+    @property
     def is_modelled(self) -> bool:
         """Whether a reference is held to an abstract model."""
         return any(group.model is not None for group in self.groups)

@@ -93,3 +93,19 @@ def test_the_first_of_the_latest():
 )
 def test_why_an_answer_is_wrong(right, answer, why):
     assert time_judge.disagreement(right, answer, RECORDS) == why
+
+
+def test_batches_of_the_old_formats_are_left_out():
+    """Their values lie where a batch of magic 2 has its count, and anything may be in them."""
+    new = build_batch([(1, None, b"")], base_offset=9)
+    for magic in (0, 1):
+        old = build_batch([(7, b"k" * 30, bytes([0x7F] * 60))], magic=magic)
+        assert list(oracle.records_of(old + new)) == list(oracle.records_of(new))
+        assert [batch.first_offset for batch in oracle.batches_of(old + new)] == [9]
+
+
+def test_records_of_negative_sizes_end_the_log():
+    """Else a few bytes are as many records as the count says, of which there may be 2,147,483,647."""
+    sound = build_batch([(1, None, b"v" * 20)])
+    hostile = sound[:57] + (2**31 - 1).to_bytes(4, "big") + bytes([5, 0, 0, 0, 0, 0, 0]) + sound[68:]
+    assert list(oracle.records_of(hostile)) == []

@@ -71,6 +71,7 @@ class ProcessIndex:
     """
 
     speaks_kafka = False
+    is_foreign = True
     in_process = False
     """Its deadline for a reply is its own."""
 
@@ -143,6 +144,8 @@ class ProcessIndex:
     # -- operations --------------------------------------------------------------------------------------------
 
     def _outcome(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
+        if name == "resize" and arguments[0] < 0:
+            return UNSUPPORTED  # a kept trace of Kafka's classes: the protocol's sizes are not negative
         if name in SHAPES:
             return self._open_index(*arguments) if name == "open" else self._call(name, arguments)
         if name in _BULK:
