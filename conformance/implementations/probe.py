@@ -6,12 +6,12 @@ the example, because its state after that operation is unknown.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.replies import FAILURE
 from conformance.operations import Operation
+from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,9 +57,9 @@ def missing_operations(implementation: Implementation, kinds: Iterable[str]) -> 
     Where the implementation fails, the search is over: machines will find out why, and attribute it.
     """
     missing: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="conformance-probe-") as directory:
+    with scratch_directory() as directory:
         for kind in kinds:
-            if not _try_out(implementation, kind, Path(directory), missing):
+            if not _try_out(implementation, kind, directory, missing):
                 break
         implementation.end()
     return missing

@@ -244,4 +244,5 @@ def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
     assert comment == (tmp_path / "summary").read_text("utf-8")
     assert (checkout / "out" / "events.ndjson").exists()
     assert failed == ([] if name == "sound" else [1]), comment
-    assert ("| new | segment |" in comment) is (name != "sound")
+    # Which machine is the first to show it depends on the time that each gets.
+    assert any(f"| new | {machine} |" in comment for machine in ("segment", "log", "cleaned")) is (name != "sound")

@@ -7,7 +7,6 @@ not have, by its capabilities or by its replies when each request is tried out o
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
 from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
 from conformance.operations.log_capabilities import missing
+from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,8 +150,8 @@ class ProcessLog:
 
     def _try_out(self) -> None:
         """Finds what it does not have; where it fails, machines will find out why."""
-        with tempfile.TemporaryDirectory(prefix="conformance-probe-") as directory:
-            self.begin(Path(directory))
+        with scratch_directory() as directory:
+            self.begin(directory)
             if self.perform(Operation("open_log", (TRY_OUT_SETTINGS, 0, 0, True, 10_000))).outcome.error is None:
                 for operation in TRY_OUT:
                     error = self.perform(operation).outcome.error
