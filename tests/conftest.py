@@ -81,9 +81,10 @@ def pytest_collection(session: pytest.Session) -> None:
     """Every worker begins with another folder: what one has compiled, the others find when they come to it."""
     config = session.config
     if [Path(name).resolve() for name in config.args] == [HERE] and (worker := getattr(config, "workerinput", None)):
-        folders = sorted({path.parent for path in HERE.glob("*/test_*.py")})
+        ignored = {Path(name).resolve() for name in config.getoption("ignore") or ()}
+        folders = sorted({path.parent for path in HERE.glob("*/test_*.py")} - ignored)
         first = {"gw0": "broker", "gw1": "unit"}.get(worker["workerid"], "jvm")
-        number = next(number for number, folder in enumerate(folders) if folder.name == first)
+        number = next((number for number, folder in enumerate(folders) if folder.name == first), 0)
         config.args = [*map(str, folders[number:]), *map(str, folders[:number])]
 
 

@@ -140,7 +140,7 @@ class Lockstep(Generic[Seen, Files]):
 
     @property
     def has_foreign(self) -> bool:
-        """Whether a participant is behind a line protocol or is of Python objects: these know no negative sizes."""
+        """Whether a participant is neither Kafka's nor kidx's: to these no negative sizes are sent."""
         return any(getattr(p.implementation, "is_foreign", False) for p in self.participants)
 
     @property

@@ -84,11 +84,16 @@ class SegmentedLog(LogOffsets):
         active = self.segments.active
         if base in self.segments:
             if active.base_offset != base or active.size > 0:
-                raise LogError(f"Trying to roll a new log segment with start offset {base} while it already exists")
+                existing = next(segment for segment in self.segments if segment.base_offset == base)
+                raise LogError(
+                    f"Trying to roll a new log segment with start offset {base} while it already exists. Existing "
+                    f"segment is {existing.kafka_text()}."
+                )
             self._retire([active], rolling=True)
         elif base < active.base_offset:
-            raise LogError(
-                f"Trying to roll a new log segment with start offset {base} lower than that of the active segment"
+            raise LogError(  # in old releases the text opens the time index of the segment it names (SEG-2)
+                f"Trying to roll a new log segment with start offset {base} lower than start offset of the active "
+                f"segment {active.kafka_text()}"
             )
         else:
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time as clock
 from typing import Any, NamedTuple
 
 import pytest
@@ -166,7 +167,7 @@ def broker(tmp_path_factory):
         admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
         made = {"orders": 3, "orders.old": 1, "stamped": 1, "ledger": 1, "empty": 1}
         for topic, partitions in made.items():
-            config = {"index.interval.bytes": "100", "segment.bytes": "2000"}
+            config = {"index.interval.bytes": "100", "segment.bytes": "2000", "retention.ms": "-1"}
             if topic == "stamped":
                 config["message.timestamp.type"] = "LogAppendTime"
             options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
@@ -197,6 +198,11 @@ def broker(tmp_path_factory):
         producer = kafka.KafkaProducer(**common)
         producer.send("ledger", b"behind", partition=0, timestamp_ms=START).get(timeout=20)
         producer.close()
+        # A broker writes where its logs start once a minute; until then its files do not tell.
+        checkpoint, until = running.log_dir / "log-start-offset-checkpoint", clock.monotonic() + 200
+        while not (checkpoint.exists() and "orders.old 0 10" in checkpoint.read_text("utf-8")):
+            assert clock.monotonic() < until
+            clock.sleep(0.5)
         yield running
         writer.abort_transaction()
         writer.close()

@@ -85,6 +85,7 @@ class JvmIndex:
     """
 
     speaks_kafka = True
+    is_foreign = False
     group: Final[Group] = "index"
     """The release's jars that it needs."""
 
