@@ -112,7 +112,7 @@ def test_every_release_does_what_the_reference_does(releases, scratch):
 
 def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
     lockstep = LogLockstep([JvmLog(release) for release in ERAS], scratch)
-    assert search(lockstep, examples=20, steps=15, number=4) is None, lockstep.failure
+    assert search(lockstep, examples=50, steps=15, number=4) is None, lockstep.failure
     assert lockstep.statistics.steps > 100
     assert {"LO-1", "LO-6", "LG-2", "LG-31c", "LG-32", "LG-35", "LG-39", "LG-43"} <= set(
         lockstep.statistics.exercised("4.4.0")
