@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kafka.fetch import class_path
+from conformance.implementations.jvm.coverage import TOOLS
+from conformance.kafka.fetch import class_path, tool_jar
 
 EXECUTABLE = Path(sys.executable).with_name("conformance")
 RELEASES = ("2.4.1", "2.8.2", "3.9.1", "3.9.2", "4.3.1", "4.4.0")
@@ -24,6 +25,8 @@ def jars():
     for release in RELEASES:
         for group in ("index", "segment", "log"):
             class_path(release, group)
+    for tool in TOOLS:  # the fuzzer's
+        tool_jar(tool)
 
 
 @pytest.fixture(autouse=True)

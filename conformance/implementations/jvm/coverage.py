@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
     from conformance.kafka.releases import Group
 
-_TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
+TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
+"""The jars that count what is reached, by their names as tools."""
 _LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)/"
 _OFFSET: Final = f"{_LOG}(?:AbstractIndex|OffsetIndex|OffsetPosition)"
 _TIME: Final = f"{_LOG}(?:AbstractIndex|TimeIndex|TimestampOffset)"
@@ -83,7 +84,7 @@ class KafkaCoverage:
         build: Build | None = None,
     ) -> None:
         self._jpype = start_jvm()
-        self._tools = class_loader([tool_jar(name, progress=progress) for name in _TOOLS])
+        self._tools = class_loader([tool_jar(name, progress=progress) for name in TOOLS])
         self._runtime = self._java("runtime.LoggerRuntime")()
         self._data = self._java("runtime.RuntimeData")()
         self._runtime.startup(self._data)
