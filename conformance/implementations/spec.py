@@ -131,9 +131,7 @@ def _jvm(release: str, progress: Progress | None, directory: str = "") -> Implem
 def _subject(release: str, progress: Progress | None, name: str) -> Implementation:
     from conformance.implementations.jvm.index import JvmIndex  # noqa: PLC0415 -- needs an extra
 
-    index = JvmIndex(release, progress, classes_of(load_subject(name), release))
-    index.is_foreign = True
-    return index
+    return JvmIndex(release, progress, classes_of(load_subject(name), release))
 
 
 def build_of(directory: str) -> Build | None:

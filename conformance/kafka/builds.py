@@ -50,6 +50,7 @@ class Build:
         version: what it says it is, e.g. ``"4.5.0-SNAPSHOT"``.
         release: the release whose dialect it has if it does not differ: the one of its version, or the newest before.
         class_version: of the class file format of its index classes: 61 is Java 17.
+        is_kafka: its classes are Kafka's, and no fork under names of its own.
     """
 
     text: str
@@ -57,6 +58,7 @@ class Build:
     version: str
     release: str
     class_version: int
+    is_kafka: bool = True
 
     @property
     def silent_jars(self) -> tuple[Path, ...]:

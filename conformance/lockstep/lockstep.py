@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic
 
 from conformance.implementations.replies import FAILURE
+from conformance.implementations.sizes import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
@@ -138,10 +139,9 @@ class Lockstep(Generic[Seen, Files]):
         """Whether the harness performs an operation of that name, or every participant has it."""
         return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self.participants)
 
-    @property
-    def has_foreign(self) -> bool:
-        """Whether a participant is neither Kafka's nor kidx's: to these no negative sizes are sent."""
-        return any(getattr(p.implementation, "is_foreign", False) for p in self.participants)
+    def takes(self, operation: Operation) -> bool:
+        """Whether every participant knows arguments of this kind (:mod:`conformance.implementations.sizes`)."""
+        return all(takes(p.implementation, operation) for p in self.participants)
 
     @property
     def is_modelled(self) -> bool:

@@ -14,6 +14,7 @@ from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
 from conformance.strategies import draws as st
 from conformance.strategies.batches import BatchPlan, calls, plain_plans, transactions
+from conformance.strategies.damaged_records import RecordDamage, record_damages
 from conformance.strategies.draws import Draw
 from conformance.strategies.index import NEAR, damages
 from kidx.errors import KidxError
@@ -113,12 +114,16 @@ class SegmentMachine(FilesMachine):
             return Batch(self.base_offset, self.base_offset, -1, 0, 0)
         return batches[max(-len(batches), min(spot.batch, len(batches) - 1))]
 
-    def bytes_of(self, plans: tuple[BatchPlan, ...]) -> bytes:
-        """The batches of a call, behind what is in the log."""
+    def ends(self) -> tuple[int, int]:
+        """The next offset, and the largest timestamp to count from."""
         batches = self.batches()
         next_offset = to_long(batches[-1].last_offset + 1) if batches else self.base_offset
         largest = max((batch.max_timestamp for batch in batches), default=-1)
-        largest = 1000 if largest < 0 else min(largest, LONG_MAX // 2)
+        return next_offset, 1000 if largest < 0 else min(largest, LONG_MAX // 2)
+
+    def bytes_of(self, plans: tuple[BatchPlan, ...]) -> bytes:
+        """The batches of a call, behind what is in the log."""
+        next_offset, largest = self.ends()
         records = b""
         for plan in plans:
             data = plan.to_bytes(next_offset, largest)
@@ -174,13 +179,19 @@ class SegmentMachine(FilesMachine):
 
     @rule(
         plans=calls(),
-        how=st.sampled_from(("nothing", "cut", "flip", "lie", "cut", "flip", "lie", "file")),
+        how=st.sampled_from(("nothing", "cut", "flip", "lie", "record", "cut", "flip", "lie", "record", "file")),
         at=st.integers(0, 400),
         last=st.sampled_from((0, 0, 1, -1, INT_MAX, INT_MAX + 1)),
         timestamp=st.sampled_from((-1, 0, 5000, LONG_MAX)),
+        damage=record_damages(),
     )
-    def append_oddly(self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int) -> None:
+    def append_oddly(
+        self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int, damage: RecordDamage
+    ) -> None:
         """Appends no or broken bytes, passes wrong numbers about them, or copies them from a file."""
+        if how == "record":
+            self.append_unreadable(plans[-1], damage)
+            return
         if how == "file":
             self.do("append_from_file", self.bytes_of(plans).hex(), at % 62 if at % 2 else 0)
             return
@@ -191,6 +202,13 @@ class SegmentMachine(FilesMachine):
             records[at % len(records)] ^= 1 << at % 8
         info = AppendInfo(to_long(self.base_offset + last), timestamp, to_long(self.base_offset + last))
         self.do("append_records", bytes(records).hex(), *info)
+
+    def append_unreadable(self, plan: BatchPlan, damage: RecordDamage) -> None:
+        """Appends a batch whose records are damaged, and looks for a timestamp that only they can have (SEG-46)."""
+        records = damage.of(plan, *self.ends())
+        info = follower_append_info(records)
+        self.do("append_records", records.hex(), *info)
+        self.do("find_offset", info.largest_timestamp, self.base_offset, INT_MAX - 8)
 
     @rule(spot=spots(), span=st.sampled_from((0, 1, 5)), stable=st.sampled_from((1, 0, 5)), is_aborted=st.booleans())
     def complete_transaction(self, spot: Spot, span: int, stable: int, is_aborted: bool) -> None:

@@ -35,12 +35,7 @@ if TYPE_CHECKING:
     from conformance.kafka.fetch import Progress
     from conformance.lockstep import Lockstep
     from conformance.lockstep.divergence import Divergence
-    from conformance.operations import Operation
     from conformance.runs.plan import Plan
-
-
-def _is_below_zero(operation: Operation) -> bool:
-    return operation.name == "resize" and operation.args[0] < 0
 
 
 @contextmanager
@@ -136,7 +131,7 @@ class MachineRun:
 
         def perform() -> None:
             for trace in kept_traces(self.name):
-                if self.lockstep.has_foreign and any(map(_is_below_zero, trace.operations)):
+                if not all(map(self.lockstep.takes, trace.operations)):
                     continue
                 before = self._seen
                 performed.append(trace.id)

@@ -97,7 +97,7 @@ class TestHeldToItsRelease:
     @pytest.mark.parametrize("release", [in_ci("3.4.1"), "3.9.2"])
     def test_it_conforms_on_all_machines(self, tmp_path, release, conformance, thorough):
         at = build_at(tmp_path / "build", release)
-        few = "300" if thorough else "5"
+        few = "50" if thorough else "5"
         done = conformance("run", "-i", f"jvm:{at}", "--max-examples", few, "-j", 1, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         document = json.loads(done.stdout)

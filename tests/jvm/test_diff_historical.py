@@ -52,18 +52,12 @@ NOT_SEEN = {
 OF_CLEANED_LOGS = {"KAFKA-8764", "KAFKA-13093", "KAFKA-17076", "KAFKA-20452"}
 """Those that the machine of cleaned logs exercises; that ``diff`` tells of them has not been looked at."""
 
-NOT_UNAIDED = {
-    "KAFKA-10432": "the file of leader epochs has to be lost where the log has epoch 0, and the log be recovered",
-    "KAFKA-13149": "the length of a record has to be damaged, and the record to be looked for: not in 580 examples",
-    "KAFKA-14633": "not in 600 examples of one seed",
-}
-"""Those that a kept trace shows, and that need not be drawn in as many examples as this test can afford."""
-
 PAIRS = sorted({seen[:3] for seen in FOUND.values()})
 SHORT = [("3.9.0", "3.9.1", "segment"), ("4.0.1", "4.0.2", "offset")]
-LONGEST = 400
-"""Seconds, of which a quiet machine needs a tenth; examples decide."""
-EXAMPLES = {"offset": 600, "transaction": 600, "segment": 600, "log": 500}
+FEW = {"offset": 150, "transaction": 400, "segment": 250, "log": 120}
+"""Examples of one search unaided."""
+SEEDS = range(4)
+"""A search that misses one is followed by another: what one seed finds changes with every draw that a machine gets."""
 
 
 def between_locked_releases():
@@ -111,5 +105,9 @@ def test_diff_tells_of_them(pair, tmp_path):
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_the_machines_find_them_unaided(pair, tmp_path):
     """Nothing that is kept helps: a bug of tomorrow has no trace yet."""
-    _, missed = told(pair, tmp_path, kept=False, max_examples=EXAMPLES[pair[2]], max_time=LONGEST)
-    assert missed <= set(NOT_UNAIDED)
+    missed = set(FOUND)
+    for seed in SEEDS:
+        missed &= told(pair, tmp_path, kept=False, seed=seed, max_examples=FEW[pair[2]])[1]
+        if not missed:
+            return
+    assert missed == set()

@@ -27,6 +27,7 @@ COLUMNS = tuple(Columns.__dataclass_fields__)
 # How the ranges of clauses would read if there had never been the release.
 NEVER_THERE = {
     "4.4.0": ((r">=4\.4\.0", ">=9.0.0"), (r"<=4\.3\.1", ">=2.4.0"), (r"\.\.4\.3\.1", "..")),
+    "3.9.1": ((r"3\.9\.1, ", ""), (r"\.\.3\.9\.1", "..3.9.0")),
     "4.0.1": ((r">=4\.0\.1", ">=4.0.2"), (r"4\.0\.1\.\.", "4.0.2.."), (r", 4\.0\.1", "")),
 }
 

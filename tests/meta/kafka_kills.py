@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from broken_kafka import broken
 from kafka_builds import build_at
-from kafka_changes import BROKEN, RELEASE, Broken
+from kafka_changes import BROKEN, ENDLESS, RELEASE, Broken
 
 from conformance.events import Diverged, Event, Result
 from conformance.runs.campaign import Plan, run
@@ -106,6 +106,11 @@ def table() -> int:
             by = "NOT FOUND" if first is None else first.clause or first.shape
             say(f"| {name} | {where} | {what} | {machine} | {examples} | {steps} | {by} |")
             sys.stdout.flush()
+    for name, (machine, change) in ENDLESS.items():
+        where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
+        say(
+            f"\n{name} ({where}, {machine} machine) gives no answer: the watchdog tells it, `tests/cli/test_watchdog.py`."
+        )
     return 1 if missing else 0
 
 

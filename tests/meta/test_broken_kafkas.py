@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from broken_kafka import broken
+from broken_kafka import JUMPS, broken
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
@@ -53,7 +53,7 @@ def replayed(build, name):
 
 
 def test_enough_are_killed_and_each_has_its_own_trace():
-    assert len(KILLED) >= 25
+    assert sum(BROKEN[name].change.old in JUMPS for name in KILLED) >= 45
     assert {path.stem for path in KILLS.glob("*.json")} == set(KILLED)
     for name in KILLED:
         document = json.loads((KILLS / f"{name}.json").read_text("utf-8"))
@@ -78,8 +78,9 @@ def test_its_trace_passes_on_the_sound_build(name, sound):
 
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("name", FEW)
 def test_the_machine_finds_it_unaided(name, build, tmp_path):
+    """Some; ``python -m tests.meta.kafka_kills --table`` looks for all (reports/broken_kafkas.md)."""
     events = hunt(build, BROKEN[name].machine, tmp_path / "traces", shrink=0, kept=False)
     first, examples, steps = found_in(events)
     assert first is not None, (examples, steps)

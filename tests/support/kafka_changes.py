@@ -12,6 +12,7 @@ from broken_kafka import Change
 RELEASE = "4.3.1"
 _LOG = "storage/internals/log/"
 _RECORDS = "common/record/internal/FileRecords"
+_EPOCHS = "storage/internals/epoch/LeaderEpochFileCache"
 
 
 class Broken(NamedTuple):
@@ -40,10 +41,16 @@ BROKEN = {
     "truncation-keeps-the-equal-entry": _broken("offset", "OffsetIndex", "lambda$truncateTo$0", "!=0", 0, "==0"),
     "upper-bound-behind-the-start": _broken("offset", "OffsetIndex", "lambda$fetchUpperBoundOffset$0", "+", 0, "-"),
     "nothing-is-found": _broken("offset", "OffsetIndex", "lambda$lookup$0", "!=", 0, "=="),
+    "offset-of-the-first-entry-is-not-below-it": _broken(
+        "offset", "AbstractIndex", "indexSlotRangeFor", "<=0", 0, "<0"
+    ),
+    "first-offset-is-no-last-one": _broken("offset", "OffsetIndex", "sanityCheck", ">=0", 0, ">0"),
     "reserved-slot-given-away": _broken("time", "TimeIndex", "isFull", "1", 0, "0"),
     "equal-timestamps-appended": _broken("time", "TimeIndex", "lambda$maybeAppend$0", "<=0", 0, "<0"),
     "equal-timestamps-refused": _broken("time", "TimeIndex", "lambda$maybeAppend$0", ">=0", 1, ">0"),
     "time-truncation-forgets-the-first": _broken("time", "TimeIndex", "lambda$truncateTo$0", ">=0", 0, ">0"),
+    "time-truncation-keeps-the-equal-entry": _broken("time", "TimeIndex", "lambda$truncateTo$0", "!=0", 0, "==0"),
+    "slot-behind-the-last-is-read": _broken("time", "TimeIndex", "lambda$entry$0", "<", 0, "<="),
     "transaction-at-the-last-offset-appended": _broken(
         "transaction", "TransactionIndex", "lambda$append$0", "<0", 0, "<=0"
     ),
@@ -64,6 +71,12 @@ BROKEN = {
     "finds-only-later-timestamps": _broken("segment", _RECORDS, "searchForTimestamp", "<0", 1, "<=0"),
     "finds-only-later-batches": _broken("segment", _RECORDS, "searchForTimestamp", "<0", 0, "<=0"),
     "finds-only-later-offsets": _broken("segment", _RECORDS, "searchForOffsetFromPosition", "<0", 0, "<=0"),
+    "batch-that-ends-at-the-offset-is-passed": _broken(
+        "segment", _RECORDS, "searchForOffsetFromPosition", "<0", 1, "<=0"
+    ),
+    "first-offset-of-a-search-is-left-out": _broken("segment", _RECORDS, "searchForTimestamp", "<0", 2, "<=0"),
+    "reads-up-to-the-position-and-on": _broken("segment", "LogSegment", "read", ">=", 0, ">"),
+    "truncation-of-a-segment-is-one-off": _broken("segment", "LogSegment", "truncateTo", "<0", 0, "<=0"),
     "largest-timestamp-is-the-latest": _broken("segment", _RECORDS, "largestTimestampAfter", "<=0", 0, "<0"),
     "stable-offset-behind-the-transaction": _broken(
         "log", "UnifiedLog", "fetchLastStableOffsetMetadata", ">=0", 0, "<0"
@@ -78,6 +91,13 @@ BROKEN = {
         "log", "UnifiedLog", "lambda$deleteLogStartOffsetBreachedSegments$1", ">0", 0, ">=0"
     ),
     "truncation-at-the-first-offset-is-partial": _broken("log", "UnifiedLog", "lambda$truncateTo$1", "<=0", 0, "<0"),
+    "truncation-deletes-too-many": _broken("log", "LocalLog", "lambda$truncateTo$0", "<=0", 0, "<0"),
+    "rolls-where-a-segment-is": _broken("log", "LocalLog", "lambda$roll$1", "==0", 0, "!=0"),
+    "epoch-at-the-end-is-kept": _broken("log", _EPOCHS, "lambda$truncateFromEnd$0", "<0", 0, "<=0"),
+    "epoch-at-the-start-is-forgotten": _broken("log", _EPOCHS, "lambda$truncateFromStart$0", ">0", 0, ">=0"),
+    "leader-epoch-may-be-newer": _broken("log", "UnifiedLog", "hasHigherPartitionLeaderEpoch", "<=", 0, "<"),
+    "coordinator-may-not-come-again": _broken("log", "ProducerAppendInfo", "checkCoordinatorEpoch", "<=", 0, "<"),
+    "recovers-from-the-recovery-point-on": _broken("log", "LogLoader", "recoverLog", "<=0", 0, "<0"),
     "sequence-may-skip-one": _broken("log", "ProducerAppendInfo", "inSequence", "1L", 0, "0L"),
     "producers-expire-early": _broken("log", "ProducerStateManager", "isProducerExpired", "<0", 0, "<=0"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.errors import ToolError
-from conformance.implementations.replies import OUT_OF_MEMORY
+from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Outcome
 
 KIND_OF: Final = {
@@ -36,19 +36,25 @@ SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bou
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
 
 
-def unknown_outcome(name: str, text: object) -> Outcome:
-    """The outcome of an exception that no error kind stands for: only ``OutOfMemoryError`` is an outcome.
+def unknown_outcome(name: str, text: object, *, is_build: bool) -> Outcome:
+    """The outcome of an exception that no error kind stands for.
+
+    A build may throw anything: that is a failure, and differs from every answer. Of a locked release every exception is
+    known, so that this table lacks one.
 
     Args:
         name: of the implementation.
         text: class and message of the exception.
+        is_build: it drives a build.
 
     Raises:
-        ToolError: it is another one.
+        ToolError: a class is missing, or a release has thrown it.
     """
     if str(text).startswith("java.lang.OutOfMemoryError"):
         return Outcome(OUT_OF_MEMORY)
     if str(text).startswith(_NO_CLASS):
         missing = str(text).splitlines()[0].removeprefix(_NO_CLASS).replace("/", ".")
         raise ToolError(f"{name} is not complete, a class of a dependency is missing:{missing}")
+    if is_build:
+        return Outcome(FAILURE, None, str(text))
     raise ToolError(f"{name} threw what no error kind stands for: {text}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import connected_driver
-from conformance.implementations.jvm.exceptions import KIND_OF
+from conformance.implementations.jvm.exceptions import KIND_OF, unknown_outcome
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
@@ -85,7 +84,6 @@ class JvmIndex:
     """
 
     speaks_kafka = True
-    is_foreign = False
     group: Final[Group] = "index"
     """The release's jars that it needs."""
 
@@ -95,6 +93,7 @@ class JvmIndex:
         self.name = name_of(release, build)
         self.release = release
         self._build = build
+        self.takes_negative_sizes = build is None or build.is_kafka
         kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
         self.driver = connected_driver("IndexDriver", release, self.group, kinds, self._reply, progress, build, loader)
@@ -143,9 +142,9 @@ class JvmIndex:
         """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
-            ToolError: the classes threw what no error kind stands for.
+            ToolError: a release threw what no error kind stands for, or a build lacks a class.
         """
         try:
             return unpacked(operation.name, self._reply)
         except UnknownExceptionError as error:
-            raise ToolError(f"{self.name} threw what no error kind stands for: {error}") from None
+            return Observation(unknown_outcome(self.name, error, is_build=self._build is not None), None)

@@ -39,6 +39,7 @@ from conformance.implementations.replies import (
     outcome_from,
     state_from,
 )
+from conformance.implementations.sizes import takes
 from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class ProcessIndex:
     """
 
     speaks_kafka = False
-    is_foreign = True
+    takes_negative_sizes = False
     in_process = False
     """Its deadline for a reply is its own."""
 
@@ -135,7 +136,7 @@ class ProcessIndex:
             return Observation(self._failure, None)
         name, arguments = operation
         try:
-            outcome = self._outcome(name, arguments)
+            outcome = self._outcome(name, arguments) if takes(self, operation) else UNSUPPORTED
             return Observation(outcome, self._state() if self._open else None)
         except LineProcessError as error:
             self._failure = Outcome(FAILURE, None, str(error))
@@ -144,8 +145,6 @@ class ProcessIndex:
     # -- operations --------------------------------------------------------------------------------------------
 
     def _outcome(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
-        if name == "resize" and arguments[0] < 0:
-            return UNSUPPORTED  # a kept trace of Kafka's classes: the protocol's sizes are not negative
         if name in SHAPES:
             return self._open_index(*arguments) if name == "open" else self._call(name, arguments)
         if name in _BULK:

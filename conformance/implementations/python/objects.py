@@ -194,7 +194,7 @@ class PythonObjectIndex:
     """
 
     speaks_kafka = False
-    is_foreign = True
+    takes_negative_sizes = False
 
     def __init__(self, factory: Factory, release: str, name: str = "python") -> None:
         self.name = f"{name} {release}"

@@ -24,4 +24,4 @@ def classes_of(subject: Subject, release: str) -> Build:
     jars = tuple(sorted((build(subject) / "lib").glob("*.jar")))
     if not jars:
         raise ToolError(f"the subject {subject.name} was built without jars in lib")
-    return Build(f"subject:{subject.name}", jars, subject.version, release, _JAVA_8)
+    return Build(f"subject:{subject.name}", jars, subject.version, release, _JAVA_8, is_kafka=False)
