@@ -109,7 +109,7 @@ def table() -> int:
     for name, (machine, change) in ENDLESS.items():
         where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
         say(
-            f"\n{name} ({where}, {machine} machine) gives no answer: the watchdog tells it, `tests/cli/test_watchdog.py`."
+            f"\n{name} ({where}, {machine} machine) gives no answer: a watchdog says so (`tests/cli/test_watchdog.py`)."
         )
     return 1 if missing else 0
 
