@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.strategies import draws as st
-from kidx.records import Codec, iter_memory_batches, write_batch
+from kidx.records import Codec, write_batch
+from kidx.records.batch import RecordBatchHeader
 from kidx.records.codecs import compress
-from kidx.records.layout import RECORD_BATCH_OVERHEAD
+from kidx.records.layout import RECORD_BATCH, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
     from conformance.strategies.batches import BatchPlan
@@ -50,18 +51,18 @@ class RecordDamage(NamedTuple):
         """
         plain = plan._replace(codec=Codec.NONE, magic=2, role="none", empty=False, stamped=False)
         data = plain.to_bytes(next_offset, largest_timestamp)
-        (batch,) = iter_memory_batches(data)
+        header = RecordBatchHeader(*RECORD_BATCH.struct.unpack_from(data))
         stored = compress(self.codec, self._records(data[RECORD_BATCH_OVERHEAD:]))
         if self.how == "stream":
             stored = stored[: len(stored) - 1 - self.at % len(stored)]
         return write_batch(
             stored,
-            base_offset=batch.base_offset,
-            last_offset=batch.last_offset,
+            base_offset=header.base_offset,
+            last_offset=header.base_offset + header.last_offset_delta,
             count=len(plan.steps) + (self.at % 3 - 1 if self.how == "count" else 0),
             codec=self.codec,
-            base_timestamp=batch.base_timestamp,
-            max_timestamp=max(batch.max_timestamp, largest_timestamp) + _LATER,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=max(header.max_timestamp, largest_timestamp) + _LATER,
             partition_leader_epoch=plan.leader_epoch,
         )
 
