@@ -86,7 +86,7 @@ class SegmentedLog(LogOffsets):
                 )
             self._retire([active], rolling=True)
         elif base < active.base_offset:
-            raise LogError(  # in old releases the text opens the time index of the segment it names (SEG-2)
+            raise LogError(  # in old releases the text opens the time index of the segment it names (LG-68)
                 f"Trying to roll a new log segment with start offset {base} lower than start offset of the active "
                 f"segment {active.kafka_text()}"
             )
