@@ -88,9 +88,11 @@ def main(names: list[str]) -> int:
 
 def table() -> int:
     """Which machine finds each build unaided, after how many examples and steps."""
-    say(f"# Broken builds of Kafka {RELEASE}\n")
+    say(f"# Broken builds of Kafka {RELEASE}")
+    say("")
     say("One instruction of the bytecode is another one. `python -m tests.meta.kafka_kills --table` prints this page:")
-    say("seed 0, no kept traces, chunks of examples as in a run, of which the last one is counted whole.\n")
+    say("seed 0, no kept traces, chunks of examples as in a run, of which the last one is counted whole.")
+    say("")
     say("| build | class and method | instruction | machine | examples | steps | found by |")
     say("|---|---|---|---|---|---|---|")
     missing = 0
@@ -108,9 +110,8 @@ def table() -> int:
             sys.stdout.flush()
     for name, (machine, change) in ENDLESS.items():
         where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
-        say(
-            f"\n{name} ({where}, {machine} machine) gives no answer: a watchdog says so (`tests/cli/test_watchdog.py`)."
-        )
+        say("")
+        say(f"{name} ({where}, {machine} machine) gives no answer: a watchdog says so (`tests/cli/test_watchdog.py`).")
     return 1 if missing else 0
 
 
