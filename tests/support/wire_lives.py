@@ -39,5 +39,9 @@ STAMPED = (
     Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},)),
     batch(T + 50, T + 80, T + 20),
     batch(T + 10),
+    batch(T + 20, producer="a"),
+    Operation("end_transaction", ("a", True)),
+    batch(T + 30),
 )
+"""A broker's clock, also in the marker of a transaction, which its coordinator has sent without it."""
 LIVES = (LIFE, HIDDEN, UNDECIDED, STAMPED)
