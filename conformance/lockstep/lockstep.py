@@ -337,19 +337,18 @@ class Lockstep(Generic[Seen, Files]):
             actual = participant.perform(step.operation)
         finally:
             self.at = None
-        (expected, files), (actual, contents) = participant.fairly(
-            step.operation, (expected, files), (actual, participant.read())
-        )
+        reference, found = self.groups[group].reference, (actual, participant.read())
+        (expected, files), (actual, contents) = participant.fairly(step.operation, (expected, files), found, reference)
         if actual == expected and contents == files:
             return
         implementation = participant.implementation
         if self.statistics.note_left(implementation.name, step.operation.name, actual.outcome.error):
             participant.active = False
             return
-        found = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
+        differing = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
         if not participant.batched:
             self.settle()  # by then the step is concluded, and differences of batched participants before it are told
-        pairs = {aspect: found[aspect] for aspect in self.level.aspects}
+        pairs = {aspect: differing[aspect] for aspect in self.level.aspects}
         clauses = step.clauses[group] if step.clauses else ()
         named = partial(self.level.by_name, name=step.name)
         self._diverged(participant, "kidx", pairs, clauses, step.number, named)

@@ -62,15 +62,16 @@ class Participant(ABC):
     def read(self) -> Any:
         """The content of the files that are compared, right now."""
 
-    def fairly(self, operation: Operation, expected: Any, actual: Any) -> tuple[Any, Any]:
+    def fairly(self, operation: Operation, expected: Any, actual: Any, reference: Participant) -> tuple[Any, Any]:
         """What it is held to after a step, and what there is: both without what it may do otherwise.
 
         Args:
             operation: the step's.
             expected: the reference's observation, and its files.
             actual: the same of this participant.
+            reference: as it is after the step.
         """
-        del operation
+        del operation, reference
         return expected, actual
 
     def listing_for(self, expected: list[str]) -> list[str]:

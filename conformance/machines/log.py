@@ -8,10 +8,12 @@ Segments hold a few batches, so that every run spans several. Bind it as the oth
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from hypothesis.stateful import invariant
 
+from conformance.lockstep.lockstep import Lockstep
+from conformance.machines.log_foreign import ForeignRules
 from conformance.machines.log_leader import LeaderRules
 from conformance.machines.log_limits import LimitRules
 from conformance.machines.log_producers import ProducerRules
@@ -29,6 +31,14 @@ _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
 
 class LogMachine(ProducerRules, LeaderRules, LimitRules):
     """Drives a lockstep through the life of one log."""
+
+    @classmethod
+    def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
+        """This machine, driving ``lockstep``; with :class:`ForeignRules` where a program takes part."""
+        bound: type[Self] = super().bind(lockstep)
+        if all(getattr(subject, "capabilities", None) is None for subject in lockstep.subjects):
+            return bound
+        return type(cls.__name__, (ForeignRules, bound), {"__module__": cls.__module__})
 
     # -- opening and closing -----------------------------------------------------------------------------------
 

@@ -139,7 +139,8 @@ def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
     """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
     if batch.get("codec", "none") != "none":
         yield "compression"
-    if KEYS & batch.keys() or batch.get("magic", 2) < 2:
+    gaps = as_leader and any(record[0] != number for number, record in enumerate(batch["records"]))
+    if gaps or KEYS & batch.keys() or batch.get("magic", 2) < 2:
         yield "validation"
     if "producer" in batch:
         in_transaction = batch.get("transactional") or "marker" in batch

@@ -112,6 +112,13 @@ def damages() -> Draw[list[Damage]]:
     )
 
 
+def lost_indexes() -> Draw[Damage]:
+    """An index of one of the first segments that is gone, or zeros, as a crash of the system leaves it."""
+    lost = st.sampled_from((("remove_file", ()), ("remove_file", ()), ("zero_range", (0, 24))))
+    suffixes = st.sampled_from((".timeindex", ".index", ".timeindex", ".txnindex"))
+    return st.builds(lambda segment, suffix, how: Damage(segment, suffix, *how), st.integers(0, 2), suffixes, lost)
+
+
 def cut_anchors() -> Draw[str]:
     """Offsets to cut at: segment boundaries, inside, the ends."""
     return st.sampled_from(("half", "active", "end", "second", "middle", "high_watermark", "start", "zero"))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
 
 import pytest
-from wire_lives import COMMON, T, batch
+from wire_lives import COMMON, T, batch, lived_by_subject
 
 from conformance.events import Diverged
 from conformance.expectations import Ledger, load_expectations
-from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire import WireRun, run_wire
-from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
     pytest.mark.broker,
@@ -40,16 +37,7 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def lockstep(tmp_path_factory):
-    if subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        pytest.skip("it is fetched with pip")
-    with WireOptions().open(NAME) as broker:
-        lockstep = WireLockstep(broker, RELEASE, tmp_path_factory.mktemp("librdkafka"))
-        for life in LIVES:
-            for operation in life:
-                lockstep.perform(operation)
-            lockstep.close_topic()
-        assert len(set(broker.made)) == len(LIVES)
-    return lockstep
+    return lived_by_subject(NAME, RELEASE, tmp_path_factory.mktemp("librdkafka"), LIVES)
 
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
 
 import pytest
-from wire_lives import COMMON, STAMPED, T, batch
+from wire_lives import COMMON, STAMPED, T, batch, lived_by_subject
 
 from conformance.expectations import load_expectations
-from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import Operation
-from conformance.runs.wire_options import WireOptions
 
 pytestmark = [
     pytest.mark.broker,
@@ -35,16 +32,7 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory):
-    if subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        pytest.skip("its program is fetched with pip")
-    with WireOptions().open(NAME) as broker:
-        assert broker.process is None
-        broker.versions = (0, 2, 7)
-        lockstep = WireLockstep(broker, "4.3.1", tmp_path_factory.mktemp("tansu"))
-        for life in LIVES:
-            for operation in life:
-                lockstep.perform(operation)
-            lockstep.close_topic()
+    lockstep = lived_by_subject(NAME, "4.3.1", tmp_path_factory.mktemp("tansu"), LIVES, versions=(0, 2, 7))
     return list(lockstep.differences)
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
+import pytest
+
+from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import Operation
+from conformance.runs.wire_options import WireOptions
 
 T = 1_700_000_000_000
 COMMON = {"segment.bytes": 1 << 20, "segment.ms": 3_600_000, "retention.ms": -1, "cleanup.policy": "delete"}
@@ -39,5 +45,25 @@ STAMPED = (
     Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},)),
     batch(T + 50, T + 80, T + 20),
     batch(T + 10),
+    batch(T + 20, producer="a"),
+    Operation("end_transaction", ("a", True)),
+    batch(T + 30),
 )
+"""A broker's clock, also in the marker of a transaction, which its coordinator has sent without it."""
 LIVES = (LIFE, HIDDEN, UNDECIDED, STAMPED)
+
+
+def lived_by_subject(name, release, scratch, lives, versions=()):
+    """The lockstep of a subject that pip fetches, which has asked everything, in these versions, after each step."""
+    if subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("it is fetched with pip")
+    with WireOptions().open(name) as broker:
+        assert broker.process is None
+        broker.versions = tuple(versions) or broker.versions
+        lockstep = WireLockstep(broker, release, scratch)
+        for life in lives:
+            for operation in life:
+                lockstep.perform(operation)
+            lockstep.close_topic()
+        assert len(set(broker.made)) == len(lives)
+    return lockstep

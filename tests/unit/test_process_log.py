@@ -238,7 +238,7 @@ def test_what_a_truncation_leaves_behind_the_entries_need_not_be_there():
 
     def differ(**files):
         named = {f"{0:020d}.{suffix}": data for suffix, data in files.items()}
-        mine, theirs = EXCUSES["preallocation"].fair(operation, (state, expected), (state, named))
+        mine, theirs = EXCUSES["preallocation"].fair(operation, (state, expected), (state, named), {})
         return sorted(name for name in {*mine[1], *theirs[1]} if mine[1].get(name) != theirs[1].get(name))
 
     assert differ(log=log, timeindex=times[:12]) == []
@@ -248,10 +248,30 @@ def test_what_a_truncation_leaves_behind_the_entries_need_not_be_there():
     assert differ(log=expected[f"{0:020d}.log"]) == [f"{0:020d}.index", f"{0:020d}.timeindex"]
 
 
+def test_what_a_truncation_leaves_is_told_from_entries_by_their_number(tmp_path):
+    """The entry of a removed record stands behind the entries, about an offset that the log has again."""
+    code = (
+        "class Tidy(Adapter):\n"
+        "  def do_truncate(self, offset):\n"
+        "    done = super().do_truncate(offset)\n"
+        "    for index in (segment.time_index for segment in self.log.segments):\n"
+        "      with open(index.path, 'r+b') as file: file.truncate(index.size_in_bytes)\n"
+        "    return done\n"
+        "Tidy('4.4.0', ('preallocation',)).run()"
+    )
+    log = ProcessLog(script(code), "4.4.0")
+    lockstep = held(log, tmp_path)
+    rolled = Operation("roll_log")
+    for operation in (OPEN, append(0), rolled, Operation("truncate_log", (0,)), append(0, 500), Operation("crash_log")):
+        lockstep.perform(operation)
+    lockstep.end()
+    log.close()
+
+
 def test_indexes_are_compared_by_entries_without_preallocation():
 
     def plain(operation, seen):
-        return EXCUSES["preallocation"].fair(operation, seen, seen)[0]
+        return EXCUSES["preallocation"].fair(operation, seen, seen, {})[0]
 
     entry, room = b"\0\0\0\1\0\0\0\2", bytes(16)
     padded = ({}, {"0.index": entry + room, "0.timeindex": bytes(24), "0.log": room})
@@ -278,6 +298,8 @@ def test_what_an_operation_needs_is_a_capability():
     assert missing(Operation("close_log", (False,)), everything - {"clean_flag"}) == "clean_flag"
     damage = Operation("damage_log_file", ("0.txnindex", "remove_file", ()))
     assert missing(damage, everything - {"transactions"}) == "transactions"
+    gap = Operation("append_as_leader", ([{"records": [[1, 0]]}], 0))
+    assert missing(gap, everything - {"validation"}) == "validation"
 
 
 # -- programs without a log --------------------------------------------------------------------------------------

@@ -213,6 +213,12 @@ class ReferenceLog(SharedReference):
             self._clean(checkpoint, io_buffer_size, slots, age, at)
         self.end()
 
+    def index_lengths(self) -> dict[str, int]:
+        """How many bytes are entries, of each offset and time index that is loaded, by the file's name."""
+        segments = () if self.log is None else self.log.segments
+        indexes = (index for each in segments for index in (each.lazy_offset_index, each.lazy_time_index))
+        return {index.path.name: index.get().size_in_bytes for index in indexes if index.is_loaded}
+
     def delete_before_start(self) -> LogState:
         """Deletes the segments that lie before the log start, as a log does that does not wait for retention."""
         self._opened.delete_segments_before_start()

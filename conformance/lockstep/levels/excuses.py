@@ -7,7 +7,7 @@ is what the log is held to from then on. Both are counted under their words, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Seen = tuple[LogObservation, Files]
 """An observation, and the files after it."""
+Lengths = Mapping[str, int]
+"""Bytes that are entries, of each index that the reference has loaded, by the file's name."""
+
+Fair = Callable[[Operation, Seen, Seen, Lengths], tuple[Seen, Seen]]
 
 
 class Excuse(NamedTuple):
@@ -33,16 +37,16 @@ class Excuse(NamedTuple):
 
     Attributes:
         words: for a report.
-        fair: what is expected of an operation, and what there is, without it.
+        fair: what is expected of an operation, and what there is, without it; also told how long indexes are.
     """
 
     words: str
-    fair: Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]
+    fair: Fair
 
 
-def _both(plain: Callable[[Operation, Seen], Seen]) -> Callable[[Operation, Seen, Seen], tuple[Seen, Seen]]:
+def _both(plain: Callable[[Operation, Seen], Seen]) -> Fair:
     """The same taken out of both sides."""
-    return lambda operation, expected, actual: (plain(operation, expected), plain(operation, actual))
+    return lambda operation, expected, actual, _: (plain(operation, expected), plain(operation, actual))
 
 
 Answer = tuple[int, int] | None
@@ -50,12 +54,12 @@ Answer = tuple[int, int] | None
 _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
-def _entries_only(_: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+def _entries_only(_: Operation, expected: Seen, actual: Seen, lengths: Lengths) -> tuple[Seen, Seen]:
     """Indexes by their entries. What the reference has cut off stands behind its entries, and may be gone as well."""
     mine, theirs = _kept(expected[1]), _kept(actual[1])
     for name, data in list(mine.items()):
-        if theirs.get(name) != data and (live := _before_the_end(name, data, expected[1])) != data:
-            mine[name] = live
+        if theirs.get(name) != data:
+            mine[name] = data[: lengths[name]] if name in lengths else _before_the_end(name, data, expected[1])
     return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
 
 
@@ -119,7 +123,7 @@ def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
     return plain
 
 
-def _as_one_segment(operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
     """Without files and segments; an answer is right, too, where all records were in one segment."""
     mine, theirs = expected[0], actual[0]
     if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:

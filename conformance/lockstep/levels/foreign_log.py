@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.replies import FAILURE
-from conformance.lockstep.levels.excuses import EXCUSES, Seen, Variant, variants
+from conformance.lockstep.levels.excuses import EXCUSES, Lengths, Seen, Variant, variants
 from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.log import LogObservation, LogState
@@ -15,6 +15,8 @@ from conformance.operations.log_capabilities import CAPABILITIES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
 
 _NOT_COMPARED: Final = ("unsupported", FAILURE)
 
@@ -36,11 +38,12 @@ class ForeignLogParticipant(LogParticipant):
         self._ways = 0
         self._own: _OtherWay | None = None
         self._history: list[Variant] = []
+        self._lengths: Lengths = {}
 
     def begin(self) -> None:
         """See the base class."""
         self._leave_own()
-        self._history = []
+        self._history, self._lengths = [], {}
         super().begin()
 
     def clear(self) -> None:
@@ -65,7 +68,7 @@ class ForeignLogParticipant(LogParticipant):
         """See the base class: which files there must be, :meth:`fairly` says after every step."""
         return expected
 
-    def fairly(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+    def fairly(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> tuple[Seen, Seen]:
         """See the base class."""
         if actual[0].outcome.error in _NOT_COMPARED:
             return expected, actual
@@ -73,14 +76,14 @@ class ForeignLogParticipant(LogParticipant):
         mine = expected if self._own is None else self._own.perform(self._history[-1])
         if self._own is not None and mine == expected:
             self._leave_own()
-        compared = self._compared(operation, mine, actual)
+        compared = self._compared(operation, mine, actual, reference if self._own is None else self._own.log)
         if compared[0] == compared[1]:
             return compared
         for variant in variants(operation, self.lacking):
             own = self._other_way()
             for step in (*self._history[:-1], variant):
                 other = own.perform(step)
-            alike = self._compared(operation, other, actual)
+            alike = self._compared(operation, other, actual, own.log)
             if alike[0] == alike[1]:
                 self._leave_own()
                 self._history[-1], self._own = variant, own
@@ -94,14 +97,18 @@ class ForeignLogParticipant(LogParticipant):
         directory = self.directory.with_name(f"{self.directory.name}-other-way-{self._ways}")
         return _OtherWay(self.implementation.release, directory)
 
-    def _compared(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen]:
+    def _compared(
+        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
+    ) -> tuple[Seen, Seen]:
         """Both without what is excused; excuses that made a difference are counted if nothing else differs."""
+        if expected[0].state is not None:  # what a crash leaves is as long as it was
+            self._lengths = reference.implementation.index_lengths()
         expected, untold = _as_far_as_told(expected, actual)
         needed = Counter(untold)
         for capability, excuse in EXCUSES.items():
             if capability in self.lacking and expected != actual:
                 before = _differing(expected, actual)
-                expected, actual = excuse.fair(operation, expected, actual)
+                expected, actual = excuse.fair(operation, expected, actual, self._lengths)
                 if _differing(expected, actual) != before:
                     needed[excuse.words] += 1
         if expected == actual:
@@ -114,29 +121,29 @@ class _OtherWay:
 
     def __init__(self, release: str, directory: Path) -> None:
         directory.mkdir(parents=True)
-        self._log = LogParticipant(ReferenceLog(release), directory)
-        self._log.implementation.begin(directory)
+        self.log = LogParticipant(ReferenceLog(release), directory)
+        self.log.implementation.begin(directory)
 
     def perform(self, step: Variant) -> Seen:
         """A step; its observation and the files after it."""
         operation = step.operation
         if operation.name == "damage_log_file":
-            self._log.damage(*operation.args)
-            return LogObservation(OK, None), self._log.read()
-        before = self._log.names()
-        observation = self._log.perform(operation)
+            self.log.damage(*operation.args)
+            return LogObservation(OK, None), self.log.read()
+        before = self.log.names()
+        observation = self.log.perform(operation)
         if operation.name == "crash_log":
             # The handles of an index that was never opened make its files, in old releases.
-            for name in self._log.names().keys() - before.keys():
-                self._log.damage(name, "remove_file", ())
+            for name in self.log.names().keys() - before.keys():
+                self.log.damage(name, "remove_file", ())
         if step.deletes and observation.outcome.error is None and observation.state is not None:
-            observation = observation._replace(state=self._log.implementation.delete_before_start())
-        return observation, self._log.read()
+            observation = observation._replace(state=self.log.implementation.delete_before_start())
+        return observation, self.log.read()
 
     def end(self) -> None:
         """Removes it."""
-        self._log.implementation.end()
-        self._log.clear()
+        self.log.implementation.end()
+        self.log.clear()
 
 
 def _as_far_as_told(expected: Seen, actual: Seen) -> tuple[Seen, list[str]]:

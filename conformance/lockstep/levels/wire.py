@@ -16,6 +16,7 @@ from conformance.implementations.wire.promises import EARLIEST, LATEST
 from conformance.kafka.client import RefusedError
 from conformance.lockstep.levels.wire_answers import WireComparison
 from conformance.lockstep.levels.wire_topic import Topic
+from conformance.operations.batches import as_sent
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
@@ -166,10 +167,12 @@ class WireLockstep(WireComparison):
             self._leave(topic)
             return
         for batch in iter_memory_batches(stored.data):
-            data = batch.to_bytes()
-            topic.reference.append(
-                bytes(8) + data[8:], stamp=batch.max_timestamp if topic.is_stamped else -1, from_client=False
-            )
+            stamp = batch.max_timestamp if topic.is_stamped else -1
+            ours = topic.reference.append(as_sent(batch.to_bytes()), stamp=stamp, from_client=False)
+            theirs = (batch.base_offset, None)
+            if not self._hold(topic, "end_transaction", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
+                self._leave(topic)
+                return
         self._enter(topic, stored.batches)
 
     def _delete_before(self, topic: Topic, offset: int) -> None:
