@@ -8,12 +8,12 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_state_path
 from pyspark.sql import SparkSession
 
 from kidx.errors import ToolError
@@ -56,6 +56,7 @@ def start_session(
     *,
     app_name: str = "kidx",
     local_settings: Mapping[str, str] = MappingProxyType({}),
+    quiet: bool = False,
     **settings: Any,
 ) -> SparkSession:
     """The running session if there is one, else a new one; either knows ``kafka_segments``.
@@ -64,6 +65,7 @@ def start_session(
         master: of the cluster; that of ``spark-submit`` if it started this process, else this machine if None.
         app_name: what Spark calls the application.
         local_settings: Spark's settings of a new session on this machine.
+        quiet: what the JVM of a new session writes to stderr goes to :func:`log_path` instead.
         settings: more of Spark's settings, with ``__`` for each dot: ``spark__driver__memory="4g"``.
 
     Raises:
@@ -73,8 +75,7 @@ def start_session(
     if running is not None:
         register(running)
         return running
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    local = master.startswith("local") if master is not None else not submitted
+    local = master.startswith("local") if master is not None else not is_submitted()
     builder = SparkSession.builder.appName(app_name)
     if local:
         builder = builder.master(master or LOCAL_MASTER)
@@ -85,26 +86,52 @@ def start_session(
     for name, value in wanted.items():
         builder = builder.config(name, value)
     try:
-        with _environment(local=local):
+        with _environment(local=local), _quiet() if quiet else nullcontext():
             spark = builder.getOrCreate()
     except ToolError:
         raise
     except Exception as error:
-        raise ToolError(f"Spark does not start: {error}") from error
+        more = f" (see {log_path()})" if quiet else ""
+        raise ToolError(f"Spark does not start: {error}{more}") from error
     spark.sparkContext.setLogLevel("ERROR")
     register(spark)
     return spark
 
 
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def log_path() -> Path:
+    """Where the JVM of a command's last session has written what is not for the terminal."""
+    return user_state_path("kidx") / "spark.log"
+
+
 @contextmanager
-def session_for(app_name: str) -> Iterator[SparkSession]:
-    """The running session, which goes on, or one of our own, which is stopped.
+def _quiet() -> Iterator[None]:
+    """Processes that are started meanwhile have a file for stderr, which they keep."""
+    log_path().parent.mkdir(parents=True, exist_ok=True)
+    log_path().unlink(missing_ok=True)  # an earlier session may still write to it
+    before = os.dup(2)
+    try:
+        with log_path().open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+@contextmanager
+def session_for(app_name: str, local_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
+    """The running session, which goes on, or a quiet one of the command's own, which is stopped.
 
     Raises:
         ToolError: as :func:`start_session`.
     """
     running = SparkSession.getActiveSession()
-    spark = start_session(app_name=app_name)
+    spark = start_session(app_name=app_name, local_settings=local_settings, quiet=True)
     try:
         yield spark
     finally:

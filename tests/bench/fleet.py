@@ -2,15 +2,19 @@
 
 ``python3 bootstrap.py python -m tests.bench.fleet`` prints the whole table. A hundred segments are written, one behind
 the other; every partition has hard links to them, so that both read from memory, where Spark's share is largest. The
-plain verifier comes first, as it forks; Spark has verified a thousand before its clock starts, so that every worker
-has loaded its kernels.
+plain verifier works in a process of its own, so that it forks, just before each run on Spark, so that both find the
+same machine; both have loaded their kernels before their clocks start.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -70,12 +74,25 @@ def on_spark(spark, root: Path, name: str):
     return *told, f"{len(jobs)}, {len(stages)}, {tasks}"
 
 
-def measure(spark, root: Path, segments: int, plain) -> list[str]:
+def plain(data: Path) -> None:
+    """What :func:`beside` asks a process of its own."""
+    importlib.import_module("kidx.scan.batch_kernels")
+    found, *seconds = timed(lambda: verify_paths([data], processes=len(os.sched_getaffinity(0))))
+    print(json.dumps([len(found.files), [str(finding) for finding in found.findings], *seconds]))  # noqa: T201
+
+
+def beside(data: Path):
+    """The plain verifier's number of files, findings, seconds by the clock, and of processor time."""
+    line = [sys.executable, "-m", "tests.bench.fleet", "--plain", str(data)]
+    return json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+
+
+def measure(spark, root: Path, segments: int) -> list[str]:
     """A row of the table."""
-    before, clock, processor = plain
+    files, findings, clock, processor = beside(root / "data")
     result, *seconds, work = on_spark(spark, root, "bench")
-    assert result.summary.files == len(before.files)
-    assert result.findings() == before.findings
+    assert result.summary.files == files
+    assert [str(finding) for finding in result.findings()] == findings
     kept = [
         path.stat().st_size for table in ("listing", "verdicts") for path in (root / "out" / table).rglob("*.parquet")
     ]
@@ -96,18 +113,19 @@ def main() -> None:
     """Prints a row as soon as it is there, and the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--segments", type=int, action="append")
+    parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--kilobytes", type=int, default=1024, help="of each segment's log")
     arguments = parser.parse_args()
+    if arguments.plain is not None:
+        plain(arguments.plain)
+        return
     cores = len(os.sched_getaffinity(0))
     console = Console(width=200)
     console.print(f"{machine('pyspark', 'pyarrow')}; by the clock and (in brackets) of processor time")
     numbers = arguments.segments or [1000, 4000, 10_000, 20_000]
     with scratch_directory() as scratch:
-        plain = {}
         for segments in dict.fromkeys((WARM, *numbers)):
             make(scratch / str(segments), segments, arguments.kilobytes << 10)
-            data = scratch / str(segments) / "data"
-            plain[segments] = timed(lambda data=data: verify_paths([data], processes=cores))
         spark, *start = timed(lambda: start_session(f"local[{cores},4]", local_settings=FEW_ROWS))
         _, *warm, _ = on_spark(spark, scratch / str(WARM), "warm")
         console.print(
@@ -116,7 +134,7 @@ def main() -> None:
         )
         rows = []
         for segments in numbers:
-            rows.append(measure(spark, scratch / str(segments), segments, plain[segments]))
+            rows.append(measure(spark, scratch / str(segments), segments))
             console.print(*rows[-1], sep="; ")
         spark.stop()
     heads = (

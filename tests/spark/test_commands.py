@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,7 +73,23 @@ def test_two_runs_are_a_trend(run, verified, tmp_path):
     assert run(kidx.cli.main, "trends", *reversed(tables), "--json")[0] == 0
 
 
+@pytest.mark.thorough
+def test_a_session_of_the_command_itself_leaves_stderr_to_the_command(tmp_path):
+    (tmp_path / "text").write_text("no Parquet", "utf-8")
+    code = "import sys; from kidx.cli import main; sys.argv[1:] = ['trends', 'text', 'text']; main()"
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("kidx: text is no Parquet table: ")
+    assert done.stderr.count("\n") == 1
+    assert "log4j" in (tmp_path / "state" / "kidx" / "spark.log").read_text("utf-8")
+
+
 def test_what_cannot_be_done_is_one_line(run, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("no Parquet", "utf-8")
     for arguments, said in (
         (("verify", tmp_path, "--run-id", "x"), "kidx: --out and --run-id go with --engine spark\n"),
         (
@@ -79,6 +97,8 @@ def test_what_cannot_be_done_is_one_line(run, tmp_path):
             "kidx: there is nothing to verify: ",
         ),
         (("trends", tmp_path / "a", tmp_path / "b"), f"kidx: {tmp_path / 'a'} is no Parquet table: "),
+        (("trends", text, text), f"kidx: {text} is no Parquet table: java.lang.RuntimeException: file:{text}"),
+        (("trends", "nosuch://a", "nosuch://b"), "kidx: nosuch://a is no Parquet table: org.apache.hadoop.fs."),
     ):
         code, out, err = run(kidx.cli.main, *arguments)
         assert (code, out) == (2, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -17,6 +18,7 @@ from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
 from kidx.spark.fleet.counting import WAYS, count
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
 from kidx.spark.fleet.replicas import Replica, compare_replicas
 from kidx.spark.fleet.report import render_report
@@ -228,6 +230,7 @@ def test_the_page_is_whole_and_needs_nothing_else():
         Count("topic", "<script>", "exact", 60, 1),
         Count("topic", "<script>", "broken", 10, 1),
         Count("topic", "quiet", "exact", 30, 1),
+        Count("release", "2.4.0 – 4.4.0", "exact", 100, 1),
         Count("age", "1 under a day", "exact", 100, 1),
     )
     summary = Summary(
@@ -243,7 +246,7 @@ def test_the_page_is_whole_and_needs_nothing_else():
     assert "&lt;script&gt;" in text
     rects = [attrs for tag, attrs in page.tags if tag == "rect"]
     assert [(each["class"], float(each["width"])) for each in rects[:2]] == [("exact", 85.714), ("broken", 14.286)]
-    for said in ("under a day", "other bytes", "Permission denied", "70 · 10 bad"):
+    for said in (">under a day<", ">2.4.0 – 4.4.0<", "other bytes", "Permission denied", "70 · 10 bad"):
         assert said in text, said
 
 
@@ -306,6 +309,22 @@ def test_trouble_in_a_store_is_told_of_what_it_is_about(data, monkeypatch):
         (found,) = [row for row in rows if row["topic"] == "untouched"]
         batches = pa.Table.from_pylist([found | {"segments": found["segments"][:1]}], LISTING).to_batches()
         (verdict,) = pa.Table.from_batches(verify_rows(Asked(), lambda _: None, iter(batches))).to_pylist()
-        assert [file["why"] for file in verdict["files"]] == ["cannot be fetched: Permission denied"]
+        assert [file["why"] for file in json.loads(verdict["verdict"])["files"]] == [
+            "cannot be fetched: Permission denied"
+        ]
     finally:
         store.rm("/fleet", recursive=True)
+
+
+def test_the_reason_is_the_cause_and_not_the_call():
+    java = "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b\n"
+    assert reason_of_spark(Exception(java)) == "org.apache.spark.SparkException: Job aborted"
+    assert reason_of_spark(Exception(java + "Caused by: java.io.IOException: no room\n\tat c.d\n")) == (
+        "java.io.IOException: no room"
+    )
+    python = (
+        "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File\nOSError: gone\n SQLSTATE: 38000"
+    )
+    assert reason_of_spark(Exception(python)) == "OSError: gone"
+    assert reason_of_spark(Exception("[PATH] no such path.\nmore")) == "[PATH] no such path."
+    assert reason_of_spark(KeyError()) == "KeyError"

@@ -18,7 +18,7 @@ from rich.console import Console
 from kidx.discovery import Problem
 from kidx.findings import COLUMNS, HARMLESS, Finding
 from kidx.printable import counted, printable
-from kidx.spark.fleet.run import FleetVerification, Progress, verify
+from kidx.spark.fleet.run import FleetVerification, Progress, check_run_id, verify
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import FileVerdict, Interval, Verification
 
@@ -125,15 +125,17 @@ def verify_paths(
         ToolError: as :func:`kidx.spark.fleet.verify`, or Spark does not start.
     """
     console = Console(stderr=True, quiet=not shown)
+    run_id = run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ")
+    check_run_id(run_id)
     running = SparkSession.getActiveSession()
-    spark = start_session(app_name="kidx verify", local_settings=FEW_ROWS)
+    spark = start_session(app_name="kidx verify", local_settings=FEW_ROWS, quiet=True)
     if running is None:
         atexit.register(spark.stop)
     result = verify(
         spark,
         paths,
         out=user_state_path("kidx") / "fleet" if out is None else out,
-        run_id=run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ"),
+        run_id=run_id,
         release=release,
         index_interval_bytes=index_interval_bytes,
         progress=_lines(console),

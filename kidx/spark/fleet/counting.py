@@ -33,17 +33,16 @@ def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
         found[0] += files
         found[1] += size
 
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     for file in settled["files"]:
-        verdict = file["verdict"]
-        values = (
-            verdict,
-            file["topic"] or "(no topic)",
-            file["releases"] or "(none)",
-            file["broker"],
-            _age(file["modified"], now),
-        )
-        for way, value in zip((*WAYS, "kind"), (*values, kind_of(file["file"])), strict=True):
-            add(way, value, verdict, 1, file["size"] or 0)
+        topic, release = file["topic"] or "(no topic)", file["releases"] or "(none)"
+        age, kind = _age(file["modified"], now), kind_of(file["file"])
+        sums = alike[file["verdict"], topic, release, file["broker"], age, kind]
+        sums[0] += 1
+        sums[1] += file["size"] or 0
+    for values, (files, size) in alike.items():
+        for way, value in zip((*WAYS, "kind"), values, strict=True):
+            add(way, value, values[0], files, size)
     for finding in settled["findings"]:
         add("finding", finding["verdict"], finding["verdict"], 1, 0)
     figures = {"partitions": 1, "differences": len(settled["differences"])}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tempfile
@@ -41,7 +40,7 @@ Facts = Callable[[Path], FileFacts | None]
 SEGMENT_COST: Final = 1 << 20
 """What looking at a segment costs besides its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """Of the tables: a verdict of another one has other columns, and does not count."""
 
 
@@ -174,8 +173,9 @@ def _row(partition: Partition, place: Place, broker: str, facts_of: Facts, asked
     known = {path: facts_of(path) for path in others}
     segments = []
     for segment in partition.segments:
-        own = {suffix: facts_of(segment.path(suffix)) for suffix in SEGMENT_SUFFIXES if suffix in segment.existing}
-        known |= {segment.path(suffix): facts for suffix, facts in own.items()}
+        paths = {suffix: segment.path(suffix) for suffix in SEGMENT_SUFFIXES if suffix in segment.existing}
+        own = {suffix: facts_of(path) for suffix, path in paths.items()}
+        known |= {path: own[suffix] for suffix, path in paths.items()}
         log = own.get(LOG)
         segments.append({
             "base_offset": segment.base_offset,
@@ -222,7 +222,7 @@ def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], 
         segment.clean,
         sorted(segment.existing),
     ]
-    return hashlib.sha256(json.dumps([*about, tags], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(repr([*about, sorted(tags.items())]).encode()).hexdigest()
 
 
 def _problem_row(problem: Problem, name: str) -> Row:

@@ -105,6 +105,16 @@ class Output:
         return str(rows[0]["value"]).rstrip("\n") if rows else None
 
 
+def reason_of_spark(error: Exception) -> str:
+    """Why Spark could not do something, in a line: the first cause of what the JVM tells, or what a worker raised."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("SQLSTATE")] or [type(error).__name__]
+    causes = [line.removeprefix("Caused by:").lstrip(": ") for line in lines if line.startswith((":", "Caused by:"))]
+    if causes:
+        return causes[-1]
+    return lines[-1] if lines[0].endswith(":") else lines[0]  # of a worker's traceback, the last line
+
+
 def knows(spark: SparkSession, url: str) -> bool:
     """Whether Hadoop has a file system for a URL.
 
@@ -120,5 +130,5 @@ def knows(spark: SparkSession, url: str) -> bool:
     except Exception as error:
         if "UnsupportedFileSystem" in str(error) or "No FileSystem for scheme" in str(error):
             return False
-        raise ToolError(f"{url} cannot be opened: {str(error).splitlines()[0]}") from error
+        raise ToolError(f"{url} cannot be opened: {reason_of_spark(error)}") from error
     return True

@@ -61,8 +61,7 @@ def picture(title: str, counts: Mapping[str, Mapping[str, int]]) -> Picture:
         counts: files by value and verdict.
     """
     widest = max((sum(each.values()) for each in counts.values()), default=1)
-    bars = [_bar(label.lstrip("12345 ") if label[:1].isdigit() and " " in label else label, each, widest)
-            for label, each in counts.items()]  # fmt: skip
+    bars = [_bar(label, each, widest) for label, each in counts.items()]
     bars.sort(key=lambda bar: (-bar.trouble, -bar.files, bar.label))
     return Picture(title, tuple(bars[:_SHOWN]), max(0, len(bars) - _SHOWN))
 
@@ -92,7 +91,9 @@ def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pictures = [picture(title, summary.by(way)) for way, title in _TITLES.items()]
+    counts = {way: summary.by(way) for way in _TITLES}
+    counts["age"] = {age.lstrip("12345 "): each for age, each in counts["age"].items()}  # which sort by their number
+    pictures = [picture(title, counts[way]) for way, title in _TITLES.items()]
     return environment.get_template("report.html").render(
         summary=summary, asked=asked, problems=list(problems), pictures=pictures, verdicts=list(SEVERITY)
     )

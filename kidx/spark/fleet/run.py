@@ -22,7 +22,7 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ToolError
 from kidx.findings import Finding, Verdict, worst
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
-from kidx.spark.fleet.output import Output
+from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.report import render_report
 from kidx.spark.fleet.sizing import settling_tasks, tasks_of
 from kidx.spark.fleet.summary import Summary, summarize
@@ -145,8 +145,7 @@ def verify(
             at; or a URL cannot be opened, or ``out`` not be written.
         ValueError: an unknown release.
     """
-    if not _RUN_ID.fullmatch(run_id):
-        raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
+    check_run_id(run_id)
     dialect = None if release is None else dialect_of(release)
     options = storage_options or {}
     wanted = [os.fspath(path) for path in paths]
@@ -161,9 +160,13 @@ def verify(
     try:
         return _Run(spark, output, run_id, asked, progress).verify(wanted, about)
     except (OSError, PySparkException, Py4JError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        reason = lines[-1] if lines[0].endswith(":") else lines[0]  # of a worker's traceback, the last line
-        raise ToolError(f"the run {run_id} in {output.url} ended early: {reason}") from error
+        raise ToolError(f"the run {run_id} in {output.url} ended early: {reason_of_spark(error)}") from error
+
+
+def check_run_id(run_id: str) -> None:
+    """Raises :class:`~kidx.errors.ToolError` if it is no name of a run."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
 
 
 class _Run:

@@ -11,17 +11,20 @@ from typing import Final
 
 from kidx.spark.fleet.listing import SEGMENT_COST
 
-SMALLEST: Final = 512 << 20
-"""Bytes of a task, about: half a second's work, beside which its start does not count."""
+SMALLEST: Final = 2 << 30
+"""Bytes of a task, about: two seconds' work, beside which its start does not count."""
+_LEAST: Final = 256 << 20
+_FEW: Final = 8
+"""So many tasks of a smaller fleet are smaller, so that it is shared out at all."""
 MOST: Final = 100_000
 """Tasks at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
 
-_SETTLED_AT_ONCE: Final = 1000
+_SETTLED_AT_ONCE: Final = 2500
 
-# Measured with 1,000 segments of three files each in 10 partitions.
+# Measured with segments of three files each, a hundred in a partition: 1,000 of them, and 10,000 for KEPT.
 LISTED: Final = 105e-6
 """Seconds to list a segment, on a local disk, in the one task of its root; a store has a round trip a directory."""
-KEPT: Final = 255
+KEPT: Final = 150
 """Bytes of a verdict on a segment with one epoch and no transactions, and of its row in the listing."""
 ROWS: Final = 123
 """Bytes of its rows in the tables, without findings."""
@@ -33,7 +36,7 @@ def tasks_of(cost: int) -> int:
     Args:
         cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
     """
-    return max(1, min(MOST, -(-cost // SMALLEST)))
+    return max(1, min(MOST, max(-(-cost // SMALLEST), min(_FEW, cost // _LEAST))))
 
 
 def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:

@@ -99,37 +99,9 @@ LISTING: Final = pa.schema([
     ("clause", pa.string()),
 ])  # fmt: skip
 VERDICTS: Final = pa.schema([
-    ("place", pa.string()),
     ("together", pa.string()),
     ("key", pa.string()),
-    ("files", pa.list_(pa.struct([
-        ("path", pa.string()),  # names of files here: the directory is that of the partition
-        ("verdict", pa.string()),
-        ("releases", pa.string()),
-        ("why", pa.string()),
-        ("entries", pa.int64()),
-        ("size", pa.int64()),
-        ("interval", pa.struct([("least", pa.int64()), ("most", pa.int64()), ("restarts", pa.int64())])),
-    ]))),
-    ("findings", pa.list_(pa.struct(list(FINDINGS)))),
-    ("batches", pa.int64()),
-    ("records", pa.int64()),
-    ("bytes_read", pa.int64()),
-    ("first_offset", pa.int64()),
-    ("last_offset", pa.int64()),
-    ("max_timestamp", pa.int64()),
-    ("epochs", pa.list_(pa.list_(pa.int64()))),
-    ("transactions", pa.list_(pa.struct([
-        ("kind", pa.string()),
-        ("producer_id", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-    ]))),
-    ("aborted", pa.list_(pa.list_(pa.int64()))),
-    ("counts", pa.map_(pa.string(), pa.int64())),
-    ("compacted", pa.bool_()),
-    ("readable", pa.bool_()),
-    ("gone", pa.bool_()),
+    ("verdict", pa.string()),  # JSON: what :class:`kidx.verify.SegmentVerdict` has
 ])  # fmt: skip
 SETTLED: Final = pa.schema([
     *PARTITIONS,

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 
 from kidx.errors import ToolError
-from kidx.spark.fleet.output import Output
+from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.tables import FINDINGS, ddl
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
         key: columns to match rows by; those of :data:`KEYS` that the tables have if None.
 
     Raises:
-        ToolError: the tables have no known key in common.
+        ToolError: the tables have no known key in common, or one cannot be read.
     """
     shared = set(earlier.columns) & set(later.columns)
     chosen = tuple(key) if key is not None else next((each for each in KEYS if shared.issuperset(each)), ())
@@ -72,14 +73,13 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
     before = earlier.groupBy(*chosen).count().withColumnRenamed("count", "before")
     after = later.groupBy(*chosen).count().withColumnRenamed("count", "after")
     same = [before[name].eqNullSafe(after[name]) for name in chosen]
-    new = after.join(before, same, "left_anti").orderBy(*chosen).collect()
-    gone = before.join(after, same, "left_anti").orderBy(*chosen).collect()
-    return Trend(
-        chosen,
-        tuple(row.asDict() for row in new),
-        tuple(row.asDict() for row in gone),
-        after.join(before, same, "left_semi").count(),
-    )
+    try:
+        new = after.join(before, same, "left_anti").orderBy(*chosen).collect()
+        gone = before.join(after, same, "left_anti").orderBy(*chosen).collect()
+        stayed = after.join(before, same, "left_semi").count()
+    except (PySparkException, Py4JError) as error:
+        raise ToolError(f"the tables cannot be compared: {reason_of_spark(error)}") from error
+    return Trend(chosen, tuple(row.asDict() for row in new), tuple(row.asDict() for row in gone), stayed)
 
 
 def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
@@ -106,5 +106,5 @@ def _read(spark: SparkSession, path: str) -> DataFrame | None:
     except Exception as error:
         if isinstance(error, AnalysisException) and error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
             return None
-        raise ToolError(f"{path} is no Parquet table: {str(error).splitlines()[0]}") from error
+        raise ToolError(f"{path} is no Parquet table: {reason_of_spark(error)}") from error
     return frame

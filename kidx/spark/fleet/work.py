@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
-import os
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -33,11 +32,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 64
 """Verdicts in one piece of a task's answer."""
-_PLAIN: Final = tuple(
-    name
-    for name in VERDICTS.names
-    if name not in {"place", "together", "key", "files", "findings", "epochs", "transactions", "aborted", "counts"}
-)
+_KEPT: Final = tuple(each.name for each in fields(SegmentVerdict) if each.name != "segment")
 
 
 _seen: Final = Counter({"bytes": 0})
@@ -77,45 +72,33 @@ def _verdict_row(row: Row, asked: Asked) -> Row:
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
         verdict = unreadable_segment(segment, f"cannot be fetched: {reason_of(error)}")
-    return _encoded(verdict, place, directory) | {"key": found["key"], "together": row["together"]}
+    return {"together": row["together"], "key": found["key"], "verdict": _written(verdict, place, directory)}
 
 
-def _encoded(verdict: SegmentVerdict, place: Place, directory: Path) -> Row:
-    """A verdict as a row; files are told by their names alone."""
-    rows = [_fields(each) for each in (*verdict.files, *verdict.findings)]
-    for row in rows:
-        row["path"] = os.path.basename(row["path"])  # noqa: PTH119 -- thousands of them
-    return {name: getattr(verdict, name) for name in _PLAIN} | {
-        "place": place.name,
-        "files": place.told(rows[: len(verdict.files)], directory),
-        "findings": place.told(rows[len(verdict.files) :], directory),
-        "epochs": [list(each) for each in verdict.epochs],
-        "transactions": [event._asdict() for event in verdict.transactions],
-        "aborted": verdict.aborted and [list(each) for each in verdict.aborted],
-        "counts": list(verdict.counts.items()),
-    }
+def _written(verdict: SegmentVerdict, place: Place, directory: Path) -> str:
+    """A verdict as JSON: Spark only carries it. Files are told by their names alone."""
+
+    def fields_of(one: Any) -> Any:
+        told = {name: getattr(one, name) for name in one.__dataclass_fields__}
+        if "path" in told:
+            told["path"] = told["path"].rpartition("/")[2]
+        return place.told(told, directory)
+
+    return json.dumps({name: getattr(verdict, name) for name in _KEPT}, default=fields_of)
 
 
-def _fields(one: Any) -> Row:
-    """As ``dataclasses.asdict`` has them, which copies each value."""
-    fields = {name: getattr(one, name) for name in one.__dataclass_fields__}
-    return {name: _fields(value) if dataclasses.is_dataclass(value) else value for name, value in fields.items()}
-
-
-def _decoded(row: Row, segment: Segment, directory: Path) -> SegmentVerdict:
-    files, findings = row["files"], row["findings"]
-    for each in (*files, *findings):
-        each["path"] = str(directory / each["path"])
-    return SegmentVerdict(
-        segment,
-        tuple(FileVerdict(**file | {"interval": file["interval"] and Interval(**file["interval"])}) for file in files),
-        tuple(Finding(**finding) for finding in findings),
-        epochs=tuple((epoch, offset) for epoch, offset in row["epochs"]),
-        transactions=tuple(TransactionEvent(**event) for event in row["transactions"]),
-        aborted=None if row["aborted"] is None else tuple(map(tuple, row["aborted"])),
-        counts=Counter(dict(row["counts"])),
-        **{name: row[name] for name in _PLAIN},
-    )
+def _read(text: str, segment: Segment, directory: Path) -> SegmentVerdict:
+    told = json.loads(text)
+    for each in (*told["files"], *told["findings"]):
+        each["path"] = f"{directory}/{each['path']}"
+    for file in told["files"]:
+        file["interval"] = file["interval"] and Interval(**file["interval"])
+    told["files"] = tuple(FileVerdict(**file) for file in told["files"])
+    told["findings"] = tuple(Finding(**each) for each in told["findings"])
+    told["transactions"] = tuple(TransactionEvent(*event) for event in told["transactions"])
+    told["epochs"] = tuple(map(tuple, told["epochs"]))
+    told["aborted"] = told["aborted"] and tuple(map(tuple, told["aborted"]))
+    return SegmentVerdict(segment, **told | {"counts": Counter(told["counts"])})
 
 
 def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -132,7 +115,7 @@ def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
         known, listed = {}, []
         for row in group:
             if row["listed"] is None:
-                known[row["found"]["key"]] = row["found"]
+                known[row["found"]["key"]] = row["found"]["verdict"]
             else:
                 listed.append(row["listed"])
         rows += settle(asked, listed, known)
@@ -142,7 +125,7 @@ def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
     yield from to_table(rows, SETTLED).to_batches()
 
 
-def settle(asked: Asked, listed: Iterable[Row], known: Mapping[str, Row]) -> list[Row]:
+def settle(asked: Asked, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
     """The rows that :func:`settle_rows` gives for replicas of a partition.
 
     Args:
@@ -155,12 +138,12 @@ def settle(asked: Asked, listed: Iterable[Row], known: Mapping[str, Row]) -> lis
     return [_settled(asked, row, known, [] if number else differences) for number, row in enumerate(replicas)]
 
 
-def _settled(asked: Asked, row: Row, known: Mapping[str, Row], differences: list[Row]) -> Row:
+def _settled(asked: Asked, row: Row, known: Mapping[str, str], differences: list[Row]) -> Row:
     place = place_of(row, asked)
     with place.holding([EPOCHS] if row["epochs"] else []) as directory:
         partition = partition_of(row, directory)
         found = [
-            _decoded(known[each["key"]], segment, directory)
+            _read(known[each["key"]], segment, directory)
             for each, segment in zip(row["segments"], partition.segments, strict=True)
         ]
         verdict = guarded_partition(partition, found, release=asked.dialect, index_interval_bytes=asked.interval)
@@ -173,7 +156,7 @@ def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerd
     modified = dict(row["modified"])
     files = []
     for file in verdict.files:
-        name = Path(file.path).name
+        name = file.path.rpartition("/")[2]
         digits, stamp = name.partition(".")[0], modified.get(name)
         found = file.to_json() | where | {"file": name}
         found["interval_least"], found["interval_most"] = found.pop("index_interval_bytes") or (None, None)
