@@ -223,6 +223,7 @@ ROWS = (
     Row("LG-5", "append_as_follower append_as_leader", "ok", "the names and lengths of the files", rolled),
     Row("LG-6", "roll_log", "ok", "the files, or a refusal",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
+    Row("LG-68", "roll_log", "kafka", "whether there is a time index", changes(".timeindex")),
     Row("SEG-22", "roll_log append_as_follower append_as_leader", "ok", "the bytes of the old indexes", rolled),
     Row("SEG-3", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
     Row("SEG-4", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kidx.discovery import INDEX_SUFFIXES
 from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
 from kidx.log.rebuilding import rebuild_producers
 from kidx.log.segments import SWAP, Segments
-from kidx.log.swapping import INDEX_SUFFIXES, Leftovers
+from kidx.log.swapping import Leftovers
 from kidx.segment import Clock, LogSegment
 from kidx.segment.errors import SegmentOffsetOverflowError
 

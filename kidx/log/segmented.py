@@ -6,18 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import InvalidArgumentError
 from kidx.log.errors import LogError
 from kidx.log.offsets import LogOffsets
 from kidx.log.rebuilding import rebuild_producers
 from kidx.log.retention import delete_old_segments, delete_segments_before_start
-from kidx.segment.files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
+from kidx.segment.files import file_name
 
 if TYPE_CHECKING:
     from kidx.log.config import LogConfig
@@ -91,12 +86,12 @@ class SegmentedLog(LogOffsets):
                 )
             self._retire([active], rolling=True)
         elif base < active.base_offset:
-            raise LogError(  # in old releases the text opens the time index of the segment it names (SEG-2)
+            raise LogError(  # in old releases the text opens the time index of the segment it names (LG-68)
                 f"Trying to roll a new log segment with start offset {base} lower than start offset of the active "
                 f"segment {active.kafka_text()}"
             )
         else:
-            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+            for suffix in SEGMENT_SUFFIXES:
                 (self.directory / file_name(base, suffix)).unlink(missing_ok=True)
             active.on_become_inactive_segment()
         segment = self._open_segment(base)

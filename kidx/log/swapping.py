@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from kidx.discovery import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES
 from kidx.log.segments import CLEANED, DELETED, SWAP, Segments
-from kidx.segment.files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
+from kidx.segment.files import file_name
 
 if TYPE_CHECKING:
     from kidx.segment import LogSegment
-
-INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 class Leftovers:
@@ -64,7 +57,7 @@ class Leftovers:
             self._delete(file, INDEX_SUFFIXES, "")
         for file in swapped:
             if _is_log(file) and file not in valid:
-                self._delete(file, (LOG_SUFFIX, *INDEX_SUFFIXES), SWAP)
+                self._delete(file, SEGMENT_SUFFIXES, SWAP)
 
     def _files(self, suffix: str) -> list[Path]:
         return [file for file in self._directory.iterdir() if file.name.endswith(suffix)]
@@ -113,7 +106,7 @@ class Leftovers:
 
 
 def _is_log(file: Path) -> bool:
-    return file.name.endswith(LOG_SUFFIX + SWAP)
+    return file.name.endswith(LOG + SWAP)
 
 
 def _offset_of(file: Path) -> int:

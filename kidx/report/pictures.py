@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.findings import SEVERITY, Finding, Verdict
 from kidx.printable import counted, printable
 
@@ -18,7 +19,6 @@ _LEFT: Final = 90
 _LENGTH: Final = _WIDTH - _LEFT - 10
 _ROW: Final = 34
 _BAR: Final = 14
-_SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SegmentPicture:
     @property
     def svg(self) -> str:
         """One bar a file, as long as the file is; marks where something was found, and lines from entry to batch."""
-        rows = [suffix for suffix in _SUFFIXES if suffix in self.files]
+        rows = [suffix for suffix in SEGMENT_SUFFIXES if suffix in self.files]
         height = _ROW * len(rows) + 8
         name = escape(printable(self.name))
         parts = [f'<svg class="segment" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{name}">']

@@ -47,9 +47,9 @@ def alone(reference):
     return Alone
 
 
-def run(machine, lockstep, number, examples=EXAMPLES):
+def run(machine, lockstep, number):
     bound = seed(number)(MACHINES[machine].bind(lockstep))
-    run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(examples))
+    run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(EXAMPLES))
 
 
 @pytest.mark.parametrize("number", [0, in_ci(1)])
@@ -58,7 +58,7 @@ def run(machine, lockstep, number, examples=EXAMPLES):
     [in_ci("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
     ids=["log", "segment"],
 )
-def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, reference, number, thorough):
+def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, reference, number):
     lockstep = kind(map(alone(reference), SOME), tmp_path, attribute=False)
     active, end = [], lockstep.end
 
@@ -67,7 +67,7 @@ def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, refer
         end()
 
     lockstep.end = count
-    run(machine, lockstep, number, 2 * EXAMPLES if thorough else EXAMPLES)
+    run(machine, lockstep, number)
     assert lockstep.statistics.steps > 50
     assert min(active) < len(lockstep.groups), "no example was performed by fewer references than there are groups"
     assert max(active) > 1, "no example has told two releases apart"

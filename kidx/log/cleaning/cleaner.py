@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.java_numbers import INT_MAX
 from kidx.log.cleaning.bounds import Bounded, segments_between
 from kidx.log.cleaning.buffers import CleanerBuffer
@@ -15,13 +16,7 @@ from kidx.log.cleaning.keys import KeyOffsets
 from kidx.log.cleaning.transactions import CleanedTransactions
 from kidx.log.segments import CLEANED, SWAP
 from kidx.segment import LogSegment, system_clock
-from kidx.segment.files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
+from kidx.segment.files import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
 Place = Literal["chunk", "deletion"]
 """Before some bytes are read, or when the files of a replaced segment have been renamed."""
 Watch = Callable[[Place], None]
-_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 class CleanedLog(Bounded, Protocol):
@@ -189,7 +183,7 @@ class Cleaner:
     ) -> None:
         log = self.log
         base = group[0].base_offset
-        for suffix in _SUFFIXES:
+        for suffix in SEGMENT_SUFFIXES:
             (log.directory / (file_name(base, suffix) + CLEANED)).unlink(missing_ok=True)
         cleaned = LogSegment.open(
             log.directory, base, log.config, file_suffix=CLEANED, clock=system_clock, dialect=log.dialect
