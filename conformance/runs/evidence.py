@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FAILURES: Final = 3
 """A program that has failed in so many chunks (crashed, been late, talked nonsense) leaves the run."""
+KEPT: Final = -1
+"""Stands for the number of a chunk: the traces that are kept."""
 
 Shown = tuple["Divergence", tuple["Operation", ...]]
 """A difference, with the steps up to it."""
@@ -26,9 +28,10 @@ class Evidence:
     """The evidence of a chunk, or of all chunks up to some point.
 
     Attributes:
-        number: of the chunk.
+        number: of the chunk; :data:`KEPT` for the kept traces.
         examples: how many were done, and ``steps``: of how many operations.
         cells: operation, state and error, as the newest dialect's reference went through them.
+        drawn: how many of the examples were drawn, and no kept traces; ``drawn_cells``: the cells of those.
         credited: for each participant, how many steps exercised each clause while it took part.
         excused: for each participant, how many steps differed in a way that is excused for want of a capability, by the
             words of the excuse.
@@ -41,10 +44,12 @@ class Evidence:
         cut: the time was up.
     """
 
-    number: int = -1
+    number: int = KEPT
     examples: int = 0
     steps: int = 0
     cells: Counter[CellKey] = field(default_factory=Counter)
+    drawn: int = 0
+    drawn_cells: Counter[CellKey] = field(default_factory=Counter)
     credited: dict[str, Counter[str]] = field(default_factory=dict)
     excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
@@ -67,6 +72,8 @@ class Evidence:
         self.examples += chunk.examples
         self.steps += chunk.steps
         self.cells.update(chunk.cells)
+        self.drawn += chunk.drawn
+        self.drawn_cells.update(chunk.drawn_cells)
         for totals, chunks in ((self.credited, chunk.credited), (self.excused, chunk.excused)):
             for participant, counts in chunks.items():
                 if participant not in gone:

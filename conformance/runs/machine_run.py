@@ -24,7 +24,7 @@ from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
 from conformance.runs.collecting import rare_collections
 from conformance.runs.differences.shapes import detail_of, error_of, shape_of
-from conformance.runs.evidence import FAILURES, Evidence
+from conformance.runs.evidence import FAILURES, KEPT, Evidence
 from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
@@ -141,7 +141,7 @@ class MachineRun:
                     if self._seen > before or self.lockstep.failure is not None:
                         differing.append(trace.id)
 
-        evidence = self._noting(-1, perform)
+        evidence = self._noting(KEPT, perform)
         return evidence, tuple(performed), tuple(differing)
 
     @property
@@ -169,6 +169,8 @@ class MachineRun:
         self._left_early.update(evidence.departed)
         evidence.examples, evidence.steps = statistics.examples - examples, statistics.steps - steps
         evidence.cells = Counter(statistics.cells) - cells
+        if number != KEPT:
+            evidence.drawn, evidence.drawn_cells = evidence.examples, evidence.cells.copy()
         for name, (_, subject) in self._by_name.items():
             evidence.credited[name] = subject.exercised() - credited[name]
             evidence.lacking[name] = set(subject.lacking)

@@ -107,20 +107,20 @@ def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str])
 
 
 def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
-    """The histogram of what was done in which state; the ci profile demands cells of it.
+    """The histogram of what drawn examples did in which state; the ci profile demands cells of it.
 
     Raises:
         ToolError: one that has to be reached is empty, after as many examples as that takes, or one was reached that
             cannot be.
     """
-    cells = cells_of(evidence.cells)
+    cells = cells_of(evidence.drawn_cells)
     # The cells are those of the newest rules: an older release refuses what that answers, and the other way round.
     demanded = (
         run.plan.profile.name == "ci"
         and newest() in run.plan.releases
         and not evidence.sightings
         and evidence.broken is None
-        and evidence.examples >= demanded_examples(run.name)
+        and evidence.drawn >= demanded_examples(run.name)
     )
     yield from measured(run.name, cells, demanded=demanded)
     if not demanded:
@@ -128,9 +128,9 @@ def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
     impossible = impossible_cells(run.name, cells)
     if impossible:
         (operation, state, outcome), reason = impossible[0]
-        raise ToolError(f"power/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
+        raise ToolError(f"lockstep/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
     supported = {operation for operation in every_signature() if run.lockstep.supports(operation)}
     empty = empty_cells(run.name, cells, supported)
     if empty:
         told = ", ".join(f"{operation} on {state}: {outcome}" for operation, state, outcome in empty[:5])
-        raise ToolError(f"the {run.name} machine never reached {len(empty)} cells of power/cells.toml: {told}")
+        raise ToolError(f"the {run.name} machine never reached {len(empty)} cells of lockstep/cells.toml: {told}")

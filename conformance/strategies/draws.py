@@ -84,6 +84,11 @@ def one_of(*draws: Draw[Any]) -> Draw[Any]:
     return Draw(lambda chance: picks[int(chance.random() * count)](chance), branches)
 
 
+def one_of_kinds(*draws: Draw[Any]) -> Draw[Any]:
+    """A value of one of some draws, each as likely, however many others they choose from."""
+    return sampled_from(draws).flatmap(lambda draw: draw)
+
+
 def lists(element: Draw[Chosen], *, min_size: int = 0, max_size: int) -> Draw[list[Chosen]]:
     """So many values, each number of them as likely."""
     pick, count = element.pick, max_size - min_size + 1

@@ -133,7 +133,7 @@ def sent() -> Draw[Sent]:
         sizes=st.sampled_from(((0,), (5,), (60,), (0, 1), (0, 0), (60, 9), (2100,))),
         keyless=st.sampled_from((9, 9, 0, 1)),
         miscounted=st.sampled_from((0, 0, 0, 0, 0, 1, -1)),
-        options=st.one_of(_plain(), _headers(), _damages(), _old()),
+        options=st.one_of_kinds(*(_plain(), _headers(), _damages(), _old()) * 2, _stamped()),
     )
 
 
@@ -151,6 +151,13 @@ def _of_producers() -> Draw[dict[str, Any]]:
 
 def _headers() -> Draw[dict[str, Any]]:
     return st.fixed_dictionaries({"codec": _codecs(), "header": st.sampled_from(_HEADERS)})
+
+
+def _stamped() -> Draw[dict[str, Any]]:
+    """A sound batch that claims to be stamped by a broker; any other codec than its records' would refuse it."""
+    return st.sampled_from(
+        tuple({"codec": codec, "header": {"attributes": 8 | number}} for codec, number in (("none", 0), ("gzip", 1)))
+    )
 
 
 def _changes(longest: int) -> Draw[list[list[Any]]]:

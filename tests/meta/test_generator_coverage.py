@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.expectations import Ledger
 from conformance.lockstep import Lockstep
 from conformance.lockstep.generator_coverage import (
     Cell,
@@ -15,6 +16,12 @@ from conformance.lockstep.generator_coverage import (
 )
 from conformance.machines import MACHINES
 from conformance.operations import Operation, every_signature
+from conformance.runs.machine_run import machine_run
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+from conformance.runs.regression_traces import kept_traces
+from conformance.runs.rounds import play
+from conformance.runs.verdicts import coverage_of
 
 
 @pytest.fixture
@@ -85,3 +92,15 @@ def test_the_histogram_is_an_event_a_row_and_says_what_holds(cells):
     assert rows["append × damaged"].holds is False
     assert all(row.table == "coverage of the offset machine" for row in rows.values())
     assert {row.holds for row in measured("offset", cells, demanded=False)} == {None}
+
+
+def test_kept_traces_are_not_what_the_generator_reaches(tmp_path):
+    """A short run with many kept traces has not drawn enough that cells could be demanded of it."""
+    plan = Plan(("4.4.0",), (), ("offset",), PROFILES["ci"], tmp_path, max_examples=3)
+    with machine_run(plan, "offset", tmp_path / "scratch", Ledger(())) as run:
+        evidence = play(run, 0, None, lambda _: None)
+        rows = list(coverage_of(run, evidence))
+    assert evidence.examples == 3 + len(kept_traces("offset"))
+    assert evidence.drawn == 3
+    told = sum(count for row in rows for count in row.figures.values())
+    assert 0 < told == evidence.drawn_cells.total() < evidence.cells.total()

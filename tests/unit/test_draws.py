@@ -13,6 +13,7 @@ from conformance.machines import MACHINES
 from conformance.machines.seeded import rule
 from conformance.runs.profiles import PROFILES
 from conformance.strategies import draws
+from conformance.strategies.leader import sent
 
 
 def drawn(draw, count=2000):
@@ -39,6 +40,19 @@ def test_what_chooses_from_others_counts_as_these():
     counts = Counter(drawn(nested, 4000))
     assert set(counts) == {1, 2, 3, 4}
     assert min(counts.values()) > 800
+
+
+def test_a_kind_counts_as_one_however_many_it_chooses_from():
+    kinds = draws.one_of_kinds(draws.just(1), draws.one_of(draws.just(2), draws.just(3), draws.just(4)))
+    counts = Counter(drawn(kinds, 4000))
+    assert 1800 < counts[1] < 2200
+    assert min(counts.values()) > 500
+
+
+def test_a_leader_is_often_sent_sound_batches_that_claim_a_stamp():
+    stamped = [{"codec": "none", "header": {"attributes": 8}}, {"codec": "gzip", "header": {"attributes": 9}}]
+    options = [batch.options for batch in drawn(sent())]
+    assert all(options.count(one) > 0.03 * len(options) for one in stamped)
 
 
 def test_values_are_put_together():

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Group
 
 OPTIONS = (
-    "-Xms64m",
+    "-Xms192m",
+    "-Xmn128m",  # at each of Java's collections JPype has Python look for cycles, which takes milliseconds
     "-Xmx512m",  # 26 releases' classes and the buffers of one example; the rest is headroom for segments
     "-XX:+UseSerialGC",  # two cores, one of them ours
     # The second compiler takes a third of a run's processor time and gives nothing back: reports/jobs.md.

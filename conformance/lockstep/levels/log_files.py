@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import damage
@@ -26,14 +26,20 @@ COMPARED: Final = (
     ".swap",
 )
 """The files whose names and bytes are compared."""
-_LARGEST: Final = 1 << 24
-"""So many bytes of a file are compared."""
-_OPEN_FILES: Final = 16
-"""So many files stay open from one look to the next: there may be 23 references, and 1,024 files in a process."""
+_MOST: Final = 1 << 12
+"""Bytes that most files are shorter than. Room for more takes longer to get than such a file to read."""
+_OPEN_FILES: Final = 368
+"""So many files of all logs stay open from one look to the next: a process may have 1,024."""
 
 
 class LogParticipant(Participant):
-    """An implementation, and the directory of its log."""
+    """An implementation, and the directory of its log.
+
+    Attributes:
+        open_files: how many files all of them together have open.
+    """
+
+    open_files: ClassVar[int] = 0
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
@@ -52,9 +58,13 @@ class LogParticipant(Participant):
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _release(self) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        self._descriptors = {}
+        self._release_others({})
+
+    def _release_others(self, names: dict[str, int]) -> None:
+        """Closes all but the files of these names and inodes."""
+        for name, inode in self._descriptors.keys() - names.items():
+            os.close(self._descriptors.pop((name, inode)))
+            LogParticipant.open_files -= 1
 
     def names(self) -> dict[str, int]:
         """Name and inode of every file that is compared."""
@@ -68,19 +78,20 @@ class LogParticipant(Participant):
         """Name and content of every file that is compared."""
         names = self.names()
         if len(self._descriptors) > len(names):
-            self._release()
+            self._release_others(names)
         return {name: self._content(name, inode) for name, inode in names.items()}
 
     def _content(self, name: str, inode: int) -> bytes:
         """What is in a file. As long as one is open, no other one gets its inode."""
         descriptor = self._descriptors.get((name, inode))
         if descriptor is not None:
-            return os.pread(descriptor, _LARGEST, 0)
+            return _read(descriptor)
         descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
-        if len(self._descriptors) < _OPEN_FILES:
+        if LogParticipant.open_files < _OPEN_FILES:
             self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
-            return os.pread(descriptor, _LARGEST, 0)
-        content = os.pread(descriptor, _LARGEST, 0)
+            LogParticipant.open_files += 1
+            return _read(descriptor)
+        content = _read(descriptor)
         os.close(descriptor)
         return content
 
@@ -91,3 +102,8 @@ class LogParticipant(Participant):
     def damage(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
         """Damages one of the files, which nothing has open."""
         damage(self.directory / TOPIC_DIRECTORY / path, how, numbers)
+
+
+def _read(descriptor: int) -> bytes:
+    content = os.pread(descriptor, _MOST, 0)
+    return content if len(content) < _MOST else os.pread(descriptor, os.fstat(descriptor).st_size, 0)
