@@ -117,7 +117,7 @@ def really(release):
 def test_a_release_that_the_package_has_never_heard_of(release, tmp_path):
     copy = Copy(tmp_path, release)
     assert copy.run("-c", f"import kidx; kidx.DIALECTS[{release!r}]").returncode == 1
-    command = ("kafka", "propose", release, "--max-examples", "60", "--json", "--patch", "the.patch")
+    command = ("kafka", "propose", release, "--max-examples", "30", "--json", "--patch", "the.patch")
     done = copy.run("-c", "from conformance.cli import main; main()", *command)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
