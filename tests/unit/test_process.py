@@ -305,10 +305,10 @@ def variant(state: str, directory: Path) -> ProcessIndex:
         (["/nowhere/my-index"], "/nowhere/my-index"),
         ([str(ADAPTERS)], "Permission denied"),
         ([sys.executable, "-c", "raise SystemExit('no such option')"], "no such option"),
-        ([sys.executable, "-c", "print('hello'); input()"], "not JSON"),
-        ([sys.executable, "-c", "print('{\"ok\": null}'); input(); input()"], "the reply to start is"),
-        ([sys.executable, "-c", "print('\\xff' * 9); input(); input()"], "not JSON"),
-        ([sys.executable, "-c", "print('[' * 100000); input(); input()"], "not JSON"),
+        ([sys.executable, "-c", "input(); print('hello'); input()"], "not JSON"),
+        ([sys.executable, "-c", "input(); print('{\"ok\": null}'); input()"], "the reply to start is"),
+        ([sys.executable, "-c", "input(); print('\\xff' * 9); input()"], "not JSON"),
+        ([sys.executable, "-c", "input(); print('[' * 100000); input()"], "not JSON"),
     ],
 )
 def test_a_program_that_does_not_introduce_itself_is_one_clear_line(words, text):
