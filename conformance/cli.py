@@ -72,3 +72,7 @@ def common(
 def main() -> None:
     """Entry point."""
     run_app(app, "conformance")
+
+
+if __name__ == "__main__":
+    main()

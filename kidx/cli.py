@@ -40,3 +40,7 @@ def common(
 def main() -> None:
     """Entry point."""
     run_app(app, "kidx")
+
+
+if __name__ == "__main__":
+    main()

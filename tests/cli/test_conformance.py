@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -91,6 +92,14 @@ def test_every_command_explains_itself(conformance, command):
 def test_version(conformance):
     done = conformance.apart("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"conformance {version('kidx')}\n", "")
+
+
+@pytest.mark.parametrize("package", ["conformance", "kidx"])
+def test_the_module_is_the_command(package):
+    done = subprocess.run(
+        [sys.executable, "-m", f"{package}.cli", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{package} {version('kidx')}\n", "")
 
 
 @pytest.mark.parametrize("command", [(), ("kafka",)])
