@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kidx.verify.verdicts import FileVerdict
 
 _WIDTH: Final = 900
-_LEFT: Final = 90
+_LEFT: Final = 104
 _LENGTH: Final = _WIDTH - _LEFT - 10
 _ROW: Final = 34
 _BAR: Final = 14
