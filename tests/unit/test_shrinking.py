@@ -247,4 +247,5 @@ def test_every_effect_is_an_operations():
 def test_numbers_are_named_and_sizes_are_left_alone():
     assert numbers(OPEN_LOG) == [("log_start_offset", 0), ("recovery_point", 0), ("now", 10_000)]
     assert numbers(append(7)) == [("base", 7), ("epoch", 0), ("records", 0), ("records", 1000), ("leader_epoch", 0)]
+    assert numbers(Operation("clean_log", (17, 200, 50, 1000))) == [("checkpoint", 17), ("age", 1000)]
     assert with_numbers(OPEN, lambda _, value: value) == OPEN

@@ -14,8 +14,10 @@ Operations = tuple[Operation, ...]
 Change = Callable[[str, int], int]
 """Given the name of a number and its value, the new value."""
 
-_KEPT: Final = frozenset({"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "magic"})
-"""Sizes and intervals that are chosen from a few on purpose."""
+_KEPT: Final = frozenset(
+    {"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "io_buffer_size", "magic", "slots"}
+)
+"""Sizes and intervals that are chosen from a few on purpose; a cleaner whose buffer has no bytes reads for ever."""
 _BASE_OF_FILE: Final = re.compile(r"^\d{20}(?!\d)")
 _FEW: Final = 3
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from kidx.discovery import SEGMENT_SUFFIXES
+from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX
 from kidx.log.cleaning.bounds import Bounded, segments_between
 from kidx.log.cleaning.buffers import CleanerBuffer
@@ -227,7 +228,13 @@ class Cleaner:
     def _end_of(self, segment: LogSegment, following: LogSegment | None) -> int:
         if following is not None:
             return following.base_offset
-        in_segment, in_round = segment.read_next_offset(), self.keys.latest + 1
+        in_round = self.keys.latest + 1
+        try:
+            in_segment = segment.read_next_offset()
+        except (KidxError, OSError):
+            if self.log.dialect.aborted_are_sought_to_segment_end:
+                raise
+            return in_round
         if in_segment != in_round and not self.log.dialect.aborted_are_sought_to_segment_end:
             return in_round
         return in_segment
