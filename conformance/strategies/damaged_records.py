@@ -42,7 +42,7 @@ class RecordDamage(NamedTuple):
     def of(self, plan: BatchPlan, next_offset: int, largest_timestamp: int) -> bytes:
         """The batch of a plan, in the newest format and without a producer, with its records damaged.
 
-        Its header claims a timestamp beyond all others: whoever looks for that one reads every record.
+        Its header claims a timestamp beyond all others: a look-up of that timestamp reads every record.
 
         Args:
             plan: the sound batch.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,12 +29,9 @@ def trends_command(
     """
     try:
         from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
-        from kidx.spark.starting import FEW_ROWS, is_submitted, session_for  # noqa: PLC0415
+        from kidx.spark.starting import FEW_ROWS, session_for  # noqa: PLC0415
     except ImportError as error:
         raise ToolError("trends need pyspark: pip install 'kidx[spark]'") from error
-    for path in (earlier, later):
-        if not is_submitted() and "://" not in path and not Path(path).exists():
-            raise ToolError(f"{path} is no Parquet table: there is no such file or directory")
     with session_for("kidx trends", FEW_ROWS) as spark:
         trend = compare(*read_tables(spark, earlier, later))
     if as_json:

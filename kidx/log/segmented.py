@@ -79,7 +79,7 @@ class SegmentedLog(LogOffsets):
         active = self.segments.active
         if base in self.segments:
             if active.base_offset != base or active.size > 0:
-                existing = next(segment for segment in self.segments if segment.base_offset == base)
+                existing = self.segments.values_from(base)[0]
                 raise LogError(
                     f"Trying to roll a new log segment with start offset {base} while it already exists. Existing "
                     f"segment is {existing.kafka_text()}."

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.discovery import INDEX_SUFFIXES, LOG
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.index.lazy import LazyIndex
 
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
     from kidx.index.transaction import TransactionIndex
     from kidx.segment.file_records import FileRecords
 
-LOG_SUFFIX = ".log"
-OFFSET_INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
+LOG_SUFFIX = LOG
+OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX = INDEX_SUFFIXES
 
 
 def file_name(base_offset: int, suffix: str) -> str:

@@ -71,6 +71,8 @@ def test_two_runs_are_a_trend(run, verified, tmp_path):
     assert code == 1
     assert "missing" in out.splitlines()[0]
     assert run(kidx.cli.main, "trends", *reversed(tables), "--json")[0] == 0
+    for both in (tables[0].parent / "run_id=*", f"file:{tables[0].parent}"):  # paths as Spark reads them
+        assert run(kidx.cli.main, "trends", both, tables[1], "--json")[0] == 0
 
 
 @pytest.mark.thorough
