@@ -42,7 +42,7 @@ class Seen(NamedTuple):
     Attributes:
         signature: in which ways operations have ended, in the newest dialect.
         new: whether one of Kafka's releases has run through code as for no content before.
-        differs: who differs, and at which operation; None if all agree.
+        differs: the implementation that differs, and the number of its operation; None if all agree.
     """
 
     signature: int
@@ -144,7 +144,7 @@ class Batches:
         """Asks changed contents what the unchanged one is asked.
 
         Returns:
-            The outcomes of each, in the newest dialect; and who differs, and at which operation.
+            The outcomes of each, in the newest dialect; and as ``differs`` of :class:`Seen` says.
         """
         differs: list[tuple[str, int] | None] = [None] * len(flipped)
         outcomes: list[list[tuple[str, Any]]] = []
