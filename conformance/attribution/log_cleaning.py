@@ -142,6 +142,13 @@ def rebuilds(step: LogStep) -> bool:
     return any(0 < (batch.count or 0) < (counts.get(batch.base_offset) or 0) for batch in batches(step.files))
 
 
+def rebuilds_compressed(step: LogStep) -> bool:
+    """A compressed batch has fewer records than before."""
+    counts = {batch.base_offset: batch.count for batch in batches(step.files_before) if batch.codec}
+    rebuilt = (batch for batch in batches(step.files) if batch.codec)
+    return any(0 < (batch.count or 0) < (counts.get(batch.base_offset) or 0) for batch in rebuilt)
+
+
 def knows_aborted(step: LogStep) -> bool:
     """A transaction index had entries."""
     return any(content for name, content in step.files_before.items() if name.endswith(".txnindex"))
@@ -181,6 +188,7 @@ CLEANING_ROWS = (
     Row("CL-18a", "open_log", "ok", "the files", finds(".log.swap")),
     Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
     Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
+    Row("CL-20", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds_compressed)),
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),
 )
 # fmt: on

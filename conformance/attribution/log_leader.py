@@ -66,6 +66,14 @@ def is_recompressed(step: LogStep) -> bool:
     return wanted != "producer" and any(codec_of(batch) != wanted for batch in step.args[0])
 
 
+def is_compressed_anew(step: LogStep) -> bool:
+    """The leader compresses: with another codec than the producer, or messages of an old format."""
+    wanted = str(step.before.settings.get("compression.type", "producer"))
+    if wanted != "producer":
+        return wanted != "uncompressed" and is_recompressed(step)
+    return any(is_old(batch) and codec_of(batch) != "none" for batch in step.args[0])
+
+
 def is_unreadable(step: LogStep) -> bool:
     """The last batch of the log cannot be read, though it is the one that was just appended."""
     content = max((item for item in step.files.items() if item[0].endswith(".log")), default=("", b""))[1]
@@ -125,6 +133,7 @@ LEADER_ROWS = (
         any_batch(is_miscounted, lambda batch: not is_old(batch) and not is_compressed(batch))),
     Row("LG-56", _LEADER, "ok invalid_record corrupt_record", "a refusal, or other bytes", any_batch(is_old)),
     Row("LG-57", _LEADER, "ok", "the bytes", is_recompressed),
+    Row("LG-58", _LEADER, "ok", "the bytes", is_compressed_anew),
     Row("LG-59", _LEADER, "too_large", "the batch would be appended", topic_says("max.message.bytes")),
     Row("LG-60", _LEADER, "invalid_record", "the batch would be appended",
         any_batch(lambda batch: "header" in batch and not is_old(batch))),

@@ -159,6 +159,7 @@ class Group(Generic[Seen, Files]):
     """The subjects whose releases behave alike, with the reference and the model that they are held to.
 
     Attributes:
+        dialect: the reference's, which compresses with the subjects' libraries if they lend them.
         beside: the subjects that perform a step right after the reference: all but the batched ones.
         tracked: what attribution knows before a step.
         exercised: how many steps exercised each clause.
@@ -171,6 +172,10 @@ class Group(Generic[Seen, Files]):
         self._level = level
         self.dialect = dialect_of(release)
         self.reference = level.participant(level.reference(release), directory)
+        compressor = next(filter(None, (getattr(s.implementation, "compress", None) for s in subjects)), None)
+        if compressor is not None:
+            self.dialect = self.dialect.with_compressor(compressor)
+            self.reference.implementation.perform_for([self.dialect])
         self.model = level.model(release) if model else None
         self.subjects = subjects
         self.beside = [participant for participant in subjects if not participant.batched]

@@ -19,7 +19,6 @@ from conformance.machines.log_limits import LimitRules
 from conformance.machines.log_producers import ProducerRules
 from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation
-from conformance.operations.log_capabilities import settings_for
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import topics
@@ -45,8 +44,7 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
     @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
         """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
-        capabilities = self.lockstep.capabilities
-        self.settings, self.asks = settings_for(settings | strict, capabilities), asks
+        self.settings, self.asks = self.topic(settings | strict), asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:

@@ -10,6 +10,7 @@ from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
 from conformance.operations.log import LogState
+from conformance.operations.log_capabilities import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,14 @@ class LogBase(FilesMachine):
         operation = Operation(name, arguments)
         if self.is_open and self.lockstep.can(operation):
             self.lockstep.perform(operation)
+
+    def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """A topic's settings as every participant takes them."""
+        return settings_for(settings, self.lockstep.capabilities)
+
+    def sendable(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """A producer's batch that every participant has to change alike, if it changes it."""
+        return batch
 
     @abstractmethod
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:

@@ -6,14 +6,25 @@ index that is lost behind several segments. Runs of Kafka's own logs draw withou
 
 from __future__ import annotations
 
+from typing import Any
+
 from conformance.machines.log_base import LogBase
 from conformance.machines.seeded import rule
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
+from conformance.strategies.leader import rebuildable, rebuildable_topic
 
 
 class ForeignRules(LogBase):
     """Losses and cuts that need a history, with the history."""
+
+    def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """See the base class."""
+        return rebuildable_topic(super().topic(settings))
+
+    def sendable(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """See the base class."""
+        return rebuildable(batch, self.settings)
 
     @rule(
         gaps=st.lists(st.sampled_from((10, -5, -15, 0)), min_size=3, max_size=9),

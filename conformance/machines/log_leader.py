@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.machines.log_base import LogBase
 from conformance.machines.seeded import rule
 from conformance.strategies import draws as st
-from conformance.strategies.leader import Sent, rebuildable, sent
+from conformance.strategies.leader import Sent, sent
 
 
 class LeaderRules(LogBase):
@@ -15,7 +15,7 @@ class LeaderRules(LogBase):
     def append_what_a_leader_refuses_or_changes(self, batches: list[Sent], alone: bool) -> None:
         """Appends a producer's batch, or two, of old formats, damaged, misnumbered, mistimed, keyless or too large."""
         plans = batches[:1] if alone else batches
-        sent = [rebuildable(plan.batch(self.now), self.settings) for plan in plans]
+        sent = [self.sendable(plan.batch(self.now)) for plan in plans]
         for batch in sent:
             self.timestamps.update(record[1] for record in batch["records"])
         self.do("append_as_leader", sent, self.epoch)

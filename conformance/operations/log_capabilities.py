@@ -91,7 +91,7 @@ _CLAUSES: Final = {
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
     "preallocation": "SEG-25 SEG-34",
     "clock": "LG-40",
-    "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64",
+    "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",
 }
 """The clauses that a log without a capability cannot keep or break, with all their letters."""
 

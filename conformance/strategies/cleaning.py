@@ -72,5 +72,7 @@ def batches() -> st.Draw[list[Keyed]]:
     keys = st.sampled_from((1, 2, 1, 2, 3, 4, -1, -2, 0))
     records = st.lists(st.tuples(keys, st.sampled_from((3, 0, None, 9, 30))), min_size=1, max_size=4).map(tuple)
     return st.lists(
-        st.builds(Keyed, records, st.sampled_from(("none", "none", "gzip", "zstd"))), min_size=1, max_size=4
+        st.builds(Keyed, records, st.sampled_from(("none", "none", "none", "gzip", "zstd", "lz4", "snappy"))),
+        min_size=1,
+        max_size=4,
     )

@@ -42,6 +42,7 @@ _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
 )
 _STREAMS: Final = ("none", "gzip", "lz4")
 """Codecs whose compressed bytes are damaged. How damage shows in zstd and snappy depends on the library (LG-64)."""
+_IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
 
@@ -83,12 +84,17 @@ class Sent(NamedTuple):
 def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """The batch, with another codec if a leader may have to compress it anew with lz4 or snappy (LG-58).
 
-    The blocks of Java's lz4 and snappy are not those of the libraries that the reference has.
+    A program's libraries give other blocks of these than those that the reference has; Kafka's classes lend it theirs.
     """
     may_be_rebuilt = batch.get("magic", 2) < 2 or KEYS & batch.keys() - {"payload", "crc"}
-    if batch.get("codec") in ("lz4", "snappy") and may_be_rebuilt and "compression.type" not in settings:
+    if batch.get("codec") in _IN_BLOCKS and may_be_rebuilt and "compression.type" not in settings:
         return batch | {"codec": "gzip"}
     return batch
+
+
+def rebuildable_topic(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings, with another codec if a leader would have to compress with lz4 or snappy."""
+    return settings | {"compression.type": "gzip"} if settings.get("compression.type") in _IN_BLOCKS else settings
 
 
 def topics() -> Draw[dict[str, Any]]:
@@ -100,7 +106,7 @@ def topics() -> Draw[dict[str, Any]]:
     strict = st.fixed_dictionaries(
         {},
         optional={
-            "compression.type": st.sampled_from(("uncompressed", "gzip", "zstd")),
+            "compression.type": st.sampled_from(("uncompressed", "gzip", "zstd", "lz4", "snappy")),
             "cleanup.policy": st.sampled_from(("compact", "compact,delete")),
             "max.message.bytes": st.sampled_from((100, 75, 140)),
             "max.decompressed.message.bytes": st.sampled_from((8, 60)),

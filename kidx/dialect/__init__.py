@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, ClassVar, Final, Protocol
 
 from kidx.dialect.cleaning import CleaningBehaviours
 from kidx.dialect.columns import LeaderRule, version_of
@@ -21,6 +21,7 @@ __all__ = [
     "BEHAVIOURS",
     "DIALECTS",
     "NEWEST",
+    "Compressor",
     "Dialect",
     "LeaderRule",
     "adopt",
@@ -31,8 +32,28 @@ __all__ = [
 ]
 
 
+class Compressor(Protocol):
+    """Codec libraries."""
+
+    def __call__(self, codec: Any, data: bytes, magic: int) -> bytes:
+        """The bytes as a batch of this magic has them; the codec is a ``kidx.records.Codec``."""
+
+
 class Dialect(CleaningBehaviours):
-    """The behaviours of one release."""
+    """The behaviours of one release.
+
+    Attributes:
+        compressor: the codec libraries that batches are built anew with; None: those of kidx. Each release comes with
+            libraries of its own, whose compressed bytes may be others (LG-58).
+    """
+
+    compressor: ClassVar[Compressor | None] = None
+
+    def with_compressor(self, compressor: Compressor) -> Dialect:
+        """The same behaviours, with these codec libraries."""
+        copy = replace(self)
+        vars(copy)["compressor"] = compressor
+        return copy
 
 
 BEHAVIOURS: Final = tuple(

@@ -22,6 +22,7 @@ from kidx.records.record import (
 from kidx.records.writer import write_batch, write_message
 
 if TYPE_CHECKING:
+    from kidx.dialect import Compressor
     from kidx.records.control import EndTransactionMarker
 
 RecordLike = (
@@ -47,6 +48,7 @@ def build_batch(
     offsets: Sequence[int] | None = None,
     last_offset: int | None = None,
     max_timestamp: int | None = None,
+    compressor: Compressor | None = None,
 ) -> bytes:
     """The bytes of a batch; for uncompressed v0 and v1, of one batch a record, one after another.
 
@@ -68,6 +70,7 @@ def build_batch(
         offsets: absolute offsets of the records, increasing, where they have gaps.
         last_offset: what the header claims as last offset, as after compaction (v2, and wrappers of v0 and v1).
         max_timestamp: what the header claims as largest timestamp instead of the true one (v2 and v1 wrappers).
+        compressor: the codec libraries; those of kidx by default.
 
     Raises:
         InvalidArgumentError: what Kafka's builder refuses, in its words: a timestamp below -1, offsets that do not
@@ -103,6 +106,7 @@ def build_batch(
             timestamp_type=timestamp_type,
             last_offset=last,
             max_timestamp=max_timestamp,
+            compressor=compressor,
         )
     has_horizon = delete_horizon_ms is not None and delete_horizon_ms >= 0
     base_timestamp = delete_horizon_ms if has_horizon and delete_horizon_ms is not None else simple[0].timestamp
@@ -114,7 +118,7 @@ def build_batch(
         stamped = timestamp_type is TimestampType.LOG_APPEND_TIME
         max_timestamp = log_append_time if stamped else max(record.timestamp for record in simple)
     return write_batch(
-        compress(codec, body),
+        (compressor or compress)(codec, body, magic),
         base_offset=base_offset,
         last_offset=last,
         count=len(simple),
@@ -280,6 +284,7 @@ def _legacy(
     timestamp_type: TimestampType,
     last_offset: int,
     max_timestamp: int | None,
+    compressor: Compressor | None,
 ) -> bytes:
     """The messages one after another, or the wrapper of all of them."""
     relative_to = base_offset if magic == 1 and codec is not Codec.NONE else 0
@@ -293,5 +298,5 @@ def _legacy(
         return messages
     if max_timestamp is None:
         max_timestamp = max(record.timestamp for record in records)
-    value = compress(codec, messages, magic)
+    value = (compressor or compress)(codec, messages, magic)
     return write_message(last_offset, magic, max_timestamp, None, value, codec=codec, timestamp_type=timestamp_type)

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from kidx.dialect import BEHAVIOURS, Dialect
+from kidx.dialect import BEHAVIOURS, Compressor, Dialect
+from kidx.records.codecs import compress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from kidx.records.codecs import Codec
 
 
 class _Asked:
@@ -63,6 +66,17 @@ class SharedDialect(Dialect):
         """Lets members leave."""
         self.left.extend(members)
         self.members[:] = [member for member in self.members if member not in members]
+
+    @property
+    def compressor(self) -> Compressor | None:  # type: ignore[override]
+        """The codec libraries of the last member; members whose libraries give other bytes leave."""
+        return self._compress if any(member.compressor for member in self.members) else None
+
+    def _compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
+        *others, last = [(member.compressor or compress)(codec, data, magic) for member in self.members]
+        if different := [member for member, bytes_ in zip(self.members, others, strict=False) if bytes_ != last]:
+            self.leave(different)
+        return last
 
     def take_left(self) -> list[Dialect]:
         """Those that have left since the last time."""

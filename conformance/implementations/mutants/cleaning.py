@@ -89,9 +89,8 @@ class KeepsRecordsWithoutKeys(UnifiedLog):
 
 
 class _ShortBatches(RecordFilter):
-    @staticmethod
-    def rebuild(batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
-        whole = RecordFilter.rebuild(batch, kept, horizon, magic)
+    def rebuild(self, batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
+        whole = super().rebuild(batch, kept, horizon, magic)
         if magic < 2 or batch.last_offset == kept[-1].offset:
             return whole
         return _ended(whole, kept[-1].offset)

@@ -188,8 +188,7 @@ class RecordFilter:
             return None
         return self.now + self.delete_retention_ms
 
-    @staticmethod
-    def rebuild(batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
+    def rebuild(self, batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
         """A batch with fewer records, a delete horizon, or of another magic; its ends stay what they were (CL-7).
 
         Raises:
@@ -215,6 +214,7 @@ class RecordFilter:
             delete_horizon_ms=horizon,
             offsets=[record.offset for record in kept],
             last_offset=batch.last_offset if is_new else None,
+            compressor=self.dialect.compressor,
         )
 
     def _write_header(self, batch: RecordBatch, found: Filtered) -> None:

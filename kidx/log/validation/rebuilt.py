@@ -89,6 +89,7 @@ def rebuilt(first: RecordBatch, records: Iterable[Seen], codec: Codec, terms: Te
         base_sequence=first.base_sequence,
         is_transactional=first.is_transactional,
         partition_leader_epoch=terms.leader_epoch,
+        compressor=terms.dialect.compressor,
     )
 
 
