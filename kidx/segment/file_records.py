@@ -28,6 +28,8 @@ _SMALL: Final = 1 << 12
 """Bytes of a batch whose stamps are kept for the next search, and"""
 _FEW: Final = 256
 """how many records it may have."""
+_ANSWERS: Final = 1 << 10
+"""Answers to searches by timestamp that are kept."""
 
 
 class FileRecords:
@@ -40,6 +42,10 @@ class FileRecords:
         preallocate: whether to reserve them.
         writable: False opens an existing file without write permission (kidx's own: :mod:`kidx.rebuild`).
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Attributes:
+        size_in_bytes: of the batches; the file may have room behind them.
+        writes: how often this object has appended to the file or cut it.
 
     Raises:
         RecordStreamError: the file is larger than 2**31 - 1 bytes.
@@ -74,10 +80,12 @@ class FileRecords:
             )
         self._end = 0 if reserve else INT_MAX
         self.size_in_bytes = min(length, self._end)
+        self.writes = 0
         self._position = self.size_in_bytes
         self._read = b""
         self._known: dict[int, RecordBatch] = {}
         self._kept: dict[tuple[int, int], ReadOnce[Stamp]] = {}
+        self._found: dict[tuple[int, int, int, int], TimestampAndOffset] = {}
 
     def __str__(self) -> str:
         return f"FileRecords(size={self.size_in_bytes}, file={self.path}, start=0, end={self._end})"
@@ -107,6 +115,7 @@ class FileRecords:
                 f" {self.size_in_bytes}"
             )
         descriptor = self._channel()
+        self.writes += 1
         view = memoryview(records)
         while view:
             written = os.pwrite(descriptor, view, self._position)
@@ -133,8 +142,9 @@ class FileRecords:
             )
         descriptor = self._channel()
         if target_size < os.fstat(descriptor).st_size:
+            self.writes += 1
             os.ftruncate(descriptor, target_size)
-            self._read, self._known, self._kept = b"", {}, {}
+            self._read, self._known, self._kept, self._found = b"", {}, {}, {}
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
         return original - target_size
@@ -169,6 +179,7 @@ class FileRecords:
     def close_handlers(self) -> None:
         """Closes the file and leaves it as it is."""
         descriptor, self._descriptor = self._descriptor, None
+        self._found = {}
         if descriptor is not None:
             os.close(descriptor)
 
@@ -288,6 +299,20 @@ class FileRecords:
         Raises:
             KidxError: as :meth:`batches`, and as reading records.
         """
+        question = target, start, starting_offset, max_record_body_size
+        answer = self._found.get(question)
+        if answer is None:
+            answer = self._first_from(*question)
+            # More batches at the end do not change it. That there is none, they may.
+            if answer is not None and self.writable and self.size_in_bytes < _WINDOWS_FROM:
+                if len(self._found) == _ANSWERS:
+                    self._found.clear()
+                self._found[question] = answer
+        return answer
+
+    def _first_from(
+        self, target: int, start: int, starting_offset: int, max_record_body_size: int
+    ) -> TimestampAndOffset | None:
         for batch in self.batches(start):
             if batch.max_timestamp < target:
                 continue
