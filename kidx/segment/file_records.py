@@ -327,19 +327,12 @@ class FileRecords:
         kept = self._kept.get(how)
         if kept is not None and not kept.failed and self._known.get(batch.position) is batch:
             return kept
-        # Of a batch without a whole header, only the release decides what is read first.
-        whole = batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD
-        count = batch.count if whole else 0
-
-        def read() -> Iterator[Stamp]:
-            plain = count and not batch.is_compressed
-            streaming = not plain and self.dialect.streams_timestamp_search
-            stamps = batch.stamps(max_record_body_size, streaming=streaming)
-            return records_of(stamps, self.dialect)
-
-        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
-            return read()
-        kept = self._kept[how] = ReadOnce(read())
+        stamps = stamps_of(batch, max_record_body_size, self.dialect)
+        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL:
+            return stamps
+        if (_count(batch) or INT_MAX) > _FEW:
+            return stamps
+        kept = self._kept[how] = ReadOnce(stamps)
         return kept
 
     def largest_timestamp_after(self, start: int) -> tuple[int, int]:
@@ -356,6 +349,27 @@ class FileRecords:
             if timestamp > largest:
                 largest, offset = timestamp, batch.last_offset
         return largest, offset
+
+
+def stamps_of(batch: RecordBatch, max_record_body_size: int, dialect: Dialect) -> Iterator[Stamp]:
+    """The stamps of a batch as a search by timestamp reads them, or what the release makes of a damaged one.
+
+    Args:
+        batch: of a file.
+        max_record_body_size: bytes that a record may have (4.4).
+        dialect: of the release.
+
+    Raises:
+        KidxError: as reading records.
+    """
+    plain = _count(batch) and not batch.is_compressed
+    streaming = not plain and dialect.streams_timestamp_search
+    return records_of(batch.stamps(max_record_body_size, streaming=streaming), dialect)
+
+
+def _count(batch: RecordBatch) -> int | None:
+    """Records of a batch; of one without a whole header, 0: only the release decides what is read first of it."""
+    return batch.count if batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD else 0
 
 
 def _epoch(epoch: int) -> int | None:
