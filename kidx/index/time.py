@@ -22,6 +22,8 @@ _TIMESTAMP_AT = TIME_INDEX.field("timestamp").offset
 _OFFSET = TIME_INDEX.codec("relative_offset")
 _OFFSET_AT = TIME_INDEX.field("relative_offset").offset
 _ENTRY = TIME_INDEX.struct
+_SIZE = TIME_INDEX.size
+_make = tuple.__new__  # what a NamedTuple's own constructor calls
 _NO_TIMESTAMP = -1
 
 
@@ -142,6 +144,9 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         buffer, entries = self._mapped(), self.entries
         if probe is None and search is warm_search and entries * self.entry_size <= buffer.limit:
             slot = timestamp_floor(buffer.data, entries, timestamp)
+            if slot >= 0 and not self._wraps:
+                found, relative = _ENTRY.unpack_from(buffer.data, slot * _SIZE)
+                return _make(TimestampOffset, (found, self.base_offset + relative))
         else:
             slot, _ = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe, search=search)
         return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)

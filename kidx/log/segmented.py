@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,8 @@ class SegmentedLog(LogOffsets):
             )
         else:
             for suffix in SEGMENT_SUFFIXES:
-                (self.directory / file_name(base, suffix)).unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(f"{self.directory}/{file_name(base, suffix)}")  # noqa: PTH108 -- shows in every roll
             active.on_become_inactive_segment()
         segment = self._open_segment(base)
         self.segments.add(segment)

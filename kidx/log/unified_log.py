@@ -27,10 +27,10 @@ from kidx.segment import (
     LogSegment,
     RollParams,
     TimestampAndOffset,
-    follower_append_info,
     leader_append_info,
     system_clock,
 )
+from kidx.segment.append_info import append_info_of
 
 if TYPE_CHECKING:
     from kidx.log.segments import Segments
@@ -197,7 +197,7 @@ class UnifiedLog(SegmentedLog):
                     f" {self.end_offset}"
                 )
             valid = records[: sum(batch.size_in_bytes for batch in batches)]
-            self._append(valid, batches, follower_append_info(valid), first if has_first else None, Origin.REPLICATION)
+            self._append(valid, batches, append_info_of(batches), first if has_first else None, Origin.REPLICATION)
 
     def _append(
         self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None, origin: Origin

@@ -130,8 +130,8 @@ class ProducerStateManager(ProducerState):
             return
         producers = {producer: self.producers[producer] for producer in self._order.sort(self.producers)}
         timestamps = {producer: self.last_timestamp(entry) for producer, entry in producers.items()}
-        path = self.directory / snapshot_name(self.map_end_offset)
-        with path.open("r+b" if path.exists() else "wb") as file:  # a longer one keeps its end
+        path = f"{self.directory}/{snapshot_name(self.map_end_offset)}"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:  # noqa: PTH123 -- a longer one keeps its end
             file.write(encode(producers, timestamps))
         self._known.add(self.map_end_offset)
         self.last_snapshot_offset = self.map_end_offset

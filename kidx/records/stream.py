@@ -105,9 +105,10 @@ def iter_memory_batches(
     position = start
     head_size = LOG_OVERHEAD
     while end - position >= head_size:
-        # Behind fewer than 17 bytes no magic can be read, but the length is checked all the same.
-        head = bytes(buffer[position : min(position + PREFIX.size, end)]).ljust(PREFIX.size, b"\x00")
-        offset, length, _, magic = _PREFIX.unpack(head)
+        if end - position >= PREFIX.size:
+            offset, length, _, magic = unpack(_PREFIX, buffer, position)
+        else:  # no magic can be read, but the length is checked all the same
+            offset, length, _, magic = _PREFIX.unpack(bytes(buffer[position:end]).ljust(PREFIX.size, b"\x00"))
         if length < MESSAGE_OVERHEAD_V0:
             raise CorruptRecordError(
                 f"Record size {length} is less than the minimum record overhead ({MESSAGE_OVERHEAD_V0})"

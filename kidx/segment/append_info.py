@@ -7,6 +7,7 @@ the offsets, and every era did so differently (L1–L3). From 3.9.1 on only the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
@@ -30,8 +31,13 @@ def follower_append_info(records: Buffer) -> AppendInfo:
     Raises:
         KidxError: the records cannot be read.
     """
+    return append_info_of(iter_memory_batches(records))
+
+
+def append_info_of(batches: Iterable[RecordBatch]) -> AppendInfo:
+    """As :func:`follower_append_info`, of batches that have been told apart already."""
     largest_offset, timestamp, offset = -1, NO_TIMESTAMP, -1
-    for batch in iter_memory_batches(records):
+    for batch in batches:
         largest_offset = batch.last_offset
         if batch.max_timestamp > timestamp:
             timestamp, offset = batch.max_timestamp, largest_offset
@@ -55,7 +61,7 @@ def leader_append_info(
     """
     rules = dialect_of(dialect)
     batches = list(iter_memory_batches(records))
-    follower = follower_append_info(records)
+    follower = append_info_of(batches)
     if not batches or rules.append_per_batch:
         return follower
     offset = _leader_offset(batches, follower, rules, rebuilt, first_largest)

@@ -231,8 +231,8 @@ class ReferenceLog(SharedReference):
         return self._state(self._opened)
 
     def _close(self, prepared: bool) -> None:
-        log, self.log = self._opened, None
-        log.close(prepare=prepared)
+        self._opened.close(prepare=prepared)
+        self.log = None  # one whose closing has failed is still there, in Kafka too
 
     @staticmethod
     def _state(log: UnifiedLog) -> LogState:
@@ -243,9 +243,9 @@ class ReferenceLog(SharedReference):
             log.high_watermark,
             log.last_stable_offset,
             log.recovery_point,
-            tuple((segment.base_offset, segment.size) for segment in log.segments),
+            tuple([(segment.base_offset, segment.size) for segment in log.segments]),
             producers.map_end_offset,
             tuple(sorted(producers.ongoing)),
             tuple(sorted(producers.unreplicated)),
-            tuple(_producer(producers, producer) for producer in sorted(producers.producers)),
+            tuple([_producer(producers, producer) for producer in sorted(producers.producers)]),
         )

@@ -43,7 +43,7 @@ def representative(release: str) -> str:
 Seen = tuple[LogObservation, Files]
 
 
-_WITHOUT_FILES = frozenset({"set_clock", "update_high_watermark"})
+_WITHOUT_FILES = frozenset({"set_clock", "update_high_watermark", "expire_producers"})
 """Operations of the reference that touch no file."""
 _LOOK_UPS = frozenset({"list_offsets", "read_log", "offset_snapshot"})
 """Those that change no file, and may make an index."""

@@ -88,13 +88,15 @@ class LogParticipant(Participant):
         names = self.names()
         if len(self._descriptors) > len(names):
             self._release_others(names)
-        return {name: self._content(name, inode) for name, inode in names.items()}
+        # As long as a file is open, no other one gets its inode.
+        open_ones = self._descriptors
+        return {
+            name: self._opened(name) if (file := open_ones.get((name, inode))) is None else _read(file)
+            for name, inode in names.items()
+        }
 
-    def _content(self, name: str, inode: int) -> bytes:
-        """What is in a file. As long as one is open, no other one gets its inode."""
-        descriptor = self._descriptors.get((name, inode))
-        if descriptor is not None:
-            return _read(descriptor)
+    def _opened(self, name: str) -> bytes:
+        """What is in a file that is not open yet."""
         descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
         if LogParticipant.open_files < _OPEN_FILES:
             self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
