@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import time
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
-from conformance.implementations.jvm import driver
+from conformance.implementations.jvm import JvmIndex, driver
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
 from conformance.kafka.cache import cache_directory
+from conformance.operations import Operation
+
+MAPS = Path("/proc/self/maps")
 
 
 @pytest.mark.jvm
@@ -54,3 +59,19 @@ def test_another_java_level_compiles_anew(monkeypatch):
 def test_neither_collector_sets_off_the_other_ones():
     start_jvm()
     assert not [hook for hook in gc.callbacks if getattr(hook, "__module__", None) == "_jpype"]
+
+
+@pytest.mark.jvm
+@pytest.mark.skipif(not MAPS.exists(), reason="there is no list of maps")
+def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
+    """3.9.1 leaves one with each resize, and no collection comes by itself."""
+    index = JvmIndex("3.9.1")
+    index.begin(tmp_path)
+    index.perform(Operation("open", ("offset", "0.index", 0, 800, True)))
+    for number in range(10_000):
+        index.perform(Operation("resize", (800 if number % 2 else 400,)))
+    deadline = time.monotonic() + 60
+    while len(MAPS.read_text().splitlines()) > 8_000:
+        assert time.monotonic() < deadline, "they are still there"
+        time.sleep(0.05)
+    index.end()

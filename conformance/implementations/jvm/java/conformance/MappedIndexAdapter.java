@@ -6,10 +6,6 @@ import java.lang.reflect.Method;
 
 /** Offset and time index: mapped files of fixed-size entries. */
 abstract class MappedIndexAdapter extends IndexAdapter {
-    // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
-    private static final int MAPS_BETWEEN_COLLECTIONS = 8192;
-    private static int maps;
-
     private final Constructor<?> constructor;
     private final Method lookup;
     private final Method entry;
@@ -44,13 +40,8 @@ abstract class MappedIndexAdapter extends IndexAdapter {
 
     @Override
     final void open(File file, long baseOffset, int maxIndexSize, boolean writable) throws Throwable {
-        mapped();
+        Mappings.more();
         index = Members.create(constructor, file, baseOffset, maxIndexSize, writable);
-    }
-
-    private static synchronized void mapped() {
-        if (++maps % MAPS_BETWEEN_COLLECTIONS == 0)
-            System.gc();
     }
 
     @Override
@@ -60,7 +51,7 @@ abstract class MappedIndexAdapter extends IndexAdapter {
             case ENTRY -> addEntry(Members.call(entry, index, (int) a), reply);
             case TRUNCATE -> Members.call(truncate, index);
             case RESIZE -> {
-                mapped();
+                Mappings.more();
                 reply.add((Boolean) Members.call(resize, index, (int) a) ? 1 : 0);
             }
             case TRIM -> Members.call(trimToValidSize, index);

@@ -38,10 +38,6 @@ public final class SegmentDriver implements AskedDriver {
     private static final int OPEN = 24;
     private static final int LOSE_DIRECTORY = 25;
 
-    // Releases before KAFKA-19390 leave every remapped buffer to the collector; the kernel allows 65,530 maps a process.
-    private static final int MAPPING_STEPS_BETWEEN_COLLECTIONS = 2048;
-    private static int mappingSteps;
-
     private final ClassLoader loader;
     private final LogReply reply;
     private final Stage stage;
@@ -92,11 +88,6 @@ public final class SegmentDriver implements AskedDriver {
         return adapter;
     }
 
-    private static synchronized void mapping() {
-        if (++mappingSteps % MAPPING_STEPS_BETWEEN_COLLECTIONS == 0)
-            System.gc();
-    }
-
     @Override
     public File file(String path) {
         return path.isEmpty() ? new File(directory) : new File(directory, path);
@@ -120,7 +111,7 @@ public final class SegmentDriver implements AskedDriver {
         if (operation == OPEN)
             abandon();
         if (operation == OPEN || operation == RECOVER || operation == TRUNCATE_TO || operation == RESIZE)
-            mapping();
+            Mappings.more();
         if (operation == TRUNCATE_TO)
             stage.setClock(arguments[1]);
         run(() -> {
