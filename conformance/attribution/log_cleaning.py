@@ -189,6 +189,7 @@ CLEANING_ROWS = (
     Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
     Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
     Row("CL-20", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds_compressed)),
+    Row("CL-25", "clean_log", "invalid_argument", "a round", before()),
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),
 )
 # fmt: on

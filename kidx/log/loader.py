@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kidx.discovery import INDEX_SUFFIXES
-from kidx.errors import CorruptIndexError, InvalidArgumentError, InvalidOffsetError
+from kidx.errors import CorruptIndexError, InvalidOffsetError
+from kidx.log.overflow import splitting
 from kidx.log.rebuilding import rebuild_producers
 from kidx.log.segments import SWAP, Segments
 from kidx.log.swapping import Leftovers
 from kidx.segment import Clock, LogSegment
-from kidx.segment.errors import SegmentOffsetOverflowError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -130,13 +130,8 @@ class Loader:
             now=self.clock(),
             known=self.producers,
         )
-        try:
+        with splitting(segment):
             truncated = segment.recover(producers, self.epochs if note_epochs else None)
-        except SegmentOffsetOverflowError as error:
-            if segment.has_overflow:
-                raise
-            said = "Split operation is only permitted for segments with overflow, and the problem path is"
-            raise InvalidArgumentError(f"{said} {segment.log.path}") from error
         producers.take_snapshot()
         return truncated
 

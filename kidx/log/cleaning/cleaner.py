@@ -15,6 +15,7 @@ from kidx.log.cleaning.cleaning import Cleaning
 from kidx.log.cleaning.filtering import RecordFilter, read_records
 from kidx.log.cleaning.keys import KeyOffsets
 from kidx.log.cleaning.transactions import CleanedTransactions
+from kidx.log.overflow import splitting
 from kidx.log.segments import CLEANED, SWAP
 from kidx.segment import LogSegment, system_clock
 from kidx.segment.files import file_name
@@ -195,7 +196,8 @@ class Cleaner:
                 assert segment is not None
                 transactions.expect(self._aborted(segment.base_offset, self._end_of(segment, following)))
                 keeps_deletes = segment.last_modified > oldest_delete
-                self._clean_into(segment, cleaned, upper, transactions, keeps_deletes=keeps_deletes)
+                with splitting(segment):
+                    self._clean_into(segment, cleaned, upper, transactions, keeps_deletes=keeps_deletes)
             cleaned.on_become_inactive_segment()
             cleaned.flush()
             cleaned.set_last_modified(group[-1].last_modified)

@@ -1,0 +1,30 @@
+"""Segments that Kafka would split because an offset in them is out of the range of their base offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kidx.errors import InvalidArgumentError
+from kidx.segment.errors import SegmentOffsetOverflowError
+
+if TYPE_CHECKING:
+    from kidx.segment import LogSegment
+
+
+@contextmanager
+def splitting(segment: LogSegment) -> Iterator[None]:
+    """What happens in the block when an offset of the segment is out of range (``splitOverflowedSegment``).
+
+    Raises:
+        InvalidArgumentError: the offset is before the base, and the last one is in range: there is nothing to split.
+        SegmentOffsetOverflowError: the last offset is out of range; Kafka splits such a segment.
+    """
+    try:
+        yield
+    except SegmentOffsetOverflowError as error:
+        if segment.has_overflow:
+            raise
+        said = "Split operation is only permitted for segments with overflow, and the problem path is"
+        raise InvalidArgumentError(f"{said} {segment.log.path}") from error

@@ -1,0 +1,38 @@
+"""References that compress with the codec libraries of those they are compared with."""
+
+from __future__ import annotations
+
+from conformance.implementations.kidx.shared_dialect import SharedDialect
+from kidx.dialect import dialect_of
+from kidx.records import Codec, SimpleRecord, build_batch, iter_memory_batches
+from kidx.records.codecs import compress
+
+
+def other(codec: Codec, data: bytes, magic: int) -> bytes:
+    """A library that compresses nothing where zstd may leave bytes as they are."""
+    frame = b"\x28\xb5\x2f\xfd\x00\x58" + (len(data) << 3 | 1).to_bytes(3, "little") + data
+    return frame if codec is Codec.ZSTD else compress(codec, data, magic)
+
+
+def test_a_batch_has_the_bytes_of_the_library_that_is_lent():
+    records = [SimpleRecord(0, b"key", b"value" * 9)]
+    own, lent = (build_batch(records, codec=Codec.ZSTD, compressor=each) for each in (None, other))
+    assert own != lent
+    for data in (own, lent):
+        (batch,) = iter_memory_batches(data)
+        assert [record.value for record in batch] == [b"value" * 9]
+
+
+def test_releases_whose_libraries_give_other_bytes_leave_and_no_others():
+    same, odd, last = (dialect_of(release) for release in ("2.7.2", "3.1.2", "4.4.0"))
+    shared = SharedDialect([same.with_compressor(compress), odd.with_compressor(other), last.with_compressor(compress)])
+    assert shared.compressor is not None
+    assert shared.compressor(Codec.GZIP, b"x" * 40, 2) == compress(Codec.GZIP, b"x" * 40)
+    assert shared.take_left() == []
+    assert shared.compressor(Codec.ZSTD, b"x" * 40, 2) == compress(Codec.ZSTD, b"x" * 40)
+    assert shared.take_left() == [odd]
+    assert shared.members == [same, last]
+
+
+def test_without_a_lender_the_libraries_are_those_of_kidx():
+    assert SharedDialect([dialect_of("2.7.2"), dialect_of("4.4.0")]).compressor is None
