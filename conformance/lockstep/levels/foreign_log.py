@@ -117,12 +117,11 @@ class ForeignLogParticipant(LogParticipant):
         answers, is_excused = [], False
         for own, kept, answer, right in zip(*(o.value for o in outcomes), rights, strict=False):
             record = answer and tuple(answer[:2])
-            is_kept = record == (kept and tuple(kept[:2]))
-            if record in right and not is_kept:
-                answers.append(answer)
-                is_excused |= answer != own
+            if answer == own or record == (kept and tuple(kept[:2])):
+                answers.append(own if answer == own else kept)
             else:
-                answers.append(kept if is_kept else own)
+                answers.append(answer if record in right else own)
+                is_excused |= record in right
         if is_excused:
             self.excused[DAMAGED] += 1
         return mine[0]._replace(outcome=outcomes[0]._replace(value=tuple(answers))), mine[1]
