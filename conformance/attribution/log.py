@@ -7,8 +7,8 @@ clause holds is the catalogue's business.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.log_cleaning import CLEANING_ROWS
 from conformance.attribution.log_leader import LEADER_ROWS
@@ -19,6 +19,7 @@ from conformance.operations.log import LOG_ERROR_KINDS
 from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
+from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 Condition = Callable[[LogStep], bool]
+
+_SMALL: Final = 1 << 14
+"""Bytes of a log of which something is kept for the next step."""
 
 
 def rolled(step: LogStep) -> bool:
@@ -40,12 +44,12 @@ def cuts(step: LogStep) -> bool:
 
 def asks(target: int) -> Condition:
     """The target is among those asked for."""
-    return lambda step: target in step.args[0]
+    return lambda step: target in step.answers
 
 
 def asks_for_time(step: LogStep) -> bool:
     """One of the targets is an ordinary timestamp."""
-    return any(target >= 0 for target in step.args[0])
+    return any(target >= 0 for target in step.answers)
 
 
 def reopens(step: LogStep) -> bool:
@@ -80,32 +84,32 @@ def changes(suffix: str) -> Condition:
 
 def finds(step: LogStep) -> bool:
     """One of the answers to an ordinary timestamp is a record."""
-    return any(target >= 0 and answer for target, answer in zip(step.args[0], step.value, strict=True))
+    return any(target >= 0 and answer for target, answer in step.answers.items())
 
 
 def finds_largest(step: LogStep) -> bool:
     """There is an answer to the largest timestamp."""
-    return any(target == MAX_TIMESTAMP and answer for target, answer in zip(step.args[0], step.value, strict=True))
+    return bool(step.answers.get(MAX_TIMESTAMP))
 
 
 def finds_deleted(step: LogStep) -> bool:
     """The answer to the largest timestamp is before the log start."""
-    answers = (a for target, a in zip(step.args[0], step.value, strict=True) if target == MAX_TIMESTAMP and a)
-    return step.now is not None and any(answer[1] < step.now.start_offset for answer in answers)
+    answer: Any = step.answers.get(MAX_TIMESTAMP)
+    return answer is not None and step.now is not None and answer[1] < step.now.start_offset
 
 
 def finds_no_time(step: LogStep) -> bool:
     """The largest timestamp is said to be that of a record without one."""
-    return any(t == MAX_TIMESTAMP and a and a[0] < 0 for t, a in zip(step.args[0], step.value, strict=True))
+    answer: Any = step.answers.get(MAX_TIMESTAMP)
+    return answer is not None and answer[0] < 0
 
 
 def misses(step: LogStep) -> bool:
     """No answer to a timestamp that a visible record has reached; the oracle decides."""
-    if step.now is None or all(answer for answer in step.value):
+    first = min((target for target, answer in step.answers.items() if target >= 0 and not answer), default=None)
+    if first is None or all(_largest_in(content) < first for content in logs(step)):
         return False
-    records = visible(step)
-    latest = max((record.timestamp for record in records), default=-1)
-    return any(0 <= t <= latest and not a for t, a in zip(step.args[0], step.value, strict=True))
+    return any(record.timestamp >= first for record in visible(step))
 
 
 def misses_because_of_untimed(step: LogStep) -> bool:
@@ -190,14 +194,27 @@ def settles(step: LogStep) -> bool:
 
 def logs(step: LogStep) -> list[bytes]:
     """The contents of the segments' logs, in order."""
-    return [content for name, content in sorted(step.files.items()) if name.endswith(".log")]
+    return [step.files[name] for name in sorted(name for name in step.files if name.endswith(".log"))]
 
 
 def visible(step: LogStep) -> list[SeenRecord]:
     """The records that a consumer may see."""
-    records = (record for number, content in enumerate(logs(step)) for record in records_of(content, number))
     now = step.now
-    return [] if now is None else [r for r in records if now.start_offset <= r.offset < now.end_offset]
+    if now is None:
+        return []
+    records = (record for number, content in enumerate(logs(step)) for record in records_of(content, number))
+    return [record for record in records if now.start_offset <= record.offset < now.end_offset]
+
+
+def _largest_in(content: bytes) -> int:
+    """The largest timestamp of the records of a log, milliseconds; -1 if there is none."""
+    return (_kept_largest_in if len(content) <= _SMALL else _kept_largest_in.__wrapped__)(content)
+
+
+@lru_cache(maxsize=256)
+def _kept_largest_in(content: bytes) -> int:
+    """Most logs have the content of the step before."""
+    return max((record.timestamp for record in records_of(content)), default=NO_TIMESTAMP)
 
 
 # fmt: off
@@ -331,7 +348,9 @@ def clauses_of_log_step(
         key = (*map(id, (before, outcome, now, files_before, files)), *of_before.key)  # all outlive the step
         conditions = known.get(key)
     if conditions is None:
-        conditions = Conditions(LogStep(args, of_before, before, outcome.value, now, files_before or {}, files or {}))
+        answers = dict(zip(args[0], outcome.value, strict=True)) if name == "list_offsets" and outcome.value else {}
+        step = LogStep(args, of_before, before, outcome.value, now, files_before or {}, files or {}, answers)
+        conditions = Conditions(step)
         if known is not None:
             known[key] = conditions
     return rules_of_log(dialect.release).exercised_in(name, outcome.error, conditions)

@@ -53,7 +53,7 @@ def clauses_at_stake(
         return exercised
     answers = zip(operation.args[0], mine.value, theirs.value, strict=True)
     steps = [
-        (LogStep(([target],), _LEAST, before, (answer,), after[0].state, after[1], after[1]), other)
+        (LogStep(([target],), _LEAST, before, (answer,), after[0].state, after[1], after[1], {target: answer}), other)
         for target, answer, other in answers
         if answer != other
     ]

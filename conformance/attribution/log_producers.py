@@ -22,6 +22,8 @@ def names(files: Iterable[str]) -> set[str]:
 
 def new(step: LogStep) -> set[str]:
     """The names of snapshots that were not there before."""
+    if step.files is step.files_before:
+        return set()
     return names(step.files.keys() - step.files_before.keys())
 
 

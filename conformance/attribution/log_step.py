@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.operations import Operation
     from conformance.operations.log import LogObservation, LogState
 
@@ -61,7 +64,11 @@ def follow_log(now: TrackedLog, operation: Operation, observation: LogObservatio
 
 
 class LogStep(NamedTuple):
-    """The input of a row's condition: arguments, tracked state and state before (None: closed), outcome, files."""
+    """The input of a row's condition: arguments, tracked state and state before (None: closed), outcome, files.
+
+    Attributes:
+        answers: what ``list_offsets`` says to each target; nothing of another operation.
+    """
 
     args: tuple[Any, ...]
     before: TrackedLog
@@ -70,3 +77,4 @@ class LogStep(NamedTuple):
     now: LogState | None
     files_before: Files
     files: Files
+    answers: Mapping[int, Any] = MappingProxyType({})

@@ -11,7 +11,7 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     statement = "On an unmapped index …"
     level = "MUST"                    # or OBSERVED: then with a reason, and what it excuses
     releases = "3.9.2, 4.0.1.."       # see conformance.clauses.release_range
-    promise = "files: …"              # of a MUST: who promises it, or what of Kafka depends on it
+    promise = "files: …"              # of a MUST: its source, or what of Kafka depends on it
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
@@ -73,7 +73,7 @@ class Clause:
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
         exercised_by: the machines whose steps can show it; empty if none can.
         not_exercised: why none can; empty if one can.
-        promise: of a MUST clause, who promises it, or what depends on it.
+        promise: of a MUST clause, the source of the promise, or what depends on it.
         reason: of an OBSERVED clause, why an implementation need not copy it.
         ticket: Kafka's issue about it, where one is known.
         trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.

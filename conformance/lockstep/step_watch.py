@@ -1,8 +1,8 @@
 """A watchdog over the steps that implementations perform in this process: one that does not come back is a difference.
 
 Nothing can end a loop in Java or in Python from outside but the end of the process. So a thread looks at all locksteps
-now and then. When one step is seen in progress for too long, the thread says who, which step, and where the performing
-thread is; what it calls then writes what is to be kept and ends the process (:func:`end_process`).
+now and then. When one step is seen in progress for too long, the thread says which participant, which step, and where
+the performing thread is; what it calls then writes what is to be kept and ends the process (:func:`end_process`).
 
 Looks are counted, not seconds: a process that was stopped for a minute has not looked meanwhile.
 """
@@ -43,7 +43,7 @@ class Stuck:
     """A step that has not come back.
 
     Attributes:
-        divergence: who, and at which step; ``actual`` says where the thread is.
+        divergence: the participant and the step; ``actual`` says where the thread is.
         operations: the steps up to it.
         shrinking: how far they were shrunk, in words.
     """

@@ -207,7 +207,7 @@ def as_event(
         run: the machine's.
         failed: the difference.
         seed: of the run.
-        specification: how who differs was asked for.
+        specification: names the implementation that differs, as the command line does.
         machine: whose operations these are, if not the run's.
     """
     machine = machine or run.name

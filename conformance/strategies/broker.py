@@ -13,6 +13,13 @@ HOUR_MS: Final = 3_600_000
 ROLLS_BY_SIZE: Final = 1 << 20
 """What Kafka 4 takes for ``segment.bytes`` at least; two large values reach it."""
 LARGE: Final = 600_000
+INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
+    "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
+    "index.interval.bytes": st.sampled_from((100, 0, 300, 4096)),
+    "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
+    "compression.type": st.sampled_from(("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")),
+}
+"""What a topic's indexes depend on, besides the size of its segments."""
 
 
 class Shape(NamedTuple):
@@ -33,12 +40,7 @@ def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {
             "segment.bytes": st.sampled_from(small),
-            "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
-            "index.interval.bytes": st.sampled_from((100, 0, 300, 4096)),
-            "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
-            "compression.type": st.sampled_from(
-                ("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")
-            ),
+            **INDEX_SETTINGS,
             "cleanup.policy": st.sampled_from(("delete", "delete", "compact,delete", "compact")),
             "segment.ms": st.sampled_from((HOUR_MS, 1 << 40)),
             "retention.ms": st.just(-1),

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from conformance.kafka.releases import version_key
-from conformance.strategies.broker import HOUR_MS, ROLLS_BY_SIZE
+from conformance.strategies.broker import HOUR_MS, INDEX_SETTINGS, ROLLS_BY_SIZE
 
 
 def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
@@ -19,12 +19,7 @@ def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {
             "segment.bytes": st.sampled_from(small),
-            "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
-            "index.interval.bytes": st.sampled_from((100, 0, 300, 4096)),
-            "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
-            "compression.type": st.sampled_from(
-                ("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")
-            ),
+            **INDEX_SETTINGS,
             "cleanup.policy": st.just("delete"),
             "segment.ms": st.sampled_from((HOUR_MS, 1 << 40)),
             "retention.ms": st.just(-1),

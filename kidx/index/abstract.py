@@ -147,6 +147,11 @@ class AbstractIndex(ABC, Generic[Entry]):
         """Bytes that the entries take, without the preallocated tail."""
         return self.entries * self.entry_size
 
+    @property
+    def stored(self) -> bytes | None:
+        """The bytes of the entries, as they are in the file right now; None while it is unmapped."""
+        return None if self._mmap is None else bytes(self._mmap.data[: self.size_in_bytes])
+
     def __len__(self) -> int:
         return self.entries
 

@@ -34,8 +34,8 @@ def rebuild_producers(
         end_offset: up to which batches count.
         now: milliseconds; a producer that has been silent for too long is not read from a snapshot.
         clean: after a clean stop without any snapshot there have been no producers, and nothing is read (LG-30).
-        known: whom up to 2.7 each segment's batches are told to have come after: those of the log itself, of whom
-            nothing is known in a recovery (LG-44); ``producers`` by default.
+        known: producers that up to 2.7 each segment's batches are held against: those of the log itself, which
+            knows none in a recovery (LG-44); ``producers`` by default.
 
     Raises:
         KidxError: as :meth:`ProducerAppendInfo.append`.

@@ -28,6 +28,8 @@ _SMALL: Final = 1 << 12
 """Bytes of a batch whose stamps are kept for the next search, and"""
 _FEW: Final = 256
 """how many records it may have."""
+_ANSWERS: Final = 1 << 10
+"""Answers to searches by timestamp that are kept."""
 
 
 class FileRecords:
@@ -40,6 +42,10 @@ class FileRecords:
         preallocate: whether to reserve them.
         writable: False opens an existing file without write permission (kidx's own: :mod:`kidx.rebuild`).
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Attributes:
+        size_in_bytes: of the batches; the file may have room behind them.
+        writes: how often this object has appended to the file or cut it.
 
     Raises:
         RecordStreamError: the file is larger than 2**31 - 1 bytes.
@@ -74,10 +80,12 @@ class FileRecords:
             )
         self._end = 0 if reserve else INT_MAX
         self.size_in_bytes = min(length, self._end)
+        self.writes = 0
         self._position = self.size_in_bytes
         self._read = b""
         self._known: dict[int, RecordBatch] = {}
         self._kept: dict[tuple[int, int], ReadOnce[Stamp]] = {}
+        self._found: dict[tuple[int, int, int, int], TimestampAndOffset] = {}
 
     def __str__(self) -> str:
         return f"FileRecords(size={self.size_in_bytes}, file={self.path}, start=0, end={self._end})"
@@ -107,6 +115,7 @@ class FileRecords:
                 f" {self.size_in_bytes}"
             )
         descriptor = self._channel()
+        self.writes += 1
         view = memoryview(records)
         while view:
             written = os.pwrite(descriptor, view, self._position)
@@ -133,8 +142,9 @@ class FileRecords:
             )
         descriptor = self._channel()
         if target_size < os.fstat(descriptor).st_size:
+            self.writes += 1
             os.ftruncate(descriptor, target_size)
-            self._read, self._known, self._kept = b"", {}, {}
+            self._read, self._known, self._kept, self._found = b"", {}, {}, {}
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
         return original - target_size
@@ -169,6 +179,7 @@ class FileRecords:
     def close_handlers(self) -> None:
         """Closes the file and leaves it as it is."""
         descriptor, self._descriptor = self._descriptor, None
+        self._found = {}
         if descriptor is not None:
             os.close(descriptor)
 
@@ -288,6 +299,20 @@ class FileRecords:
         Raises:
             KidxError: as :meth:`batches`, and as reading records.
         """
+        question = target, start, starting_offset, max_record_body_size
+        answer = self._found.get(question)
+        if answer is None:
+            answer = self._first_from(*question)
+            # More batches at the end do not change it. That there is none, they may.
+            if answer is not None and self.writable and self.size_in_bytes < _WINDOWS_FROM:
+                if len(self._found) == _ANSWERS:
+                    self._found.clear()
+                self._found[question] = answer
+        return answer
+
+    def _first_from(
+        self, target: int, start: int, starting_offset: int, max_record_body_size: int
+    ) -> TimestampAndOffset | None:
         for batch in self.batches(start):
             if batch.max_timestamp < target:
                 continue
@@ -302,19 +327,12 @@ class FileRecords:
         kept = self._kept.get(how)
         if kept is not None and not kept.failed and self._known.get(batch.position) is batch:
             return kept
-        # Of a batch without a whole header, only the release decides what is read first.
-        whole = batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD
-        count = batch.count if whole else 0
-
-        def read() -> Iterator[Stamp]:
-            plain = count and not batch.is_compressed
-            streaming = not plain and self.dialect.streams_timestamp_search
-            stamps = batch.stamps(max_record_body_size, streaming=streaming)
-            return records_of(stamps, self.dialect)
-
-        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL or (count or INT_MAX) > _FEW:
-            return read()
-        kept = self._kept[how] = ReadOnce(read())
+        stamps = stamps_of(batch, max_record_body_size, self.dialect)
+        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL:
+            return stamps
+        if (_count(batch) or INT_MAX) > _FEW:
+            return stamps
+        kept = self._kept[how] = ReadOnce(stamps)
         return kept
 
     def largest_timestamp_after(self, start: int) -> tuple[int, int]:
@@ -331,6 +349,27 @@ class FileRecords:
             if timestamp > largest:
                 largest, offset = timestamp, batch.last_offset
         return largest, offset
+
+
+def stamps_of(batch: RecordBatch, max_record_body_size: int, dialect: Dialect) -> Iterator[Stamp]:
+    """The stamps of a batch as a search by timestamp reads them, or what the release makes of a damaged one.
+
+    Args:
+        batch: of a file.
+        max_record_body_size: bytes that a record may have (4.4).
+        dialect: of the release.
+
+    Raises:
+        KidxError: as reading records.
+    """
+    plain = _count(batch) and not batch.is_compressed
+    streaming = not plain and dialect.streams_timestamp_search
+    return records_of(batch.stamps(max_record_body_size, streaming=streaming), dialect)
+
+
+def _count(batch: RecordBatch) -> int | None:
+    """Records of a batch; of one without a whole header, 0: only the release decides what is read first of it."""
+    return batch.count if batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD else 0
 
 
 def _epoch(epoch: int) -> int | None:

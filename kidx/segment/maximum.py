@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kidx.index.entries import TimestampOffset
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.index.time import TimeIndex
 
 _UNKNOWN: Final = TimestampOffset(NO_TIMESTAMP, -1)
+
+
+class LastEntry(Protocol):
+    """What is needed of a time index."""
+
+    @property
+    def last_entry(self) -> TimestampOffset:
+        """The last entry; ``(-1, base)`` if there is none."""
 
 
 class MaxTimestamp:
@@ -26,7 +33,7 @@ class MaxTimestamp:
 
     __slots__ = ("_dialect", "_offset", "_time_index", "_timestamp")
 
-    def __init__(self, time_index: Callable[[], TimeIndex], dialect: Dialect) -> None:
+    def __init__(self, time_index: Callable[[], LastEntry], dialect: Dialect) -> None:
         self._time_index = time_index
         self._dialect = dialect
         self._timestamp: int | None = None

@@ -34,7 +34,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 LOCAL_MASTER: Final = "local[*,4]"
 """All cores; a task whose worker died is tried again, up to four times in all, as on a cluster."""
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
-    # Nobody else has to reach a session on this machine, whatever its network is like.
+    # No other machine has to reach this session, whatever the network is like.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),

@@ -1,7 +1,7 @@
 """Cases a second of the fuzzer, side by side, in one run on this machine: ``python -m tests.bench.fuzz``.
 
 The same kind of contents, made anew for each turn, are examined one by one in lockstep, as they are for an adapter of
-your own, and many at once by Kafka's classes: with the newest release, and with all 26. Everybody warms up before the
+your own, and many at once by Kafka's classes: with the newest release, and with all 26. Each warms up before the
 clock starts and takes turns then. Rates are medians of the clock's and of processor time: what counts on a machine
 that others use too is the latter, over all threads, Java's compiler included.
 """

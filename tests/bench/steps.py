@@ -5,8 +5,8 @@ with one release, and with all 26. Replaying: the operations of those examples p
 the full lockstep, and by the release's classes and the reference alone. Segments and logs have no model, and a log's
 step is a question of forty timestamps or an append of several batches, so they have fewer steps a turn.
 
-A step is one operation, whatever took part in it. Everybody warms up before the clock starts, so that Java has compiled
-what it will, and takes turns with the others then, so that what else the machine does hits all alike. Shares are the
+A step is one operation, whatever took part in it. Every set of participants warms up before the clock starts, so that
+Java has compiled what it will. They take turns then, so that other load on the machine hits all alike. Shares are the
 medians of those in one turn, of the clock's time and of processor time: releases use a second core, which costs the
 latter. Three minutes on two idle cores.
 """

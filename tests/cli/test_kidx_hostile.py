@@ -256,7 +256,7 @@ def test_a_log_that_is_cut_while_it_is_dumped_is_told(tmp_path):
 
 @pytest.mark.thorough
 def test_logs_and_indexes_that_are_cut_again_and_again_end_no_process(tmp_path):
-    """Whoever reads them: verify, lookup, dump and rebuild have an answer or one line."""
+    """Every command: verify, lookup, dump and rebuild have an answer or one line."""
     directory = tmp_path / "t-0"
     directory.mkdir()
     log = directory / LOG

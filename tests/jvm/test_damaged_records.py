@@ -74,7 +74,7 @@ def lockstep(thorough):
 
 
 def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
-    """Everybody searches the batch for the first of its records and for one that it may have."""
+    """Every participant searches the batch for the first of its records and for one that it may have."""
     for batch in batches:
         lockstep.begin()
         try:

@@ -10,7 +10,7 @@ from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
 from conformance.errors import ToolError
-from conformance.experiments.release_diff import Plan, compare, load_expected, to_json, to_markdown
+from conformance.experiments.release_diff import Plan, compare, describe, load_expected, to_json, to_markdown
 from conformance.experiments.release_diff.sides import side_of
 from conformance.runs.profiles import round_of
 
@@ -121,6 +121,16 @@ class TestGate:
         heading = to_markdown(found, None).splitlines()[0]
         assert "<b>" not in heading
         assert "@" not in heading
+
+    @pytest.mark.thorough
+    def test_both_answers_stand_in_one_column(self, builds, tmp_path):
+        side = f"jvm:{builds['4.4.0']}"
+        found = compare(Plan("4.3.1", side, ("offset",), tmp_path / "traces", max_examples=60))
+        text = describe(found.differences[0]).splitlines()
+        (newer,) = (number for number, line in enumerate(text) if line.startswith(f"         {side} "))
+        column = text[newer].index(side) + len(side) + 1
+        assert text[newer - 1][:column].split() == ["4.3.1"]
+        assert text[newer - 1][column] != " "
 
     @pytest.mark.parametrize(
         ("text", "said"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import combinations
 
 import pytest
 
 from conformance.implementations.jvm import driver
-from conformance.implementations.jvm.virtual_machine import release_loader
+from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
 from conformance.kafka.cache import cache_directory
 
 
@@ -47,3 +48,9 @@ def test_another_java_level_compiles_anew(monkeypatch):
     assert other != usual
     assert len(compiled) == 1
     other.rmdir()
+
+
+@pytest.mark.jvm
+def test_neither_collector_sets_off_the_other_ones():
+    start_jvm()
+    assert not [hook for hook in gc.callbacks if getattr(hook, "__module__", None) == "_jpype"]

@@ -5,6 +5,7 @@ The difference is a real one: the close() of 4.3.1's log trims the indexes, that
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +190,40 @@ def test_a_file_that_is_missing_or_another_one_is_seen(tmp_path: Path) -> None:
         divergence = told(lockstep)
         assert (divergence.step, divergence.aspects) == (3, ("bytes",))
         assert [name for name, _ in divergence.expected] == [file.name]
+
+
+def test_an_earlier_byte_changed_in_place_is_seen_though_nothing_else_tells_of_it(tmp_path: Path) -> None:
+    """The file is as long and as old as before, and no step writes to it."""
+    lockstep = held(tmp_path)
+    lockstep.begin()
+    perform(lockstep, OPEN, APPEND, APPEND, APPEND, ASK)
+    lockstep.settle()
+    file = directory_of(lockstep) / TOPIC_DIRECTORY / f"{0:020d}.log"
+    status = file.stat()
+    with file.open("r+b") as open_file:
+        open_file.seek(3)
+        open_file.write(b"\1")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    perform(lockstep, Operation("set_clock", (20_000,)))
+    divergence = told(lockstep)
+    assert (divergence.step, [name for name, _ in divergence.expected]) == (5, [file.name])
+
+
+def test_a_file_is_looked_at_that_has_taken_the_place_of_an_equal_one(tmp_path: Path) -> None:
+    lockstep = held(tmp_path)
+    lockstep.begin()
+    perform(lockstep, OPEN, APPEND, ASK)
+    lockstep.settle()
+    file = directory_of(lockstep) / TOPIC_DIRECTORY / "leader-epoch-checkpoint"
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+    perform(lockstep, ASK, ASK)
+    lockstep.settle()
+    file.write_bytes(b"2" + file.read_bytes()[1:])
+    perform(lockstep, ASK)
+    divergence = told(lockstep)
+    assert (divergence.step, [name for name, _ in divergence.expected]) == (5, [file.name])
 
 
 def test_damage_reaches_the_files_of_a_log(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from kafka_changes import BROKEN, RELEASE
 
 from conformance.experiments.fuzz.batches import Batches
 from conformance.experiments.fuzz.campaign import fuzz
+from conformance.experiments.fuzz.logs.questions import ReadableLog
 from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.seeds import SEEDS
+from kidx.segment import FileRecords
 
 pytestmark = pytest.mark.jvm
 compiles = pytest.mark.thorough
@@ -69,11 +71,19 @@ def test_the_same_seed_gives_the_same_cases(tmp_path):
 
 
 @compiles
-@pytest.mark.parametrize("name", ["search-goes-the-other-way", "aborted-at-the-bound-is-left-out"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "search-goes-the-other-way",
+        "aborted-at-the-bound-is-left-out",
+        "recovery-keeps-a-bad-batch",
+        "finds-only-later-timestamps",
+    ],
+)
 def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE)
     build = broken(sound, BROKEN[name].change, tmp_path / "build")
-    format_name = {"transaction": "txn"}.get(BROKEN[name].machine, BROKEN[name].machine)
+    format_name = {"transaction": "txn", "segment": "log"}.get(BROKEN[name].machine, BROKEN[name].machine)
     plan = FuzzPlan(
         (format_name,), (RELEASE,), (f"jvm:{build}",), tmp_path / "corpus", tmp_path / "found", 0, 300.0, max_cases=60
     )
@@ -82,7 +92,22 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
     assert result.settled == 0
     for path in result.findings.values():
         steps = json.loads(Path(path).read_text("utf-8"))["steps"]
-        assert len(steps) <= 6
+        assert len(steps) <= 7
+
+
+@pytest.mark.parametrize("defective", ["the readable reference", "what is known of batches"])
+def test_logs_of_which_two_references_differ_come_back(defective, tmp_path, monkeypatch):
+    """Of one content in 32 the readable reference is asked as well; Kafka differs from the one that wrote the case."""
+    contents = [SEEDS["log"](tmp_path)[0]] * 33
+    batches = Batches("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
+    readable = defective == "the readable reference"
+    where = (FileRecords, "search_for_timestamp") if readable else (ReadableLog, "find_offset")
+    monkeypatch.setattr(*where, lambda *_: None)
+    differs = [seen.differs for seen in batches.examine(contents)]
+    batches.close()
+    assert [each is not None for each in differs] == [not readable or number in (0, 32) for number in range(33)]
+    # The release is asked last.
+    assert {each[0] for each in differs if each} == {"the quick reference" if readable else "jvm 4.4.0"}
 
 
 def _new(directory: Path) -> Path:

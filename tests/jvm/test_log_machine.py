@@ -170,7 +170,7 @@ def test_a_false_clean_mark_forgets_open_transactions(clean, last_stable_offset,
 
 
 def test_the_change_of_kafka_806_is_found_unaided(scratch):
-    """Nobody told the machine what to look for: 3.9.1 is held to 3.9.0."""
+    """Nothing tells the machine what to look for: 3.9.1 is held to 3.9.0."""
     lockstep = LogLockstep(
         [HeldTo(JvmLog("3.9.1"), "3.9.0")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
     )

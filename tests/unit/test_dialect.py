@@ -119,7 +119,7 @@ def test_the_newest_release_is_the_default():
 
 
 def test_a_dialect_of_ones_own():
-    """Whoever needs a release that kidx does not know copies the nearest one; it is taken as it is."""
+    """A release that kidx does not know is a copy of the nearest one; it is taken as it is."""
     fork = dataclasses.replace(dialect_of("4.3.1"), release="4.3.2", index="X6")
     assert dialect_of(fork) is fork
     assert not fork.close_trims

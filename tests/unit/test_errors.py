@@ -152,7 +152,7 @@ def _before_start(directory):
     ],
 )
 def test_a_message_names_the_file_the_value_and_the_limit(act, error, words, tmp_path):
-    """Whoever reads only this line knows which file it is about, what was asked and what would have been possible."""
+    """The line alone says which file it is about, what was asked and what would have been possible."""
     with pytest.raises(error) as refusal:
         act(tmp_path)
     assert type(refusal.value) is error

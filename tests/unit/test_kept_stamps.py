@@ -102,3 +102,18 @@ def test_a_batch_of_a_negative_magic_is_met_anew_by_every_search(log: FileRecord
             _ = batch.max_timestamp
         with pytest.raises(InvalidRecordError):
             list(batch.stamps())
+
+
+def test_an_answer_is_kept_and_that_there_is_none_is_not(log: FileRecords) -> None:
+    log.append(OLD)
+    assert (found(log, 101), found(log, 301)) == ((200, 1), None)
+    log.append(LATER)
+    assert (found(log, 101), found(log, 301)) == ((200, 1), (400, 2))
+
+
+def test_a_closed_log_answers_nothing_that_it_has_answered_before(log: FileRecords) -> None:
+    log.append(OLD)
+    assert found(log, 101) == (200, 1)
+    log.close_handlers()
+    with pytest.raises(OSError, match="closed"):
+        found(log, 101)

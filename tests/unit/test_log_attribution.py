@@ -160,7 +160,7 @@ def test_what_is_completed_when_a_truncation_moves_the_watermark_back(tmp_path, 
 
 
 def test_a_transaction_that_only_a_snapshot_has_forgotten(tmp_path):
-    """Nobody looks for the last stable offset again before something is appended (LG-31c)."""
+    """Kafka does not look for the last stable offset again before something is appended (LG-31c)."""
     life = [ONE_SEGMENT, COMMITTED, Operation("roll_log"), *THEN, *cut(1, 3)]
     assert "LG-31c" in exercised(tmp_path, life)
     assert "LG-31c" not in exercised(tmp_path, life, "3.0.2")

@@ -115,7 +115,7 @@ def test_an_entry_out_of_order_in_the_dialects_words(release, timestamp, offset,
 @pytest.mark.parametrize("offset", [100, 99, 2**40])
 @pytest.mark.parametrize("timestamp", [-1, -5, -(2**63)])
 def test_no_timestamp_on_an_empty_index_is_ignored(timestamp, offset, path):
-    """Nobody looks at the offset then, however wrong it is (TI-3d, TI-3e)."""
+    """The offset is not looked at then, however wrong it is (TI-3d, TI-3e)."""
     with TimeIndex(path, 100, 120) as index:
         index.maybe_append(timestamp, offset)
         assert (index.entries, index.last_entry) == (0, (-1, 100))

@@ -5,5 +5,6 @@ the same lockstep as the machines', so that a finding is a trace like any other.
 :mod:`mutations`; contents whose outcomes are new are kept in the :mod:`corpus` and mutated further.
 
 Kafka's own classes perform thousands of cases in one crossing (:mod:`batches`): what has to come of every step is
-written by the kernels of :mod:`compiled`, or by the readable reference (:mod:`expected`), which also checks a sample.
+written by the kernels of :mod:`compiled` (index files), from what is known of batches (:mod:`logs`), or by the readable
+reference (:mod:`expected`), which also checks a sample.
 """

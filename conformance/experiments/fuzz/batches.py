@@ -13,6 +13,7 @@ from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReferen
 from conformance.experiments.fuzz.examiner import script_of
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.in_progress import CasesInProgress
+from conformance.experiments.fuzz.logs.cases import KnownLogs
 from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 _CHECKED: Final = 128
-"""One content of so many is performed by the readable reference as well, and has to give the same bytes."""
-_REFERENCE: Final = "the kernels"
+"""One content of so many is performed by the readable reference as well, and has to give the same bytes;"""
+_CHECKED_LOGS: Final = 32
+"""of logs, of which there are fewer in the same time, one of so many."""
+_REFERENCE: Final = "the quick reference"
 
 
 class Seen(NamedTuple):
@@ -42,7 +45,7 @@ class Seen(NamedTuple):
     Attributes:
         signature: in which ways operations have ended, in the newest dialect.
         new: whether one of Kafka's releases has run through code as for no content before.
-        differs: who differs, and at which operation; None if all agree.
+        differs: the implementation that differs, and the number of its operation; None if all agree.
     """
 
     signature: int
@@ -62,15 +65,18 @@ class _Dialect:
     def __init__(self, format_name: str, release: str, directory: Path) -> None:
         directory.mkdir()
         self.readable = ReadableReference(format_name, release, directory)
-        self.compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
+        self._compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
+        self._known = KnownLogs(release, directory) if format_name == "log" else None
         self.members: list[_Member] = []
 
     def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
         """Fills the buffer with the case of each content; returns where each ends."""
-        if self.compiled is None:
-            return self.fill([self.readable.case(content) for content in contents], buffer)
-        buffer.reserve(self.compiled.room(contents))
-        return self.compiled.write(contents, buffer.longs)
+        if self._compiled is not None:
+            buffer.reserve(self._compiled.room(contents))
+            return self._compiled.write(contents, buffer.longs)
+        known = [None if self._known is None else self._known.case(content) for content in contents]
+        pairs = zip(known, contents, strict=True)
+        return self.fill([case or self.readable.case(content) for case, content in pairs], buffer)
 
     @staticmethod
     def fill(cases: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
@@ -114,6 +120,7 @@ class Batches:
         self._newest = list(self._dialects.values())[-1]
         self._buffer = CaseBuffer(1 << 20)
         self._count = 0
+        self._checked = _CHECKED_LOGS if format_name == "log" else _CHECKED
         self._script = SCRIPTS[format_name]
         self._in_progress = CasesInProgress()
 
@@ -125,16 +132,15 @@ class Batches:
         differs: list[tuple[str, int] | None] = [None] * len(contents)
         new = np.zeros(len(contents), bool)
         told = np.zeros(len(contents), np.int64)
-        checked = range(-self._count % _CHECKED, len(contents), _CHECKED)
+        checked = range(-self._count % self._checked, len(contents), self._checked)
         self._count += len(contents)
         for dialect in self._dialects.values():
             ends = dialect.write(contents, self._buffer)
             if dialect is self._newest:
                 told = signatures(self._buffer.longs, ends)
-            if dialect.compiled is not None:
-                for number in checked:
-                    if self._case(ends, number) != dialect.readable.case(contents[number]):
-                        differs[number] = _REFERENCE, 0
+            for number in checked:
+                if self._case(ends, number) != dialect.readable.case(contents[number]):
+                    differs[number] = _REFERENCE, 0
             new |= self._perform(dialect, ends, differs, lambda number: self._script(contents[number]))
         return [Seen(*each) for each in zip(told.tolist(), new.tolist(), differs, strict=True)]
 
@@ -144,7 +150,7 @@ class Batches:
         """Asks changed contents what the unchanged one is asked.
 
         Returns:
-            The outcomes of each, in the newest dialect; and who differs, and at which operation.
+            The outcomes of each, in the newest dialect; and as ``differs`` of :class:`Seen` says.
         """
         differs: list[tuple[str, int] | None] = [None] * len(flipped)
         outcomes: list[list[tuple[str, Any]]] = []

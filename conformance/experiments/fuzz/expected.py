@@ -33,7 +33,7 @@ _LOOKING: Final = frozenset(
     | {"has_overflow", "largest_timestamp"}
 )
 """Operations behind which files are not compared; the first other one shows what they have done."""
-_ASKING: Final = frozenset(
+ASKING: Final = frozenset(
     {"lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
     | {"translate_offset", "find_offset", "read_segment"}
 )
@@ -94,10 +94,10 @@ class ReadableReference:
         return bytes(writer)
 
     def _begun(self, operation: Operation) -> bytes:
-        return step_of(self._language.step(operation), asked=operation.name in _ASKING)
+        return step_of(self._language.step(operation), asked=operation.name in ASKING)
 
     def _perform(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
-        asked = operation.name in _ASKING
+        asked = operation.name in ASKING
         observation = self._reference.ask(operation) if asked else self._reference.perform(operation)
         self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
         writer.perform(self._step(operation), self._language.reply(operation, observation))

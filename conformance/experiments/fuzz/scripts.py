@@ -6,9 +6,11 @@ so that they land where a damage shows.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import Any, Final, Protocol
 
 from conformance.experiments.fuzz.seeds import BASE_OFFSET, TIME
 from conformance.operations import Operation
@@ -19,6 +21,33 @@ from kidx.records import iter_batches
 
 _NAMES: Final = {"offset": "5.index", "time": "5.timeindex", "transaction": "5.txnindex"}
 _FEW: Final = 5
+INDEX_INTERVAL: Final = 60
+"""Bytes of a log between two entries."""
+LOG_INDEX_SIZE: Final = 1200
+"""Bytes of a log's new index files."""
+BODY_SIZE: Final = 1 << 20
+"""Most bytes of a record, in a search by timestamp."""
+READ_SIZE: Final = 100
+"""Most bytes of a read, if the first batch is not larger."""
+
+Question = tuple[str, tuple[Any, ...]]
+"""An operation that changes nothing: its name and its arguments."""
+
+
+class BatchKeys(Protocol):
+    """What of a batch questions are derived from."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last one."""
+
+    @property
+    def max_timestamp(self) -> int:
+        """Largest timestamp."""
 
 
 def offset_script(content: bytes) -> list[Operation]:
@@ -72,27 +101,49 @@ def log_script(content: bytes) -> list[Operation]:
     Half of the questions come before the recovery and half behind it; which half is decided by the content, so that
     contents that differ little are asked everything in both ways.
     """
-    opening = (BASE_OFFSET, 60, 1200, 0)
-    offsets, times = _log_keys(content)
-    questions = [Operation("translate_offset", (offset, 0)) for offset in _around(offsets)[: 2 * _FEW]]
-    questions += [Operation("find_offset", (time, BASE_OFFSET, 1 << 20)) for time in _around(times)[: 2 * _FEW]]
-    questions += [Operation("read_segment", (offset, 100, len(content), True)) for offset in offsets[:_FEW]]
-    half = zlib.crc32(content) % 2
+    opening = (BASE_OFFSET, INDEX_INTERVAL, LOG_INDEX_SIZE, 0)
+    before, behind = ([Operation(*each) for each in half] for half in log_questions(content, *_log_keys(content)))
     return [
         Operation("open_segment", (*opening, False, 0, False, "", TIME)),
         Operation("crash_segment"),
         Operation("damage_segment_file", (".log", "write_file", (content.hex(),))),
         Operation("open_segment", (*opening, True, 0, False, "", TIME)),
         Operation("read_next_offset"),
-        *questions[half::2],
+        *before,
         Operation("has_overflow"),
         Operation("recover_segment"),
         Operation("read_next_offset"),
-        *questions[1 - half :: 2],
+        *behind,
         Operation("largest_timestamp", (TIME,)),
         Operation("become_inactive"),
         Operation("close_segment"),
     ]
+
+
+def log_questions(content: bytes, offsets: Collection[int], times: Collection[int]) -> tuple[list[Question], ...]:
+    """What a log is asked before its recovery, and what behind it.
+
+    Args:
+        content: of the log.
+        offsets: of its first batches (:func:`keys_of_batches`).
+        times: likewise.
+    """
+    ordered = sorted(offsets)
+    questions: list[Question] = [("translate_offset", (offset, 0)) for offset in _around(ordered)[: 2 * _FEW]]
+    questions += [("find_offset", (time, BASE_OFFSET, BODY_SIZE)) for time in _around(times)[: 2 * _FEW]]
+    questions += [("read_segment", (offset, READ_SIZE, len(content), True)) for offset in ordered[:_FEW]]
+    half = zlib.crc32(content) % 2
+    return questions[half::2], questions[1 - half :: 2]
+
+
+def keys_of_batches(batches: Iterable[BatchKeys]) -> tuple[set[int], set[int]]:
+    """Offsets and timestamps of the first batches, as far as they can be read."""
+    offsets, times = {BASE_OFFSET}, {TIME}
+    with contextlib.suppress(KidxError, OSError):  # what is wrong is for the participants to say
+        for batch in islice(batches, _FEW):
+            offsets |= {batch.base_offset, batch.last_offset}
+            times.add(batch.max_timestamp)
+    return offsets, times
 
 
 SCRIPTS: Final[dict[str, Callable[[bytes], list[Operation]]]] = {
@@ -144,15 +195,5 @@ def _around(numbers: Iterable[int]) -> list[int]:
     return sorted(number for number in near if LONG_MIN <= number <= LONG_MAX)
 
 
-def _log_keys(content: bytes) -> tuple[list[int], list[int]]:
-    """Offsets and timestamps of the batches, as far as they can be read."""
-    offsets, times = {BASE_OFFSET}, {TIME}
-    try:
-        for number, batch in enumerate(iter_batches(content)):
-            if number == _FEW:
-                break
-            offsets |= {batch.base_offset, batch.last_offset}
-            times.add(batch.max_timestamp)
-    except (KidxError, OSError):
-        pass  # the numbers read so far will do; what is wrong is for the participants to say
-    return sorted(offsets), sorted(times)
+def _log_keys(content: bytes) -> tuple[set[int], set[int]]:
+    return keys_of_batches(iter_batches(content))

@@ -44,9 +44,8 @@ def describe(difference: Difference) -> str:
             answer = "" if seen is None else f"  →  {in_words(seen.outcome)}"
             lines.append(f"    {number + 1:3}  {step(operation)}{answer}")
     lines.append(f"  > {len(difference.operations):3}  {step(last)}")
-    for performance in (difference.old, difference.new):
-        seen = performance.observations[-1]
-        lines.append(f"         {performance.side.label:7} {'' if seen is None else in_words(seen.outcome)}")
+    last_seen = (performance.observations[-1] for performance in (difference.old, difference.new))
+    lines += _one_below_other(old, new, *("" if seen is None else in_words(seen.outcome) for seen in last_seen))
     if elsewhere := places(difference):
         lines += ["", f"  {_label('also in')}{elsewhere}"]
     lines += [f"  {_label('see also')}{trace}" for trace in difference.more]
@@ -124,8 +123,7 @@ def _example(number: int, change: TextChange, old: Side, new: Side) -> list[str]
     return [
         f"  text {number + 1}: {change.operations[-1].name} refused ({change.wording.error}), {_sides(change.stakes)}",
         *(f"    {n + 1:3}  {step(operation)}" for n, operation in enumerate(change.operations)),
-        f"         {old.label:7} {change.wording.old}",
-        f"         {new.label:7} {change.wording.new}",
+        *_one_below_other(old.label, new.label, change.wording.old, change.wording.new),
         *_see_again(change.trace, old, new),
     ]
 
@@ -143,7 +141,13 @@ def _sides(stakes: Stakes) -> str:
 
 
 def _label(name: str) -> str:
-    return f"{name:13}"
+    return f"{name:11}  "
+
+
+def _one_below_other(old: str, new: str, old_said: str, new_said: str) -> list[str]:
+    """What both sides say, in one column behind their names, of which a build's is long."""
+    width = max(7, len(old), len(new))
+    return [f"         {name:{width}} {said}" for name, said in ((old, old_said), (new, new_said))]
 
 
 def _clauses(ids: Iterable[str], release: str) -> list[str]:

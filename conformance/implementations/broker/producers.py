@@ -1,4 +1,4 @@
-"""What is sent to one topic: batches, plain, corrupt and transactional, and who the producers of the latter are."""
+"""What is sent to one topic: batches, plain, corrupt and transactional, and the producers of the latter."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class TopicProducers:
         records, fields, transactional_id = records_of(rows), {}, None
         if producer is not None:
             transactional_id = self.id_of(producer)
-            who = self._begun(client, producer)
-            fields = {**who.producer._asdict(), "base_sequence": who.sequence, "is_transactional": True}
+            known = self._begun(client, producer)
+            fields = {**known.producer._asdict(), "base_sequence": known.sequence, "is_transactional": True}
         data = build_batch(records, codec=Codec[codec.upper()], **fields)
         appended = client.append(self.topic, data, transactional_id=transactional_id)
         if producer is not None and appended.error is None:
-            who.sequence += len(records)
+            known.sequence += len(records)
         return Sent(data, records, appended)
 
     def append_corrupt(self, client: Client, rows: list[list[Any]]) -> Sent:
@@ -81,7 +81,7 @@ class TopicProducers:
     @property
     def begun(self) -> dict[str, Producer]:
         """Those whose transaction is open."""
-        return {name: who.producer for name, who in self._known.items() if who.is_open}
+        return {name: known.producer for name, known in self._known.items() if known.is_open}
 
     def renew(self, client: Client, producer: str) -> None:
         """Asks for the next epoch after an end: once it is given out, the coordinator has noted the end.
@@ -93,8 +93,8 @@ class TopicProducers:
     def _begun(self, client: Client, name: str) -> _Transactional:
         if name not in self._known:
             self.renew(client, name)
-        who = self._known[name]
-        if not who.is_open:
-            client.join_transaction(self.topic, self.id_of(name), who.producer)
-            who.is_open = True
-        return who
+        known = self._known[name]
+        if not known.is_open:
+            client.join_transaction(self.topic, self.id_of(name), known.producer)
+            known.is_open = True
+        return known

@@ -85,6 +85,10 @@ class CaseWriter:
         """A file has to have the content that was written last."""
         self._parts += (_step(COMPARE, b"", name.encode()), _LONG.pack(AS_WRITTEN))
 
+    def extend(self, other: CaseWriter) -> None:
+        """The steps of another one."""
+        self._parts += other._parts
+
     def _end(self, step: bytes, content: bytes | None) -> None:
         if content is None:
             self._parts += (step, _LONG.pack(NO_FILE))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.script import Script
+from conformance.implementations.jvm.virtual_machine import most_open_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.implementations.jvm.script import Language
+
+_SHARE: Final = 0.4
+"""Of the files that this process may have open, those that are compared: what releases work on are others."""
 
 
 class JvmFollowers:
@@ -25,7 +29,7 @@ class JvmFollowers:
     def __init__(self, language: Language, rules: int, members: Sequence[tuple[Any, int]]) -> None:
         self._language = language
         self._rules = rules
-        self._followers = driver_class("Followers")(rules)
+        self._followers = driver_class("Followers")(rules, int(most_open_files() * _SHARE))
         for member, mine in members:
             self._followers.add(member.driver, mine)
         self.begin = self._followers.begin

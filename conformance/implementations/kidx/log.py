@@ -7,6 +7,7 @@ import os
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
+from conformance.implementations.kidx.kept_listing import KeptListing
 from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
 from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
@@ -68,6 +69,7 @@ class ReferenceLog(SharedReference):
         self.release = release
         self.dialect = dialect_of(release)
         self._answers: Answers = {}
+        self.listing = KeptListing()
         self.log: UnifiedLog | None = None
         self._now = 0
         self._directory: Path
@@ -171,9 +173,13 @@ class ReferenceLog(SharedReference):
                 return None
             return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
 
-        if not isinstance(self.dialect, SharedDialect):
-            return tuple([answer(target) for target in targets])
-        answers, self._answers = answer_for_each(log, self.dialect, targets, answer)
+        dialect = self.dialect
+        if not isinstance(dialect, SharedDialect):
+            return self.listing.answers(log, targets, None, lambda: tuple([answer(target) for target in targets]))
+        members = [member.release for member in dialect.members]
+        answers, self._answers = self.listing.answers(
+            log, targets, members, lambda: answer_for_each(log, dialect, targets, answer)
+        )
         return answers
 
     def _read(self, offset: int) -> tuple[int, ...] | None:

@@ -68,12 +68,13 @@ class ReferenceSegment(SharedReference):
         try:
             value = (self._open if name == "open_segment" else self._calls[name])(*arguments)
         except KidxError as error:
-            return self._refusal(error)
+            return self.refusal(error)
         except OSError:
             return Outcome("io")
         return OK if value is None else Outcome(None, value)
 
-    def _refusal(self, error: KidxError) -> Outcome:
+    def refusal(self, error: KidxError) -> Outcome:
+        """The outcome that an error stands for."""
         text = error.kafka_message
         if text is None or error.kind in SEGMENT_SILENT:
             return Outcome(error.kind)

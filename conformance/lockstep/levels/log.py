@@ -45,6 +45,8 @@ Seen = tuple[LogObservation, Files]
 
 _WITHOUT_FILES = frozenset({"set_clock", "update_high_watermark"})
 """Operations of the reference that touch no file."""
+_LOOK_UPS = frozenset({"list_offsets", "read_log", "offset_snapshot"})
+"""Those that change no file, and may make an index."""
 
 
 class LogLevel(Level[LogObservation, Files]):
@@ -84,7 +86,7 @@ class LogLevel(Level[LogObservation, Files]):
         if operation.name in _WITHOUT_FILES:
             return before
         participant: LogParticipant = reference  # type: ignore[assignment]
-        if operation.name == "list_offsets" and participant.names().keys() == before.keys():
+        if operation.name in _LOOK_UPS and participant.has_names(before):
             return before
         return participant.read()
 

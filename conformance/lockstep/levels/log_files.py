@@ -11,6 +11,7 @@ from conformance.lockstep.watched_file import damage
 from conformance.operations.log import TOPIC_DIRECTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from conformance.attribution.log_step import Files
@@ -73,6 +74,14 @@ class LogParticipant(Participant):
                 return {entry.name: entry.inode() for entry in entries if entry.name.endswith(COMPARED)}
         except FileNotFoundError:
             return {}
+
+    def has_names(self, names: Mapping[str, bytes]) -> bool:
+        """Whether these are the names of the files that are compared."""
+        try:
+            listed = os.listdir(self._topic)  # noqa: PTH208 -- every look-up of every participant comes by here
+        except FileNotFoundError:
+            listed = []
+        return {name for name in listed if name.endswith(COMPARED)} == names.keys()
 
     def read(self) -> Files:
         """Name and content of every file that is compared."""

@@ -53,7 +53,7 @@ def reason_of(error: Exception) -> str:
 
 
 def local_facts(path: Path) -> FileFacts | None:
-    """Of a file of this machine; None if it is gone. Nobody can set back the time of the last change of an inode."""
+    """Of a file of this machine; None if it is gone. No call sets back the time of the last change of an inode."""
     try:
         status = path.stat()
     except OSError:

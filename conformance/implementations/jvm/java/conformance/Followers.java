@@ -8,18 +8,18 @@ import java.util.List;
  * may begin with them, and {@link #finish} does what is left.
  */
 public final class Followers {
-    /** There may be 26 releases, and a process may have 1,024 files open. */
-    private static final int OPEN_FILES = 26 * 16;
     /** More than most logs of an example have. */
     private static final int MANY = 64;
 
     private final int rules;
+    private final int openFiles;
     private final List<Follower> followers = new ArrayList<>();
     private Helper.Round round;
 
-    /** rules: how many sets of rules the scripts speak of. */
-    public Followers(int rules) {
+    /** rules: how many sets of rules the scripts speak of. openFiles: so many may stay open, of all releases together. */
+    public Followers(int rules, int openFiles) {
         this.rules = rules;
+        this.openFiles = openFiles;
     }
 
     public void add(Object driver, int rules) {
@@ -27,8 +27,8 @@ public final class Followers {
     }
 
     public void begin() {
-        int openFiles = Math.min(MANY, OPEN_FILES / Math.max(1, followers.size()));
-        followers.forEach(follower -> follower.begin(openFiles));
+        int each = Math.min(MANY, openFiles / Math.max(1, followers.size()));
+        followers.forEach(follower -> follower.begin(each));
     }
 
     /**

@@ -18,12 +18,15 @@ import java.util.concurrent.ConcurrentHashMap;
 final class LogParts {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final String MARKER = ".kafka_cleanshutdown";
+    private static final int MOST_CONFIGS = 64;
 
     final Class<?> type;
     private final ClassLoader loader;
     private final Stage stage;
     private final Method create;
     private final Class<?> configType;
+    private final Map<Map<String, String>, Object> configs = new HashMap<>();
+    private Object topicStats;
 
     LogParts(ClassLoader loader, Stage stage) throws Throwable {
         this.loader = loader;
@@ -125,7 +128,14 @@ final class LogParts {
         return Class.forName(name, true, loader).getField("MODULE$").get(null);
     }
 
-    private static Object topicStats(Class<?> type) throws Throwable {
+    /** All logs have one in common, as those of a broker: each has meters that tick as long as there is a process. */
+    private Object topicStats(Class<?> type) throws Throwable {
+        if (topicStats == null)
+            topicStats = newTopicStats(type);
+        return topicStats;
+    }
+
+    private static Object newTopicStats(Class<?> type) throws Throwable {
         Constructor<?> constructor = type.getDeclaredConstructors()[0];
         for (Constructor<?> other : type.getDeclaredConstructors())
             if (other.getParameterCount() < constructor.getParameterCount())
@@ -143,11 +153,25 @@ final class LogParts {
             : Members.create(constructor, expirationMs, false);
     }
 
-    /**
-     * A topic's configuration. From 4.0 the smallest segment that the validator allows is a megabyte; Kafka's own tests
-     * have other ways around it in each release, so the field is set.
-     */
+    /** A topic's configuration, which nothing changes: it is made once, as parsing takes longer than opening a log. */
     Object config(Map<String, String> settings, int segmentBytes) throws Throwable {
+        Map<String, String> properties = new HashMap<>(settings);
+        properties.put("segment.bytes", Integer.toString(segmentBytes));
+        Object known = configs.get(properties);
+        if (known != null)
+            return known;
+        if (configs.size() >= MOST_CONFIGS)
+            configs.clear();
+        Object made = newConfig(settings, segmentBytes);
+        configs.put(properties, made);
+        return made;
+    }
+
+    /**
+     * From 4.0 the smallest segment that the validator allows is a megabyte; Kafka's own tests have other ways around it
+     * in each release, so the field is set.
+     */
+    private Object newConfig(Map<String, String> settings, int segmentBytes) throws Throwable {
         Map<String, String> properties = new HashMap<>(settings);
         Object config;
         try {

@@ -45,7 +45,12 @@ final class Script {
     record Expectation(int replyAt, int replyLength, Content[] files) {}
 
     /** The name of a file, where its content lies, and how long it is; NO_FILE: there is no such file. */
-    record Content(String name, int at, int length) {}
+    record Content(String name, int at, int length) {
+        /** Whether it is of the same name, and there is such a file in both or in none. */
+        boolean isNamedAs(Content other) {
+            return name.equals(other.name) && (length == NO_FILE) == (other.length == NO_FILE);
+        }
+    }
 
     /** The step of that number, from 0 on. */
     synchronized Step step(int number) {

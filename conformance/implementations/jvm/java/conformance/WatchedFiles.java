@@ -10,12 +10,24 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The files that a release works on. */
+/**
+ * The files that a release works on.
+ *
+ * <p>All are read after every step. Which files there are is looked at where the directory shows another time than the
+ * one it was given at the last look: whatever gives a name in it to a file, or takes one away, changes that time.
+ */
 final class WatchedFiles {
+    /** Milliseconds; no clock shows it any more. */
+    private static final long LOOKED_AT = 1_000;
+
     private final Driver driver;
     private final Map<String, WatchedFile> open = new HashMap<>();
     private ByteBuffer content = ByteBuffer.allocateDirect(1 << 14);
     private int most;
+    private File directory;
+    private boolean doubted;
+    /** Those whose names were found at the last look, and no others. */
+    private Script.Content[] named;
 
     WatchedFiles(Driver driver) {
         this.driver = driver;
@@ -28,8 +40,7 @@ final class WatchedFiles {
 
     /** Says that there may be other files of these names by now. */
     void doubt() {
-        for (WatchedFile file : open.values())
-            file.doubt();
+        doubted = true;
     }
 
     void release() {
@@ -40,25 +51,65 @@ final class WatchedFiles {
             throw new UncheckedIOException(onlyRead);
         }
         open.clear();
+        directory = null;
+        doubted = true;
     }
 
     /** Whether there are just these files, of those that are compared, with these contents. */
     boolean hold(ByteBuffer bytes, Script.Content[] expected) throws IOException {
+        if (mayBeOthers() || !isNamedAsBefore(expected)) {
+            named = null;
+            if (!areThere(expected))
+                return false;
+            named = expected;
+        }
+        for (Script.Content file : expected)
+            if (file.length() != Script.NO_FILE && !holds(bytes, file))
+                return false;
+        return true;
+    }
+
+    /** Whether names may mean other files than at the last look. */
+    private boolean mayBeOthers() {
+        if (!doubted && !driver.comparesAll())
+            return false;
+        doubted = false;
+        if (directory == null)
+            directory = driver.file("");
+        if (directory.lastModified() == LOOKED_AT)
+            return false;
+        directory.setLastModified(LOOKED_AT);  // before the look; where it cannot be done, each step looks
+        for (WatchedFile file : open.values())
+            file.doubt();
+        return true;
+    }
+
+    private boolean isNamedAsBefore(Script.Content[] expected) {
+        if (expected == named)
+            return true;
+        if (named == null || named.length != expected.length)
+            return false;
+        for (int i = 0; i < named.length; i++)
+            if (!named[i].isNamedAs(expected[i]))
+                return false;
+        return true;
+    }
+
+    /** Whether those that shall not be there are not, and there are as many as expected where all are compared. */
+    private boolean areThere(Script.Content[] expected) throws IOException {
         if (open.size() > expected.length)
             release();
         int there = 0;
         for (Script.Content file : expected) {
-            if (file.length() == Script.NO_FILE) {
-                WatchedFile before = open.remove(file.name());
-                if (before != null)
-                    before.release();
-                if (driver.file(file.name()).exists())
-                    return false;
-            } else {
+            if (file.length() != Script.NO_FILE) {
                 there++;
-                if (!holds(bytes, file))
-                    return false;
+                continue;
             }
+            WatchedFile before = open.remove(file.name());
+            if (before != null)
+                before.release();
+            if (driver.file(file.name()).exists())
+                return false;
         }
         return !driver.comparesAll() || names().length == there;
     }
