@@ -203,7 +203,7 @@ class RunFinished(Event):
     """The footer.
 
     ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if nothing differs but expectations have not been met,
-    which ``details`` names.
+    which ``details`` names; as "not seen" it names those that the run says nothing about.
     """
 
     verdict: str

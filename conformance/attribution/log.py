@@ -122,6 +122,34 @@ def misses_because_of_deleted(step: LogStep) -> bool:
     return step.now is not None and step.now.segments[0][0] < step.now.start_offset and misses(step)
 
 
+def promised(target: int, records: list[SeenRecord]) -> tuple[int, int] | None:
+    """Timestamp and offset of the record that KIP-79 names for a time, and KIP-734 for the largest one."""
+    if target == MAX_TIMESTAMP:
+        target = max((record.timestamp for record in records), default=target)
+    return next(((record.timestamp, record.offset) for record in records if record.timestamp >= target), None)
+
+
+def finds_behind_lost_indexes(step: LogStep) -> bool:
+    """An index was damaged, and the record that is promised is found, for a time or as the one with the largest."""
+    if not step.before.has_lost_indexes:
+        return False
+    records = visible(step)
+    answers = ((target, answer) for target, answer in zip(step.args[0], step.value, strict=True) if answer)
+    return any(
+        (target >= 0 or target == MAX_TIMESTAMP) and tuple(answer[:2]) == promised(target, records)
+        for target, answer in answers
+    )
+
+
+def cuts_the_batch_of_the_start(step: LogStep) -> bool:
+    """The truncation's offset and a log start before it lie in one batch, behind its first offset."""
+    if step.was is None or not cuts(step) or not 0 < step.was.start_offset <= step.args[0]:
+        return False
+    contents = (content for name, content in step.files_before.items() if name.endswith(".log"))
+    batches = (batch for content in contents for batch in batches_of(content))
+    return any(b.first_offset < step.was.start_offset <= step.args[0] <= b.last_offset for b in batches)
+
+
 def is_undecided_again(step: LogStep) -> bool:
     """The last stable offset has gone back to where a transaction began that ended below the high watermark."""
     was, now = step.was, step.now
@@ -212,6 +240,7 @@ ROWS = (
     Row("LG-23", "list_offsets", "ok", "the answer", misses_because_of_deleted),
     Row("LG-24", "list_offsets", "ok", "the answer", finds_deleted),
     Row("LG-25", "list_offsets", "ok", "the answer", finds_no_time),
+    Row("LG-70", "list_offsets", "ok", "the answer", finds_behind_lost_indexes),
     Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or another refusal"),
     Row("SEG-8a", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8b", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
@@ -245,6 +274,7 @@ ROWS = (
     Row("SEG-3", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
     Row("SEG-4", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
     Row("LG-7", "truncate_log", "ok invalid_argument", "the files", cuts),
+    Row("LG-69", "truncate_log", "ok", "the log start", cuts_the_batch_of_the_start),
     Row("LG-8a", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
     Row("LG-8b", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
     Row("LG-9", "truncate_fully", "ok", "the files"),
@@ -283,7 +313,8 @@ ROWS = (
 
 
 @cache
-def _rules_of(release: str) -> Rules:
+def rules_of_log(release: str) -> Rules:
+    """The rows that hold in a release."""
     return Rules((*ROWS, *CLEANING_ROWS), release)
 
 
@@ -322,4 +353,4 @@ def clauses_of_log_step(
         conditions = Conditions(step)
         if known is not None:
             known[key] = conditions
-    return _rules_of(dialect.release).exercised_in(name, outcome.error, conditions)
+    return rules_of_log(dialect.release).exercised_in(name, outcome.error, conditions)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,18 +27,27 @@ class TrackedLog:
         unprepared: it was closed without a clean shutdown being prepared.
         damaged: suffixes of the files that were damaged since it was last open.
         furthest_start: the largest start offset since it was opened.
+        has_lost_indexes: the offset or the time index of a segment was removed or damaged.
         settings: of the topic.
     """
 
     unprepared: bool = False
     damaged: set[str] = field(default_factory=set)
     furthest_start: int = 0
+    has_lost_indexes: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal if and only if all of it is."""
-        return self.unprepared, frozenset(self.damaged), self.furthest_start
+        return self.unprepared, frozenset(self.damaged), self.furthest_start, self.has_lost_indexes
+
+
+def follow_damage(now: TrackedLog, path: str) -> None:
+    """Takes the damage of a file into account."""
+    suffix = PurePath(path).suffix
+    now.damaged.add(suffix or path)
+    now.has_lost_indexes |= suffix in (OFFSET_INDEX.name, TIME_INDEX.name)
 
 
 def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:

@@ -15,8 +15,10 @@ place of ``clause``, as in ``shape = "append: outcome ok -> full"``; it may have
 say more, as reports do: ``shape = "truncate_log: state of end_offset"``.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
-and :meth:`Ledger.stale` reports it, which is an error: the entry has to go, so that the divergence cannot come back
-unnoticed. One whose clause was not exercised says nothing either way.
+and :meth:`Ledger.stale` reports it. In a directory of one's own that is an error: the entry has to go, so that the
+divergence cannot come back unnoticed. One whose clause was not exercised says nothing either way, and neither does one
+with a shape in a run that was cut by time. What this package knows of the catalogue's subjects is about versions that
+are locked: that a run has not drawn it is told, and no error.
 """
 
 from __future__ import annotations
@@ -73,6 +75,15 @@ class Expectation:
             return any(map(self.names, clauses))
         return any(fnmatchcase(each, self.shape) for each in (shape, shape + detail))
 
+    def is_owed(self, *, own: bool, cut: bool) -> bool:
+        """Whether it has to go if nothing has met it.
+
+        Args:
+            own: it is the user's, and does not come with this package.
+            cut: the run ended before all its examples were performed.
+        """
+        return (own or not self.implementation.startswith("subject:")) and not (self.shape and cut)
+
     def __str__(self) -> str:
         what = self.clause or self.shape
         return f"{self.origin}: {what}, {self.machine} machine, {self.implementation} on {self.releases}"
@@ -109,7 +120,13 @@ class Ledger:
     def find(
         self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
     ) -> int | None:
-        """The number of the first expectation that a divergence meets, or None; it counts as met from then on.
+        """The number of the first expectation that a divergence meets, or None; see :meth:`find_all`."""
+        return next(iter(self.find_all(clauses, shape, machine, implementation, release, detail)), None)
+
+    def find_all(
+        self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
+    ) -> tuple[int, ...]:
+        """The numbers of the expectations that a divergence meets; all of them count as met from then on.
 
         Args:
             clauses: the clauses that the diverging step exercised.
@@ -120,11 +137,13 @@ class Ledger:
             detail: what may come behind the shape.
         """
         ids = tuple(clauses)
-        for number, expectation in enumerate(self.expectations):
-            if expectation.concerns(machine, implementation, release) and expectation.is_about(ids, shape, detail):
-                self.meet((number,))
-                return number
-        return None
+        found = tuple(
+            number
+            for number, each in enumerate(self.expectations)
+            if each.concerns(machine, implementation, release) and each.is_about(ids, shape, detail)
+        )
+        self.meet(found)
+        return found
 
     def meet(self, numbers: Iterable[int]) -> None:
         """These expectations have been met, in another process for instance."""

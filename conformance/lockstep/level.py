@@ -145,6 +145,28 @@ class Level(ABC, Generic[Seen, Files]):
         del operation, dialect, tracked, before, after, known
         return ()
 
+    def at_stake(
+        self,
+        clauses: tuple[str, ...],
+        operation: Operation,
+        dialect: Dialect,
+        seen: tuple[tuple[Seen, Files], tuple[Seen, Files]],
+        expected: Seen,
+        actual: Seen,
+    ) -> tuple[str, ...]:
+        """Of the clauses that a step exercises those that a difference is about; all of them where none can be told.
+
+        Args:
+            clauses: those that the step exercises.
+            operation: what was done.
+            dialect: of the group.
+            seen: the reference's observation and files of the step before, and of the step.
+            expected: what the subject is held to; the reference's observation, perhaps with less in it.
+            actual: what it shows.
+        """
+        del operation, dialect, seen, expected, actual
+        return clauses
+
     def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
         """Takes a step into account, or a damage."""
         del tracked, operation, observation

@@ -350,6 +350,9 @@ class Lockstep(Generic[Seen, Files]):
             self.settle()  # by then the step is concluded, and differences of batched participants before it are told
         pairs = {aspect: differing[aspect] for aspect in self.level.aspects}
         clauses = step.clauses[group] if step.clauses else ()
+        if clauses:
+            dialect, seen = self.groups[group].dialect, (step.before[group], step.expected[group])
+            clauses = self.level.at_stake(clauses, step.operation, dialect, seen, expected, actual)
         named = partial(self.level.by_name, name=step.name)
         self._diverged(participant, "kidx", pairs, clauses, step.number, named)
 

@@ -83,7 +83,7 @@ _OF_OPERATION: Final = {
 _OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
 
 _CLAUSES: Final = {
-    "segments": "SEG-* LO-23 FR-2 TX-15 LG-5 LG-6 LG-13 LG-14 LG-19 LG-22 LG-23 LG-24 LG-25 LG-26 LG-27 LG-29",
+    "segments": "SEG-* LO-23 FR-2 TX-15 LG-5 LG-6 LG-13 LG-14 LG-19 LG-22 LG-23 LG-24 LG-25 LG-26 LG-27 LG-29 LG-70",
     "clean_flag": "SEG-27 SEG-35 SEG-36 LG-15 LG-16 LG-26 LG-30",
     "recovery_point": "SEG-35 LG-16",
     "epochs": "SEG-31 LG-3 LG-4 LG-8 LG-18",

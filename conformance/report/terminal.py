@@ -106,6 +106,9 @@ class TerminalWriter:
             said = f"stale expectation, which nothing diverges from any more: {expectation}"
             self.console.print(said, markup=False, highlight=False, soft_wrap=True)
         if not self.quiet:
+            for expectation in event.details.get("not seen", []):
+                said = f"known, and not seen in this run: {expectation}"
+                self.console.print(said, markup=False, highlight=False, soft_wrap=True)
             self.console.print(self._table())
             self._print_brokers()
             self._print_not_driven()

@@ -191,25 +191,33 @@ class _Run:
         """The footer.
 
         Raises:
-            StaleExpectationError: there is one.
+            StaleExpectationError: there is one, and it is the user's to remove.
         """
         exercised = {
             (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
             for result in self.results
         }
-        stale = self.ledger.stale(exercised, self.performed)
+        unmet = self.ledger.stale(exercised, self.performed)
+        own = self.plan.expectations is not None
+        stale = tuple(each for each in unmet if each.is_owed(own=own, cut=self._is_cut(each.machine)))
+        unsure = [str(each) for each in unmet if each not in stale]
         steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(
             RunFinished(
                 "diverges" if not conforms else "stale" if stale else "conforms",
                 sum(steps.values()),
                 time.monotonic() - self.started,
-                {"stale": list(map(str, stale))} if stale else {},
+                ({"stale": list(map(str, stale))} if stale else {}) | ({"not seen": unsure} if unsure else {}),
             )
         )
         if stale:
             raise StaleExpectationError(stale)
         return conforms
+
+    def _is_cut(self, machine: str) -> bool:
+        """Whether time was over before all its examples were performed."""
+        results = (result for result in self.results if result.machine == machine)
+        return self._seconds_left() == 0.0 or any(result.details.get("cut_by_time") for result in results)
 
 
 def _versions(plan: Plan) -> dict[str, str]:

@@ -209,10 +209,11 @@ class MachineRun:
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
         about = divergence.clauses, shape_of(divergence), self.name, specification, divergence.release
-        number = self.ledger.find(*about, detail_of(divergence))
-        if number is not None:
-            self._evidence.met.add(number)
-            return set(filter(self.ledger.expectations[number].names, divergence.clauses))
+        numbers = self.ledger.find_all(*about, detail_of(divergence))
+        if numbers:
+            self._evidence.met.update(numbers)
+            known = [self.ledger.expectations[number] for number in numbers]
+            return {clause for clause in divergence.clauses if any(each.names(clause) for each in known)}
         if self.plan.level == "must" and divergence.observed_only:
             catalogue = load_clauses()
             return {clause for clause in divergence.clauses if catalogue[clause].level == "OBSERVED"}

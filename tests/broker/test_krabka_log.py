@@ -30,6 +30,6 @@ def shown():
     return [each.divergence for each in found.values()]
 
 
-@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
 def test_each_pinned_difference_is_shown_by_a_kept_trace_of_few_steps(shown, expectation):
     assert any(expectation.is_about(each.clauses, shape_of(each), detail_of(each)) for each in shown)

@@ -162,6 +162,14 @@ def test_an_expectation_that_was_met_is_not_stale():
     assert book.stale({("offset", "my-index", "3.9.2"): {"OI-3"}}) == ()
 
 
+def test_every_expectation_that_a_divergence_meets_is_met():
+    """A broad one that stands first does not make a particular one stale."""
+    text = EXPECTATION + EXPECTATION.replace('clause = "OI-3"', 'shape = "append: state*"')
+    book = Ledger(read_expectations("mine.toml", text))
+    assert book.find_all(("OI-3",), "append: state", "offset", "my-index", "3.9.2") == (0, 1)
+    assert book.stale({("offset", "my-index", "3.9.2"): {"OI-3"}}, {"offset": {"append"}}) == ()
+
+
 def test_an_expectation_whose_clause_was_exercised_without_divergence_is_stale():
     (stale,) = ledger().stale({("offset", "my-index", "3.9.2"): {"OI-3"}})
     assert str(stale) == "mine.toml, entry 1: OI-3, offset machine, my-* on 3.9.0.."

@@ -93,6 +93,27 @@ def test_a_time_index_that_is_gone(tmp_path):
     assert "SEG-36" in exercised(tmp_path, [*life, lost, opened()])
 
 
+def test_look_ups_behind_a_time_index_that_is_gone(tmp_path):
+    """Removed or damaged, and the record is found; a clean start trusts zeros, and does not find it."""
+    life = [opened(), replicated(0, 1000), Operation("crash_log"), opened(clean=False), asked(500)]
+    closed = [*life[:2], replicated(1, 500), replicated(2, 400), Operation("close_log", (True,))]
+    lost = Operation("damage_log_file", (f"{0:020d}.timeindex", "remove_file", []))
+    zeroed = Operation("damage_log_file", (f"{0:020d}.timeindex", "zero_range", [0, 12]))
+    assert "LG-70" in exercised(tmp_path, [*life[:3], lost, *life[3:]])
+    assert "LG-70" in exercised(tmp_path, [*life[:3], zeroed, *life[3:]])
+    assert "LG-70" in exercised(tmp_path, [*closed, lost, opened(), asked(500)])
+    assert "LG-70" not in exercised(tmp_path, [*closed, zeroed, opened(), asked(500)])
+    assert "LG-70" not in exercised(tmp_path, life)
+
+
+@pytest.mark.parametrize(("start", "offset", "is_about"), [(1, 2, True), (1, 1, True), (2, 1, False), (0, 1, False)])
+@pytest.mark.parametrize("release", ["2.4.0", "4.4.0"])
+def test_a_truncation_into_the_batch_that_the_log_begins_in(tmp_path, start, offset, is_about, release):
+    life = [opened(), replicated(0, 1000, 1000, 1000), Operation("update_high_watermark", (2,))]
+    life += [Operation("delete_records", (start,)), Operation("truncate_log", (offset,))]
+    assert ("LG-69" in exercised(tmp_path, life, release)) is is_about
+
+
 def test_the_search_that_begins_where_the_start_once_was(tmp_path):
     life = [opened(), replicated(0, 1000), replicated(1, 2000), Operation("update_high_watermark", (2,))]
     life += [Operation("delete_records", (2,)), Operation("truncate_log", (1,)), asked(1500)]

@@ -127,15 +127,24 @@ def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengt
     """Without files and segments; an answer is right, too, where all records were in one segment."""
     mine, theirs = expected[0], actual[0]
     if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
-        records = _records(expected[1])
-        pairs = zip(operation.args[0], mine.outcome.value, theirs.outcome.value, strict=False)
-        answers = tuple(
-            other if (other and other[:2]) in _without_segments(records, target, mine.state.start_offset) else answer
-            for target, answer, other in pairs
-        )
+        rights = answers_of_records(operation, expected)
+        pairs = zip(rights, mine.outcome.value, theirs.outcome.value, strict=False)
+        answers = tuple(other if (other and other[:2]) in right else answer for right, answer, other in pairs)
         mine = mine._replace(outcome=mine.outcome._replace(value=answers))
     plain = _without("", "segments")
     return plain(operation, (mine, {})), plain(operation, (theirs, {}))
+
+
+def answers_of_records(operation: Operation, seen: Seen) -> list[Collection[Answer]]:
+    """For each target that is asked for, the answers that records alone lead to, without segments and indexes.
+
+    Args:
+        operation: the question.
+        seen: what the reference answers, and its files.
+    """
+    records, state = _records(seen[1]), seen[0].state
+    start = 0 if state is None else state.start_offset
+    return [_without_segments(records, target, start) for target in operation.args[0]]
 
 
 def _records(files: Files) -> list[tuple[int, int]]:
@@ -196,6 +205,7 @@ class Variant(NamedTuple):
 
 _KILLED: Final = "a killed process has made no files that letting go of a log makes"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
+DAMAGED: Final = "behind a damaged index an answer may be the one that the records lead to"
 _RECOVERS: Final = "segments were recovered, or not, as the log decided by itself"
 
 

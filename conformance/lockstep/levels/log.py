@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
-from conformance.attribution.log_step import Files, TrackedLog, follow_log
+from conformance.attribution.log_answers import clauses_at_stake
+from conformance.attribution.log_step import Files, TrackedLog, follow_damage, follow_log
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.generator_coverage import state_of_log
 from conformance.lockstep.level import Group, Level
@@ -131,11 +131,23 @@ class LogLevel(Level[LogObservation, Files]):
         """See the base class."""
         return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1], known)
 
+    def at_stake(
+        self,
+        clauses: tuple[str, ...],
+        operation: Operation,
+        dialect: Dialect,
+        seen: tuple[Seen, Seen],
+        expected: LogObservation,
+        actual: LogObservation,
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        before, after = seen
+        return clauses_at_stake(clauses, operation, dialect, before[0].state, after, expected, actual)
+
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
         if operation.name in self.damaging:
-            path = operation.args[0]
-            tracked.damaged.add(PurePath(path).suffix or path)
+            follow_damage(tracked, operation.args[0])
         else:
             follow_log(tracked, operation, observation)
 

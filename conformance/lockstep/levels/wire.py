@@ -105,7 +105,12 @@ class WireLockstep(WireComparison):
             if topic.codec in (None, codec) and len(stored.batches) == 1:
                 ours = topic.reference.append(data, stamp=stamp)
             else:
-                topic.reference.append_rebuilt(stored.data)
+                try:
+                    topic.reference.append_rebuilt(stored.data)
+                except KidxError as error:
+                    self._hold(topic, "append", "LG-1", None, str(error), "appended -> batches that no follower takes")
+                    self._leave(topic)
+                    return
                 ours = (end, None)
             self._enter(topic, stored.batches)
         else:
