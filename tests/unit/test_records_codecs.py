@@ -100,6 +100,7 @@ def test_gzip_members_follow_one_another_if_they_are_long_enough():
         (lambda data: b"\x00" + data[1:], "Not in GZIP format"),
         (lambda data: data[:2] + b"\x07" + data[3:], "Unsupported compression method"),
         (lambda data: data[:-8] + b"\x00" * 8, "Corrupt GZIP trailer"),
+        (lambda data: data[:-8] + b"\x00" * 7, "Corrupt GZIP trailer"),  # the checksum is looked at first
         (lambda data: data[:-3], "ends inside its trailer"),
         (lambda data: data[:-9], "Unexpected end of ZLIB input stream"),
         (lambda data: data[:10] + b"\xff" * 20, "invalid"),

@@ -88,10 +88,12 @@ def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
             raise StreamCutError("gzip: Unexpected end of ZLIB input stream", None)
     end = fed - len(inflate.unused_data)
     trailer = data[end : end + _TRAILER.size]
-    if len(trailer) < _TRAILER.size:
-        raise StreamCutError("gzip: the stream ends inside its trailer", None)
-    if _TRAILER.unpack(trailer) != (checksum, size & 0xFFFF_FFFF):
-        raise RecordStreamError("gzip: Corrupt GZIP trailer", None)
+    expected = _TRAILER.pack(checksum, size & 0xFFFF_FFFF)
+    for field in (slice(0, 4), slice(4, 8)):  # a wrong checksum is told before a length that is cut off
+        if len(trailer) < field.stop:
+            raise StreamCutError("gzip: the stream ends inside its trailer", None)
+        if trailer[field] != expected[field]:
+            raise RecordStreamError("gzip: Corrupt GZIP trailer", None)
     return end
 
 
