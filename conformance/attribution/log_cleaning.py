@@ -99,6 +99,11 @@ def ends_early(step: LogStep) -> bool:
     return step.was is not None and step.was.last_stable_offset < step.was.segments[-1][0]
 
 
+def waits(step: LogStep) -> bool:
+    """The topic keeps young records from being cleaned."""
+    return bool(step.before.settings.get("min.compaction.lag.ms", 0) > 0)
+
+
 def starts_over(step: LogStep) -> bool:
     """The last round ended outside of the log."""
     return step.was is not None and not step.was.start_offset <= step.args[0] <= step.was.end_offset
@@ -189,6 +194,7 @@ CLEANING_ROWS = (
     Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
     Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
     Row("CL-20", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds_compressed)),
+    Row("CL-22", "clean_log", "ok", "the segments, or none cleaned", waits),
     Row("CL-25", "clean_log", "invalid_argument", "a round", before()),
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),
 )

@@ -41,12 +41,16 @@ class Keyed(NamedTuple):
 
 
 def settings() -> st.Draw[dict[str, Any]]:
-    """Settings of a compacted topic; tombstones go at once, at the second round, or after the clock has moved."""
+    """Settings of a compacted topic; tombstones go at once, at the second round, or after the clock has moved.
+
+    The clock begins at 10,000 milliseconds and timestamps at 0, so that some records are younger than the lag.
+    """
     return st.fixed_dictionaries(
         {
             "cleanup.policy": st.sampled_from(("compact", "compact", "compact", "compact,delete")),
             "delete.retention.ms": st.sampled_from((1000, 0, 86_400_000)),
-        }
+        },
+        optional={"min.compaction.lag.ms": st.sampled_from((0, 8990, 0, 9500, 0))},
     )
 
 

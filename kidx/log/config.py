@@ -24,6 +24,7 @@ _INTEGERS: Final = {
     "retention.ms": "retention_ms",
     "retention.bytes": "retention_bytes",
     "delete.retention.ms": "delete_retention_ms",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
     "max.message.bytes": "max_message_bytes",
     "producer.id.expiration.ms": "producer_id_expiration_ms",
     "message.timestamp.difference.max.ms": "timestamp_difference_max_ms",
@@ -56,6 +57,7 @@ class LogConfig(SegmentConfig):
         compression: ``compression.type``, the codec that a leader changes batches to; None for ``producer``, the codec
             that they come with.
         delete_retention_ms: ``delete.retention.ms``, how long a tombstone stays in a compacted log.
+        min_compaction_lag_ms: ``min.compaction.lag.ms``, how long a record stays uncleaned (CL-22).
         compacts, deletes: whether ``cleanup.policy`` says so.
     """
 
@@ -69,6 +71,7 @@ class LogConfig(SegmentConfig):
     timestamp_after_max_ms: int | None = None
     compression: Codec | None = None
     delete_retention_ms: int = 24 * 3_600_000
+    min_compaction_lag_ms: int = 0
     compacts: bool = False
     deletes: bool = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
 def _with(**parts: Any) -> type[Cleaner]:
     """A cleaner with other parts."""
     return type("SpoiltCleaner", (Cleaner,), parts)
+
+
+@defect("CL-22")
+class CleansYoungSegments(UnifiedLog):
+    """Records do not have to be as old as the topic wants."""
+
+    def clean(self, checkpoint: int | None = None, **options: Any) -> Cleaning | None:
+        config = self.config
+        self.config = replace(config, min_compaction_lag_ms=0)
+        try:
+            return super().clean(checkpoint, **options)
+        finally:
+            self.config = config
 
 
 # -- what stays -----------------------------------------------------------------------------------------------------

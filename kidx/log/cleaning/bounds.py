@@ -1,4 +1,4 @@
-"""Which part of a log is to be cleaned (``LogCleanerManager.cleanableOffsets``, ``LogToClean``; CL-1, CL-2)."""
+"""Which part of a log is to be cleaned (``LogCleanerManager.cleanableOffsets``, ``LogToClean``; CL-1, CL-2, CL-22)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from kidx.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
+    from kidx.log.config import LogConfig
     from kidx.log.segments import Segments
-    from kidx.segment import LogSegment
+    from kidx.segment import Clock, LogSegment
 
 
 class Bounded(Protocol):
     """What is asked of a log."""
 
     dialect: Dialect
+    config: LogConfig
+    clock: Clock
     segments: Segments
     start_offset: int
     end_offset: int
@@ -35,13 +38,15 @@ def cleanable_range(log: Bounded, checkpoint: int | None) -> tuple[int, int] | N
 
     Raises:
         InvalidArgumentError: as :func:`segments_between`.
+        KidxError, OSError: as :attr:`LogSegment.largest_timestamp`, of segments that may be too young.
     """
     known = checkpoint is not None and log.start_offset <= checkpoint <= log.end_offset
     first_dirty = checkpoint if known and checkpoint is not None else log.start_offset
     active = log.segments.active.base_offset
-    stop = max(first_dirty, min(active, log.last_stable_offset))
+    settled = _first_young(log, first_dirty, active)
+    stop = max(first_dirty, min(settled, log.last_stable_offset))
     undecided = max(
-        first_dirty, active if log.first_unstable_offset is None else min(active, log.first_unstable_offset)
+        first_dirty, settled if log.first_unstable_offset is None else min(settled, log.first_unstable_offset)
     )
     if stop != undecided and not log.dialect.cleaning_ends_at_last_stable:
         stop = undecided
@@ -49,6 +54,16 @@ def cleanable_range(log: Bounded, checkpoint: int | None) -> tuple[int, int] | N
     upper = remaining[0].base_offset if remaining else active
     dirty = segments_between(log, first_dirty, max(first_dirty, upper))
     return (first_dirty, upper) if sum(segment.size for segment in dirty) > 0 else None
+
+
+def _first_young(log: Bounded, first_dirty: int, active: int) -> int:
+    """The base offset of the first dirty segment with a record that is too young, or of the active segment."""
+    lag = log.config.min_compaction_lag_ms
+    if lag <= 0 or first_dirty > active:
+        return active
+    settled = log.clock() - lag
+    young = (s.base_offset for s in segments_between(log, first_dirty, active) if s.largest_timestamp > settled)
+    return next(young, active)
 
 
 def segments_between(log: Bounded, start: int, end: int) -> list[LogSegment]:

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kidx.index.entries import AbortedTxn
-    from kidx.log.config import LogConfig
     from kidx.producers import ProducerStateManager
     from kidx.records import RecordBatch
-    from kidx.segment import Clock
 
 Place = Literal["chunk", "deletion"]
 """Before some bytes are read, or when the files of a replaced segment have been renamed."""
@@ -39,8 +37,6 @@ class CleanedLog(Bounded, Protocol):
     """What a cleaner needs of a log; see :class:`~kidx.log.UnifiedLog`."""
 
     directory: Path
-    config: LogConfig
-    clock: Clock
     high_watermark: int
     producers: ProducerStateManager
 
