@@ -248,6 +248,23 @@ def test_records_that_cannot_be_read_lead_to_no_answer(codec):
 FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]
 
 
+def test_a_log_whose_closing_fails_is_asked_on(start, tmp_path):
+    """Indexes that are full take no last entry; the log stays as open as the reference."""
+    settings = {**SETTINGS, "segment.index.bytes": 24}
+    first, second, third = ({"base": base, "epoch": 0, "records": [[0, 0]]} for base in range(3))
+    transactional = {**second, "producer": [1, 0, 0], "transactional": True}
+    plain = {**third, "producer": [1, 0, 0]}
+    calls = [first, second, third], [transactional, plain], [first, second]
+    lockstep = held(start(release="4.3.1"), tmp_path)
+    lockstep.perform(Operation("open_log", (settings, 0, 0, True, 0)))
+    for batches in calls:
+        lockstep.perform(Operation("append_as_follower", (batches, 0)))
+    closed = lockstep.perform(Operation("close_log", (True,)))
+    assert closed.outcome.error == "invalid_argument"
+    assert closed.state is not None
+    lockstep.end()
+
+
 def test_segments_may_go_at_once_where_that_is_declared(start, tmp_path):
     log = start("--without", "deferred_deletion")
     lockstep = held(log, tmp_path)
