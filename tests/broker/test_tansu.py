@@ -6,7 +6,7 @@ import platform
 import sys
 
 import pytest
-from wire_lives import COMMON, STAMPED, T, batch, lived_by_subject
+from wire_lives import COMMON, REBUILT, STAMPED, T, batch, lived_by_subject
 
 from conformance.expectations import load_expectations
 from conformance.operations import Operation
@@ -22,8 +22,9 @@ LIVES = (
     (CREATE, batch(T + 50, T + 80, T + 20, codec="gzip"), batch(T + 10), Operation("delete_before", (1,))),
     (CREATE, batch(T + 1), Operation("append_corrupt", ([[T, None, 20]],))),
     STAMPED,
+    REBUILT,
 )
-"""Timestamps that go back, in a compressed batch; deleting; a wrong checksum; a broker's clock."""
+"""Timestamps that go back, in a compressed batch; deleting; a wrong checksum; a broker's clock; a batch that the broker compresses."""
 
 
 def pinned():
