@@ -16,9 +16,8 @@ say more, as reports do: ``shape = "truncate_log: state of end_offset"``.
 
 An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
 and :meth:`Ledger.stale` reports it. In a directory of one's own that is an error: the entry has to go, so that the
-divergence cannot come back unnoticed. One whose clause was not exercised says nothing either way, and neither does one
-with a shape in a run that was cut by time. What this package knows of the catalogue's subjects is about versions that
-are locked: that a run has not drawn it is told, and no error.
+divergence cannot come back unnoticed. One whose clause was not exercised says nothing either way. What this package
+knows of the catalogue's subjects is about versions that are locked: that a run has not drawn it is told, and no error.
 """
 
 from __future__ import annotations
@@ -75,14 +74,9 @@ class Expectation:
             return any(map(self.names, clauses))
         return any(fnmatchcase(each, self.shape) for each in (shape, shape + detail))
 
-    def is_owed(self, *, own: bool, cut: bool) -> bool:
-        """Whether it has to go if nothing has met it.
-
-        Args:
-            own: it is the user's, and does not come with this package.
-            cut: the run ended before all its examples were performed.
-        """
-        return (own or not self.implementation.startswith("subject:")) and not (self.shape and cut)
+    def is_owed(self, *, own: bool) -> bool:
+        """Whether it has to go if nothing has met it; an ``own`` one does not come with this package."""
+        return own or not self.implementation.startswith("subject:")
 
     def __str__(self) -> str:
         what = self.clause or self.shape

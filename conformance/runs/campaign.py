@@ -199,7 +199,7 @@ class _Run:
         }
         unmet = self.ledger.stale(exercised, self.performed)
         own = self.plan.expectations is not None
-        stale = tuple(each for each in unmet if each.is_owed(own=own, cut=self._is_cut(each.machine)))
+        stale = tuple(each for each in unmet if each.is_owed(own=own))
         unsure = [str(each) for each in unmet if each not in stale]
         steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(
@@ -213,11 +213,6 @@ class _Run:
         if stale:
             raise StaleExpectationError(stale)
         return conforms
-
-    def _is_cut(self, machine: str) -> bool:
-        """Whether time was over before all its examples were performed."""
-        results = (result for result in self.results if result.machine == machine)
-        return self._seconds_left() == 0.0 or any(result.details.get("cut_by_time") for result in results)
 
 
 def _versions(plan: Plan) -> dict[str, str]:

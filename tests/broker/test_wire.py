@@ -7,7 +7,7 @@ import wire_proxy
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from in_ci import all_but, in_ci
-from wire_lives import LIVES
+from wire_lives import LIFE, LIVES, REBUILT
 
 from conformance.implementations.wire.broker import WireBroker
 from conformance.kafka.broker import LocalBroker
@@ -113,3 +113,23 @@ def test_what_a_fetch_says_of_transactions_is_held_to_what_was_done(proxy, tmp_p
         lockstep = lived(proxy.address, tmp_path, "must", *LIVES)
         assert proxy.spoilt
         assert {clause for clause, _ in lockstep.differences} & wire_proxy.FETCHES[defect]
+
+
+def test_batches_that_no_follower_takes_are_a_difference_and_the_next_topic_follows(proxy, tmp_path):
+    with proxy.spoiling(fetches=wire_proxy.without_leader_epochs):
+        lockstep = lived(proxy.address, tmp_path, "must", REBUILT, LIFE[:1])
+        assert proxy.spoilt
+    assert set(lockstep.differences) == {("LG-1", "append: appended -> batches that no follower takes")}
+    assert (lockstep.statistics.topics, lockstep.statistics.left) == (2, 1)
+    assert lived(proxy.address, tmp_path / "unspoilt", "must", REBUILT).differences == {}
+
+
+def test_an_answer_beside_an_error_is_told(proxy, tmp_path):
+    with proxy.spoiling(answers=wire_proxy.unknown_has_epoch):
+        (difference,) = lived(proxy.address, tmp_path, "must", LIFE[:1]).differences.values()
+        assert proxy.spoilt
+    assert difference.shape == (
+        "list_offsets refusals: UNKNOWN_TOPIC_OR_PARTITION -> UNKNOWN_TOPIC_OR_PARTITION with an answer"
+    )
+    divergence = difference.divergence
+    assert divergence.actual == f"{divergence.expected}, offset -1, timestamp -1, leader epoch 0"

@@ -50,6 +50,11 @@ STAMPED = (
     batch(T + 30),
 )
 """A broker's clock, also in the marker of a transaction, which its coordinator has sent without it."""
+REBUILT = (
+    Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime", "compression.type": "gzip"},)),
+    batch(T + 50, T + 80),
+)
+"""A batch that the leader compresses, so that the reference takes it as a follower does."""
 LIVES = (LIFE, HIDDEN, UNDECIDED, STAMPED)
 
 

@@ -176,6 +176,40 @@ def without_epochs(scratch: Path, seen):
     return seen
 
 
+TRUSTING = """
+class Trusting(Adapter):
+  def do_open_log(self, **its): super().do_open_log(**{**its, "recovery_point": 1 << 62})
+  def do_start(self, protocol):
+    about = super().do_start(protocol)
+    return {**about, "capabilities": [name for name in about["capabilities"] if name != "recovery_point"]}
+Trusting("4.4.0").run()
+"""
+"""Recovers its last segment only, and says that it is told no recovery point."""
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 6])
+def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, recovery_point):
+    """Kafka makes the time index anew behind its recovery point, and trusts the zeros before it."""
+    log = ProcessLog(script(TRUSTING), "4.4.0")
+    settings = {**SETTINGS, "segment.bytes": 150}
+    lockstep = held(log, tmp_path)
+    lockstep.perform(Operation("open_log", (settings, 0, 0, True, 10_000)))
+    for offset, timestamp in enumerate((80, 60, 70, 50, 90, 40)):
+        lockstep.perform(append(offset, timestamp))
+    lockstep.perform(Operation("crash_log"))
+    lockstep.perform(Operation("damage_log_file", ("0" * 20 + ".timeindex", "zero_range", [0, 24])))
+    lockstep.perform(Operation("open_log", (settings, 0, recovery_point, False, 10_000)))
+    asked = Operation("list_offsets", ((41, 61, 81, -3),))
+    if recovery_point == 6:
+        assert lockstep.perform(asked).outcome.value[:2] == ((70, 2, 0), (70, 2, 0))
+    else:
+        with pytest.raises(DivergenceError) as error:
+            lockstep.perform(asked)
+        assert error.value.divergence.expected[1][:2] == ((80, 0, 0), (80, 0, 0))
+        assert "LG-70" in error.value.divergence.clauses
+    log.close()
+
+
 FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]
 
 
@@ -246,6 +280,15 @@ def test_what_a_truncation_leaves_behind_the_entries_need_not_be_there():
     assert differ(log=log) == [f"{0:020d}.timeindex"]
     expected[f"{0:020d}.log"] = log[:16] + b"\t" + log[17:]  # a magic that none has
     assert differ(log=expected[f"{0:020d}.log"]) == [f"{0:020d}.index", f"{0:020d}.timeindex"]
+
+
+def test_an_entry_of_zeros_cannot_be_told_from_room():
+    """The first record's, with timestamp 0, is the only one; what a truncation has left behind it is Kafka's alone."""
+    name = f"{0:020d}.timeindex"
+    expected = {name: bytes(12) + bytes.fromhex("000000000000000100000002") + bytes(96)}
+    seen = [(LogObservation(OK, None), files) for files in (expected, {name: bytes(12)})]
+    mine, theirs = EXCUSES["preallocation"].fair(Operation("truncate_log", (1,)), *seen, {name: 12})
+    assert mine == theirs
 
 
 def test_what_a_truncation_leaves_is_told_from_entries_by_their_number(tmp_path):

@@ -58,13 +58,10 @@ def test_of_ones_own_it_is_an_error(tmp_path, own, text):
     assert (told.verdict, len(told.details["stale"]), "not seen" in told.details) == ("stale", 1, False)
 
 
-def test_a_shape_says_nothing_in_a_run_that_was_cut_by_time_and_a_clause_still_does(tmp_path, own):
-    told = finished(tmp_path, expectations=own(SHAPE), max_time=0.5)
-    assert told.verdict == "conforms"
-    assert told.details == {
-        "not seen": ["mine.toml, entry 1: append: outcome ok -> full, offset machine, exec:* on >=2.4.0"]
-    }
-    assert finished(tmp_path, expectations=own(CLAUSE), max_time=0.5).verdict == "stale"
+@pytest.mark.parametrize("text", [SHAPE, CLAUSE], ids=["shape", "clause"])
+def test_of_ones_own_it_is_an_error_in_a_run_that_was_cut_by_time_too(tmp_path, own, text):
+    told = finished(tmp_path, expectations=own(text), max_time=0.5)
+    assert (told.verdict, len(told.details["stale"]), "not seen" in told.details) == ("stale", 1, False)
 
 
 @pytest.mark.parametrize("text", [SHAPE, CLAUSE], ids=["shape", "clause"])

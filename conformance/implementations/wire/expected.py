@@ -37,11 +37,10 @@ class Row(NamedTuple):
     leader_epoch: int = -1
 
     def __str__(self) -> str:
-        if self.error is not None:
-            return self.error
-        if self == NONE:
-            return "nothing"
-        return f"offset {self.offset}, timestamp {self.timestamp}, leader epoch {self.leader_epoch}"
+        if self[1:] == NONE[1:]:
+            return self.error or "nothing"
+        answer = f"offset {self.offset}, timestamp {self.timestamp}, leader epoch {self.leader_epoch}"
+        return answer if self.error is None else f"{self.error}, {answer}"
 
 
 NONE: Final = Row(None)

@@ -151,6 +151,7 @@ class WireComparison:
             else:
                 said = " and ".join(sorted(str(Row(*_numbers(answer))) for answer in answers)) or "no answer"
                 how = f"{refusal.error} -> {' and '.join(sorted(map(str, errors))) or 'no answer'}"
+                how += " with an answer" if errors == {refusal.error} else ""
                 self._note(topic, refusal, refusal.clause, refusal.error, said, how)
 
     def _read_back(self, topic: Topic) -> None:
