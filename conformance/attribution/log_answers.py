@@ -75,9 +75,13 @@ def _of_one(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dial
     if target >= 0 or target == MAX_TIMESTAMP:
         found |= _BEHIND_DAMAGE & set(exercised)
     kafkas_own = frozenset(filter(_excuses, found))
-    if target < 0 or not kafkas_own:
+    if target < 0:
         return found
-    is_kept = (other and tuple(other[:2])) == promised(target, visible(step))
+    right = promised(target, visible(step))
+    if not kafkas_own:  # only a damaged index leads Kafka to a record that is not the right one
+        (answer,) = step.value
+        return found if answer is None or tuple(answer[:2]) == right else found | _BEHIND_DAMAGE
+    is_kept = (other and tuple(other[:2])) == right
     return kafkas_own if is_kept else found - kafkas_own
 
 

@@ -158,8 +158,8 @@ class Adapter:
         return ""
 
     def do_close(self, prepared: bool) -> None:
-        log, self.log = self.log, None
-        log.close(prepare=prepared)
+        self.log.close(prepare=prepared)  # where that fails, the log is still asked
+        self.log = None
 
     def do_stop(self) -> None:
         pass

@@ -9,12 +9,14 @@ from hypothesis.stateful import run_state_machine_as_test
 from in_ci import all_but, in_ci
 from wire_lives import LIFE, LIVES, REBUILT
 
+from conformance.expectations import Ledger
 from conformance.implementations.wire.broker import WireBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.machines.wire import WireMachine
+from conformance.runs import wire
 
 pytestmark = pytest.mark.broker
 
@@ -133,3 +135,13 @@ def test_an_answer_beside_an_error_is_told(proxy, tmp_path):
     )
     divergence = difference.divergence
     assert divergence.actual == f"{divergence.expected}, offset -1, timestamp -1, leader epoch 0"
+
+
+def test_topics_that_are_left_do_not_end_the_run(proxy, tmp_path, monkeypatch):
+    monkeypatch.setattr(wire, "CHUNK", 1)
+    name = f"wire:{proxy.address}"
+    run = wire.WireRun(name, 1, "dev", "must", tmp_path, lambda _: None, Ledger(()), topics=5, shrink_time=0)
+    with proxy.spoiling(fetches=wire_proxy.damaged):
+        (result,) = wire.run_wire([RELEASE], run, lambda _: None)
+    assert result.details["left"] >= 3
+    assert result.examples == 5

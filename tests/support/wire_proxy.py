@@ -477,6 +477,13 @@ def stamped_is_as_created(part):
     return True
 
 
+def damaged(part):
+    """Batches come back with a bit of their last byte flipped."""
+    if part.records:
+        part.records = part.records[:-1] + bytes([part.records[-1] ^ 1])
+    return bool(part.records)
+
+
 def without_leader_epochs(part):
     """Batches come back with leader epoch -1, which no leader gives them; their checksum does not cover it."""
     batches = [bytearray(batch.to_bytes()) for batch in iter_memory_batches(part.records or b"")]

@@ -23,7 +23,7 @@ from conformance.implementations.process.log import ESSENTIAL, REQUESTS, TRY_OUT
 from conformance.implementations.process.log_schema import log_name
 from conformance.implementations.replies import FAILURE, MalformedReplyError
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.excuses import EXCUSES
+from conformance.lockstep.levels.excuses import EXCUSES, answers_of_records
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import OK, Operation, Outcome
@@ -31,6 +31,9 @@ from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
 from conformance.runs.replay import perform_all
+from conformance.strategies.batches import BatchPlan
+from conformance.strategies.damaged_records import RecordDamage
+from kidx.records import Codec
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PROTOCOL = json.loads((files("conformance") / "schemas" / "protocol.json").read_text())
@@ -187,18 +190,25 @@ Trusting("4.4.0").run()
 """Recovers its last segment only, and says that it is told no recovery point."""
 
 
-@pytest.mark.parametrize("recovery_point", [0, 1, 6])
-def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, recovery_point):
-    """Kafka makes the time index anew behind its recovery point, and trusts the zeros before it."""
-    log = ProcessLog(script(TRUSTING), "4.4.0")
+def zeroed(log, path, recovery_point, end=24):
+    """The lockstep of three segments, of which the first one has lost so many bytes of its time index in a crash."""
     settings = {**SETTINGS, "segment.bytes": 150}
-    lockstep = held(log, tmp_path)
+    lockstep = held(log, path)
     lockstep.perform(Operation("open_log", (settings, 0, 0, True, 10_000)))
     for offset, timestamp in enumerate((80, 60, 70, 50, 90, 40)):
         lockstep.perform(append(offset, timestamp))
     lockstep.perform(Operation("crash_log"))
-    lockstep.perform(Operation("damage_log_file", ("0" * 20 + ".timeindex", "zero_range", [0, 24])))
+    if end:
+        lockstep.perform(Operation("damage_log_file", (f"{0:020d}.timeindex", "zero_range", [0, end])))
     lockstep.perform(Operation("open_log", (settings, 0, recovery_point, False, 10_000)))
+    return lockstep
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 6])
+def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, recovery_point):
+    """Kafka makes the time index anew behind its recovery point, and trusts the zeros before it."""
+    log = ProcessLog(script(TRUSTING), "4.4.0")
+    lockstep = zeroed(log, tmp_path, recovery_point)
     asked = Operation("list_offsets", ((41, 61, 81, -3),))
     if recovery_point == 6:
         assert lockstep.perform(asked).outcome.value[:2] == ((70, 2, 0), (70, 2, 0))
@@ -210,7 +220,49 @@ def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, rec
     log.close()
 
 
+@pytest.mark.parametrize("end", [0, 24])
+def test_a_wrong_answer_is_one_also_where_kafka_is_led_to_another(tmp_path, end):
+    """Before its recovery point Kafka trusts the zeros: 61 gives offset 2 instead of 0, and 4 is as wrong."""
+    log = ProcessLog(
+        script("class Lying(Adapter):\n  def answer(self, target): return [90, 4, 0]\nLying('4.4.0').run()"), "4.4.0"
+    )
+    lockstep = zeroed(log, tmp_path, 6, end)
+    with pytest.raises(DivergenceError) as error:
+        lockstep.perform(Operation("list_offsets", ((61,),)))
+    assert error.value.divergence.expected[1] == (((70, 2, 0) if end else (80, 0, 0)),)
+    assert {"LO-6"} <= set(error.value.divergence.clauses)
+    assert ("LG-70" in error.value.divergence.clauses) == bool(end)
+    log.close()
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD], ids=lambda codec: codec.label)
+def test_records_that_cannot_be_read_lead_to_no_answer(codec):
+    plan = BatchPlan(steps=(0, 1), ages=(1, 2), leader_epoch=0)
+    data = RecordDamage("stream", 0, 0x40, codec).of(plan, 0, 1000)
+    assert answers_of_records(Operation("list_offsets", ((5, -3),)), (LogObservation(OK, None), {"0.log": data})) == [
+        (),
+        (),
+    ]
+
+
 FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]
+
+
+def test_a_log_whose_closing_fails_is_asked_on(start, tmp_path):
+    """Indexes that are full take no last entry; the log stays as open as the reference."""
+    settings = {**SETTINGS, "segment.index.bytes": 24}
+    first, second, third = ({"base": base, "epoch": 0, "records": [[0, 0]]} for base in range(3))
+    transactional = {**second, "producer": [1, 0, 0], "transactional": True}
+    plain = {**third, "producer": [1, 0, 0]}
+    calls = [first, second, third], [transactional, plain], [first, second]
+    lockstep = held(start(release="4.3.1"), tmp_path)
+    lockstep.perform(Operation("open_log", (settings, 0, 0, True, 0)))
+    for batches in calls:
+        lockstep.perform(Operation("append_as_follower", (batches, 0)))
+    closed = lockstep.perform(Operation("close_log", (True,)))
+    assert closed.outcome.error == "invalid_argument"
+    assert closed.state is not None
+    lockstep.end()
 
 
 def test_segments_may_go_at_once_where_that_is_declared(start, tmp_path):

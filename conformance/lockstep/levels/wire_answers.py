@@ -77,10 +77,14 @@ class WireComparison:
         return self.topics[-1]
 
     @property
+    def is_spent(self) -> bool:
+        """Whether the limit of answers is reached, or the time is up."""
+        return (self._limit is not None and self.statistics.answers >= self._limit) or self._is_over()
+
+    @property
     def is_over(self) -> bool:
-        """Whether the limit of answers is reached, or the topic is left."""
-        is_full = self._limit is not None and self.statistics.answers >= self._limit
-        return is_full or not self.topic.active or self._is_over()
+        """Whether the topic is asked no more: it is left, or no topic is asked any more."""
+        return not self.topic.active or self.is_spent
 
     def _leave(self, topic: Topic) -> None:
         topic.active = False
