@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import Row
+from kidx.discovery import INDEX_SUFFIXES, LOG
 from kidx.errors import KidxError
+from kidx.log.segments import CLEANED, SWAP
 from kidx.records import RecordBatch, iter_memory_batches
 
 if TYPE_CHECKING:
@@ -164,6 +166,16 @@ def finds(suffix: str) -> Callable[[LogStep], bool]:
     return lambda step: any(name.endswith(suffix) for name in step.files_before)
 
 
+def finds_half_renamed(step: LogStep) -> bool:
+    """An index waits to be renamed, and its log has been."""
+    waiting = (kind + suffix for kind in INDEX_SUFFIXES for suffix in (CLEANED, SWAP))
+    return any(
+        name.endswith(end) and name.removesuffix(end) + LOG + end[end.rindex(".") :] not in step.files_before
+        for end in waiting
+        for name in step.files_before
+    )
+
+
 # fmt: off
 CLEANING_ROWS = (
     Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
@@ -194,6 +206,7 @@ CLEANING_ROWS = (
     Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
     Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
     Row("CL-20", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds_compressed)),
+    Row("CL-21", "open_log", "ok", "the files", finds_half_renamed),
     Row("CL-22", "clean_log", "ok", "the segments, or none cleaned", waits),
     Row("CL-25", "clean_log", "invalid_argument", "a round", before()),
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),

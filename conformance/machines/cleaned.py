@@ -117,16 +117,24 @@ class CleanedMachine(LogMachine):
         if self.is_open and found.error is None and isinstance(found.value, tuple) and len(found.value) > 1:
             self.next_dirty = found.value[0]
 
-    @rule(drawn=cleaning.rounds(), crash=cleaning.crashes(), opening=strategies.openings())
+    @rule(
+        drawn=cleaning.rounds(),
+        crash=cleaning.crashes(),
+        renamed=st.sampled_from((0, 0, 0, 1, 2, 3)),
+        opening=strategies.openings(),
+    )
     def crash_while_cleaning(
-        self, drawn: cleaning.Round, crash: tuple[str, int], opening: tuple[bool, str, str]
+        self, drawn: cleaning.Round, crash: tuple[str, int], renamed: int, opening: tuple[bool, str, str]
     ) -> None:
-        """Kills the process at a place of a round, and opens the log again."""
+        """Kills the process at a place of a round, perhaps with some files renamed already, and opens the log again."""
         if not self.is_open:
             return
         arguments = self._arguments(drawn)
         _, recovery_anchor, start_anchor = opening
         recovery_point, start = self.offset(recovery_anchor), self.offset(start_anchor)
         self.do("crash_cleaning", *arguments, *crash)
+        for name, target in cleaning.next_renames(self.lockstep.primary.files)[:renamed]:
+            self.do("damage_log_file", target, "write_file", [self.lockstep.primary.files[name].hex()])
+            self.do("damage_log_file", name, "remove_file", [])
         self.is_open = False
         self.open(clean=False, recovery_point=recovery_point, start=start)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
 from conformance.strategies import draws as st
+from kidx.discovery import SEGMENT_SUFFIXES
+from kidx.log.segments import CLEANED, SWAP
 
 Checkpoint = Literal["last", "none", "half", "active", "beyond"]
 
@@ -69,6 +72,17 @@ def rounds() -> st.Draw[Round]:
 def crashes() -> st.Draw[tuple[str, int]]:
     """The place, and how often it has been reached."""
     return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
+
+
+def next_renames(names: Collection[str]) -> list[tuple[str, str]]:
+    """What a cleaner would rename next, in its order: the files of the first segment that is not in its place yet."""
+    for suffix, target in ((SWAP, ""), (CLEANED, SWAP)):
+        waiting = {name for name in names if name.endswith(suffix)}
+        if waiting:
+            base = min(waiting).partition(".")[0]
+            files = (f"{base}{kind}" for kind in SEGMENT_SUFFIXES)
+            return [(f"{file}{suffix}", f"{file}{target}") for file in files if f"{file}{suffix}" in waiting]
+    return []
 
 
 def batches() -> st.Draw[list[Keyed]]:

@@ -51,7 +51,7 @@ class Leftovers:
             for file in swapped:
                 if file not in valid:
                     file.unlink()
-            self._rename(valid)
+            self._rename()
             return
         for file in swapped:
             self._delete(file, INDEX_SUFFIXES, "")
@@ -67,8 +67,11 @@ class Leftovers:
         for kind in kinds:
             (self._directory / (file_name(_offset_of(file), kind) + suffix)).unlink(missing_ok=True)
 
-    def _rename(self, swapped: list[Path]) -> None:
-        """Deletes every file of an offset that the swapped segments cover, snapshots too, and renames theirs."""
+    def _rename(self) -> None:
+        """Deletes every file of an offset that the swapped segments cover, snapshots too, and renames theirs.
+
+        Looking for the end of a segment makes an offset index that is missing, which is renamed as well.
+        """
         ends = []
         for base in self._logs:
             segment = self._open(base)
@@ -79,7 +82,7 @@ class Leftovers:
             covered = bool(ends) and name.isdecimal() and self._logs[0] <= int(name) < max(ends)
             if covered and not file.name.endswith(SWAP):
                 file.unlink()
-        for file in swapped:
+        for file in self._files(SWAP):
             file.replace(file.with_name(file.name.removesuffix(SWAP)))
 
     def recover(self, segments: Segments, recover: Callable[[LogSegment], object]) -> None:
