@@ -24,7 +24,7 @@ LIVES = (
     STAMPED,
     REBUILT,
 )
-"""Timestamps that go back, in a compressed batch; deleting; a wrong checksum; a broker's clock; a batch that the broker compresses."""
+"""Timestamps that go back, in a compressed batch; deleting; a wrong checksum; a broker's clock; leader epochs."""
 
 
 def pinned():
