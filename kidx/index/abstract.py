@@ -6,6 +6,7 @@ fails half way leaves behind exactly what Kafka leaves behind.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -350,14 +351,9 @@ class AbstractIndex(ABC, Generic[Entry]):
             self._sync_file()
 
     def _sync_file(self) -> None:
-        try:
-            descriptor = os.open(self._file, os.O_RDONLY)
-        except FileNotFoundError:  # it has the wrong name after a failed move (AI-21)
-            return
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        # After a failed move it has the wrong name (AI-21).
+        with contextlib.suppress(FileNotFoundError), Path(self._file).open("rb") as file:
+            os.fsync(file)
 
     def close_handler(self) -> None:
         """Unmaps the file without trimming it; once more does nothing (AI-18)."""

@@ -40,3 +40,10 @@ def test_a_path_on_the_page_exists(path):
 def test_the_page_is_linked_and_ships_with_the_source():
     assert "docs/architecture.md" in (ROOT / "README.md").read_text("utf-8")
     assert "docs" in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_room_has_a_file_that_wants_to_be_two(package):
+    sizes = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / package).rglob("*.py")}
+    assert {path: size for path, size in sizes.items() if size > 400} == {}
+    assert len(list((ROOT / "conformance").glob("*.py"))) <= 9  # eight, and the package's own
