@@ -107,11 +107,15 @@ class Script:
                 continue
             before = mine
             reply, files = self._language.reply(operation, mine[0]), named(mine[1])
-            if reply is None or any(len(content) > _LARGEST for content in files.values() if content):
+            unchanged = self._told[number] and files == self._files[number]
+            if reply is None or not (unchanged or _can_be_told(files)):
                 self._parts.append(_NEVER)
                 self._files[number], self._told[number] = {}, False
+                continue
+            self._parts += (_INT.pack(len(reply)), reply)
+            if unchanged:
+                self._parts.append(_UNCHANGED)
             else:
-                self._parts += (_INT.pack(len(reply)), reply)
                 self._expect(number, files)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
@@ -143,9 +147,6 @@ class Script:
     def _expect(self, number: int, files: Mapping[str, bytes | None]) -> None:
         """The files of a set of rules; those that are as in the step before are not told again."""
         before = self._files[number]
-        if self._told[number] and files == before:
-            self._parts.append(_UNCHANGED)
-            return
         self._parts.append(_INT.pack(len(files)))
         for name, content in files.items():
             path = name.encode()
@@ -157,3 +158,7 @@ class Script:
             else:
                 self._parts += (_INT.pack(len(content)), content)
         self._files[number], self._told[number] = files, True
+
+
+def _can_be_told(files: Mapping[str, bytes | None]) -> bool:
+    return not any(len(content) > _LARGEST for content in files.values() if content)
