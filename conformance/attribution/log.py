@@ -134,10 +134,10 @@ def finds_behind_lost_indexes(step: LogStep) -> bool:
     if not step.before.has_lost_indexes:
         return False
     records = visible(step)
-    answers = ((target, answer) for target, answer in zip(step.args[0], step.value, strict=True) if answer)
     return any(
         (target >= 0 or target == MAX_TIMESTAMP) and tuple(answer[:2]) == promised(target, records)
-        for target, answer in answers
+        for target, answer in step.answers.items()
+        if answer
     )
 
 
