@@ -48,6 +48,5 @@ def clauses_of(operation: Operation, before: TrackedIndex, observation: Observat
     else:
         kind = before.kind
     # Step(…) itself costs twice as much.
-    return rules_of(before.release)[kind].exercised(
-        name, outcome.error, lambda: tuple.__new__(Step, (args, before, was, outcome, now))
-    )
+    step = tuple.__new__(Step, (args, before, was, outcome, now))
+    return rules_of(before.release)[kind].exercised(name, outcome.error, step)

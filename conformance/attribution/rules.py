@@ -73,18 +73,15 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         self[key] = compiled
         return compiled
 
-    def exercised(self, operation: str, error: str | None, make_step: Callable[[], Any]) -> tuple[str, ...]:
+    def exercised(self, operation: str, error: str | None, step: Any) -> tuple[str, ...]:
         """The clauses that a step exercises, the most particular first.
 
         Args:
             operation: its name.
             error: the kind of its refusal; None for none.
-            make_step: gives what the conditions look at; called only where there are any.
+            step: what the conditions look at.
         """
         always, conditional = self[operation, error]
-        if not conditional:
-            return always
-        step = make_step()
         return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
     def exercised_in(self, operation: str, error: str | None, conditions: Conditions) -> tuple[str, ...]:

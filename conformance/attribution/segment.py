@@ -244,8 +244,5 @@ def segment_clauses_of(
     outcome, now = observation
     if now is None:
         return ()
-    return _rules_of(before.release).exercised(
-        name,
-        outcome.error,
-        lambda: SegmentStep(args, before, before.state or now, outcome, now, files_before, files),
-    )
+    step = SegmentStep(args, before, before.state or now, outcome, now, files_before, files)
+    return _rules_of(before.release).exercised(name, outcome.error, step)

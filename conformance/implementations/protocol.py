@@ -83,9 +83,20 @@ class Script(Protocol):
     steps: int
 
     def perform(
-        self, operation: Operation, expected: Sequence[tuple[Any, Any]], named: Callable[[Any], Mapping[str, Any]]
+        self,
+        operation: Operation,
+        expected: Sequence[tuple[Any, Any]],
+        by_name: Callable[[Any, Any], Mapping[str, Any]],
+        name: Any,
     ) -> None:
-        """An operation; the observation and the files that have to come of it; ``named`` gives their contents."""
+        """An operation; the observation and the files that have to come of it.
+
+        Args:
+            operation: what to perform.
+            expected: for each set of rules, the observation and the files of a level.
+            by_name: makes paths and contents of the files of a level and their name.
+            name: of the files.
+        """
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
         """The harness gives a file another content, or removes it (None)."""

@@ -55,7 +55,7 @@ class Step:
             path = level.damaged(self.operation, self.name)
             script.overwrite(path, [level.by_name(files, self.name).get(path) for _, files in self.expected])
         else:
-            script.perform(self.operation, self.expected, lambda files: level.by_name(files, self.name))
+            script.perform(self.operation, self.expected, level.by_name, self.name)
 
 
 class _Kind(NamedTuple):
@@ -75,6 +75,9 @@ class BatchedExecution:
         hold: told of a participant that has stopped, its group, and the step; raises if it differs and that counts,
             and takes the participant out of the example (``active``) if it differs and that does not count.
         done: told of steps that every participant has performed.
+
+    Attributes:
+        kinds: of batched participants; empty if there are none.
     """
 
     def __init__(
@@ -97,18 +100,15 @@ class BatchedExecution:
             for participant in participants:
                 if participant.batched:
                     kinds.setdefault(participant.implementation.followers, []).append((participant, number))
-        self._kinds = [
+        self.kinds = [
             _Kind(kind(len(groups), [(participant.implementation, mine) for participant, mine in members]), members)
             for kind, members in kinds.items()
         ]
 
-    def __bool__(self) -> bool:
-        return bool(self._kinds)
-
     def step_of(self, participant: Participant) -> Step | None:
         """The step that a batched participant performs right now; another thread may ask."""
         begun = self._begun
-        for kind in self._kinds:
+        for kind in self.kinds:
             for number, (member, _) in enumerate(kind.members):
                 if member is participant and (at := kind.followers.performing(number)) < len(begun):
                     return begun[at]
@@ -117,15 +117,14 @@ class BatchedExecution:
     def begin(self) -> None:
         """An example begins."""
         self.drop()
-        for kind in self._kinds:
+        for kind in self.kinds:
             kind.followers.begin()
 
     def add(self, step: Step) -> None:
         """A step that the references have performed."""
         self._collected.append(step)
         if step.expected and step.expected[-1][1] is not step.before[-1][1]:  # else they are not told again
-            files = self._level.by_name(step.expected[-1][1], step.name)
-            self._bytes += sum(len(content) for content in files.values() if content)
+            self._bytes += self._level.bytes_of(step.expected[-1][1])
         if len(self._collected) >= STEPS_BEHIND or self._bytes > BYTES_BEHIND:
             self._hand_over()
 
@@ -152,9 +151,9 @@ class BatchedExecution:
             self._conclude(step)
         if steps:
             # Nothing has begun where a step cannot be written.
-            scripts = [self._script(kind, steps) for kind in self._kinds]
+            scripts = [self._script(kind, steps) for kind in self.kinds]
             self._begun = steps
-            for kind, script in zip(self._kinds, scripts, strict=True):
+            for kind, script in zip(self.kinds, scripts, strict=True):
                 kind.followers.start(script, alone=alone)
 
     def _script(self, kind: _Kind, steps: Sequence[Step]) -> Script:
@@ -165,7 +164,7 @@ class BatchedExecution:
 
     def _finish(self) -> int:
         """Returns when every participant has performed what was begun with, or has stopped: how many have stopped."""
-        return sum([kind.followers.finish() for kind in self._kinds])
+        return sum([kind.followers.finish() for kind in self.kinds])
 
     def _compare(self) -> None:
         if not self._begun:
@@ -177,7 +176,7 @@ class BatchedExecution:
             return
         for number, step in enumerate(begun):
             self._done((step,))
-            for kind in self._kinds:
+            for kind in self.kinds:
                 for member, (participant, mine) in enumerate(kind.members):
                     if participant.active and kind.followers.stopped_at(member) == number:
                         self._hold(participant, mine, step)

@@ -105,6 +105,10 @@ class Level(ABC, Generic[Seen, Files]):
         """
         raise NotImplementedError(f"{type(self).__name__} has no batched participants")
 
+    def bytes_of(self, files: Files) -> int:
+        """How many bytes the files have together."""
+        return sum([len(content) for content in self.by_name(files, self.unnamed).values() if content])
+
     def damaged(self, operation: Operation, name: Any) -> str:
         """The path, as in :meth:`by_name`, of the file that one of the operations in ``damaging`` is about."""
         raise NotImplementedError(f"{type(self).__name__} damages no files")

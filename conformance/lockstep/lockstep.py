@@ -44,7 +44,6 @@ class Lockstep(Generic[Seen, Files]):
         model: hold the reference to the abstract model, if there is one.
 
     Attributes:
-        at: the participant that performs a step in Python right now.
         stays: whether a participant goes on with the example after a difference that is excused; by default none does.
     """
 
@@ -66,10 +65,11 @@ class Lockstep(Generic[Seen, Files]):
         self.stays: Callable[[Divergence], bool] = lambda _: False
         self.statistics = Statistics(level.key)
         self.operations: list[Operation] = []
-        self.at: Participant | None = None
+        self._held: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed = False
         self._name = level.unnamed
+        self._seen: list[tuple[Seen, Files]] = []
         participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
         self._subjects = participants
@@ -81,15 +81,13 @@ class Lockstep(Generic[Seen, Files]):
 
     def _share(self) -> None:
         """Finds out which references perform for each other."""
-        self._references: SharedReferences[Seen, Files] = SharedReferences(self.level, self.groups, self._at_work)
-
-    def _at_work(self, participant: Participant | None) -> None:
-        self.at = participant
+        self._references: SharedReferences[Seen, Files] = SharedReferences(self.level, self.groups)
 
     def _batch(self) -> None:
-        """Finds out which participants perform steps in batches."""
+        """Finds out which participants perform steps in batches, and which after each step."""
         subjects = [group.subjects for group in self.groups]
         self._batched = BatchedExecution(self.level, subjects, self._conclude, self._hold_batched, self._count)
+        self._beside = [(subject, number) for number, group in enumerate(self.groups) for subject in group.beside]
 
     # -- the participants --------------------------------------------------------------------------------------
 
@@ -97,6 +95,11 @@ class Lockstep(Generic[Seen, Files]):
     def primary(self) -> Group[Seen, Files]:
         """The group that strategies look at: the newest dialect."""
         return self.groups[-1]
+
+    @property
+    def at(self) -> Participant | None:
+        """The participant that performs a step in Python right now; another thread may ask."""
+        return self._held or self._references.at
 
     def step_of(self, participant: Participant) -> int:
         """The number of the step that a participant performs right now; another thread may ask."""
@@ -174,6 +177,7 @@ class Lockstep(Generic[Seen, Files]):
         for group in self.groups:
             group.begin()
         self._references.begin()
+        self._look()
 
     def end(self) -> None:
         """Ends the example and removes its files. After a failed step, nothing more is compared.
@@ -229,35 +233,34 @@ class Lockstep(Generic[Seen, Files]):
         if operation.name in self.level.naming:
             name = self.level.named(operation, self._name)
             self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
-        before = [(group.observation, group.files) for group in self.groups]
-        if operation.name in self.level.damaging:
+        before = self._seen
+        damages = operation.name in self.level.damaging
+        if damages:
             for group in self.groups:
                 self.level.damage(group, operation, self._name)
             self._references.spread()
-            self._note(operation, before, damages=True)
         else:
-            self._refer(operation, before)
-        return self.groups[-1].observation
-
-    def _refer(self, operation: Operation, before: list[tuple[Seen, Files]]) -> None:
-        """The references perform an operation, and the subjects after them."""
-        self._references.perform(operation, self.operations)
-        step = self._note(operation, before, damages=False)
-        for number, group in enumerate(self.groups):
-            for subject in group.beside:
-                if subject.active:
-                    self._hold(subject, number, step)
-
-    def _note(self, operation: Operation, before: list[tuple[Seen, Files]], *, damages: bool) -> Step:
-        """The step that the references have performed, or the harness."""
-        expected = [(group.observation, group.files) for group in self.groups]
-        step = Step(len(self.operations) - 1, operation, self._name, before, expected, damages=damages)
-        if self._batched:
+            self._refer(operation)
+        self._seen = [(group.observation, group.files) for group in self.groups]
+        step = Step(len(self.operations) - 1, operation, self._name, before, self._seen, damages=damages)
+        if self._batched.kinds:
             self._batched.add(step)
         else:
             self._conclude(step)
             self._count((step,))
-        return step
+        if not damages:
+            for subject, number in self._beside:
+                if subject.active:
+                    self._hold(subject, number, step)
+        return self.groups[-1].observation
+
+    def _refer(self, operation: Operation) -> None:
+        """The references perform an operation."""
+        self._references.perform(operation, self.operations)
+
+    def _look(self) -> None:
+        """Notes what the references show now: what the next step finds."""
+        self._seen = [(group.observation, group.files) for group in self.groups]
 
     def _watch(self, name: Any, *, reread: bool) -> None:
         """Looks at other files from now on; of those that are opened, the content before is not known yet."""
@@ -267,41 +270,33 @@ class Lockstep(Generic[Seen, Files]):
                 participant.watch(name)
         if reread:
             self._references.reread()
+            self._look()
 
     # -- the references ----------------------------------------------------------------------------------------
 
     def _conclude(self, step: Step) -> None:
         """Holds the references to their models, and finds the clauses that the step exercises."""
-        if step.clauses is None:
-            known: dict[Any, Any] = {}
-            parts = zip(self.groups, step.before, step.expected, strict=True)
-            step.clauses = [
-                self._conclude_reference(group, step, before, after, known) for group, before, after in parts
-            ]
-
-    def _conclude_reference(
-        self,
-        group: Group[Seen, Files],
-        step: Step,
-        before: tuple[Any, Any],
-        after: tuple[Any, Any],
-        known: dict[Any, Any],
-    ) -> tuple[str, ...]:
-        operation = step.operation
-        prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
-        clauses: tuple[str, ...] = ()
-        if self.attribute:
-            if not step.damages:
-                clauses = self.level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
-                if group is self.groups[-1]:
-                    word = self.level.state_word(group.tracked, before[0])
-                    self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
-            self.level.track(group.tracked, operation, after[0])
-        if prediction is not None and not step.damages:
-            pairs = pairs_of_model(prediction, after)
-            if pairs:
-                self._diverged(group.reference, "model", pairs, clauses, step.number)
-        return clauses
+        if step.clauses is not None:
+            return
+        level, operation, last = self.level, step.operation, self.groups[-1]
+        known: dict[Any, Any] = {}
+        found: list[tuple[str, ...]] = []
+        for group, before, after in zip(self.groups, step.before, step.expected, strict=True):
+            prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
+            clauses: tuple[str, ...] = ()
+            if self.attribute:
+                if not step.damages:
+                    clauses = level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
+                    if group is last:
+                        word = level.state_word(group.tracked, before[0])
+                        self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
+                level.track(group.tracked, operation, after[0])
+            found.append(clauses)
+            if prediction is not None and not step.damages:
+                pairs = pairs_of_model(prediction, after)
+                if pairs:
+                    self._diverged(group.reference, "model", pairs, clauses, step.number)
+        step.clauses = found
 
     def require(self, condition: bool, invariant: str, state: Any) -> None:
         """An invariant of the reference itself, in words.
@@ -332,11 +327,11 @@ class Lockstep(Generic[Seen, Files]):
     def _hold(self, participant: Participant, group: int, step: Step) -> None:
         """Compares a subject with the reference of its group."""
         expected, files = step.expected[group]
-        self.at = participant
+        self._held = participant
         try:
             actual = participant.perform(step.operation)
         finally:
-            self.at = None
+            self._held = None
         reference, found = self.groups[group].reference, (actual, participant.read())
         (expected, files), (actual, contents) = participant.fairly(step.operation, (expected, files), found, reference)
         if actual == expected and contents == files:
@@ -367,7 +362,7 @@ class Lockstep(Generic[Seen, Files]):
             for participant in group.beside:
                 if participant.active and (actual := participant.listing_for(expected)) != expected:
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
-        if self._batched:
+        if self._batched.kinds:
             last = len(self.operations) - 1
             self._batched.add(Step(last, self.operations[last], self._name, (), (), listings, clauses=()))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from conformance.lockstep.level import Files, Group, Level, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
@@ -26,18 +26,15 @@ class SharedReferences(Generic[Seen, Files]):
     Args:
         level: what they keep.
         groups: in the order of their dialects.
-        at_work: told of the participant that performs from now on; None for none.
+
+    Attributes:
+        at: the reference that performs an operation right now; another thread may ask.
     """
 
-    def __init__(
-        self,
-        level: Level[Seen, Files],
-        groups: Sequence[Group[Seen, Files]],
-        at_work: Callable[[Participant | None], None],
-    ) -> None:
+    def __init__(self, level: Level[Seen, Files], groups: Sequence[Group[Seen, Files]]) -> None:
+        self.at: Participant | None = None
         self._level = level
         self._groups = groups
-        self._at_work = at_work
         self._share = len(groups) > 1 and all(
             hasattr(group.reference.implementation, "perform_for") for group in groups
         )
@@ -69,21 +66,32 @@ class SharedReferences(Generic[Seen, Files]):
             operation: the last one of the example.
             operations: of the example, up to this one.
         """
+        try:
+            if self._share:
+                self._perform_together(operation, operations)
+                return
+            for group in self._groups:
+                self.at = reference = group.reference
+                group.observation = reference.perform(operation)
+                group.files = self._level.files_after(reference, operation, group.files)
+        finally:
+            self.at = None
+
+    def _perform_together(self, operation: Operation, operations: Sequence[Operation]) -> None:
         waiting, self._together = self._together, []
         seen: list[tuple[Seen, Files]] = []
         while waiting:
             groups = waiting.pop()
-            observation = self._perform(groups, operation)
-            if self._share and (left := self._left(groups)):
-                waiting += self._made_up(left, operations[:-1])
             last = groups[-1]
+            self.at = last.reference
+            observation = last.reference.perform(operation)
+            if left := self._left(groups):
+                waiting += self._made_up(left, operations[:-1])
             files = self._level.files_after(last.reference, operation, last.files)
-            if self._share:
-                observation, files = _same(seen, observation, files)
+            observation, files = _same(seen, observation, files)
             for group in groups:
-                group.observation, group.files = observation, files
-                if self._share:
-                    group.observation = last.reference.implementation.observation_of(group.dialect, observation)
+                group.observation = last.reference.implementation.observation_of(group.dialect, observation)
+                group.files = files
             self._together.append(groups)
 
     def spread(self) -> None:
@@ -110,14 +118,6 @@ class SharedReferences(Generic[Seen, Files]):
             reference.implementation.perform_for([group.dialect for group in groups])
         reference.begin()
 
-    def _perform(self, groups: _Groups, operation: Operation) -> Any:
-        reference = groups[-1].reference
-        self._at_work(reference)
-        try:
-            return reference.perform(operation)
-        finally:
-            self._at_work(None)
-
     def _left(self, groups: _Groups) -> _Groups:
         """Takes those out that another reference has to perform for from now on, the last operation included."""
         dialects = groups[-1].reference.implementation.take_left()
@@ -128,6 +128,7 @@ class SharedReferences(Generic[Seen, Files]):
     def _made_up(self, groups: _Groups, operations: Sequence[Operation]) -> list[_Groups]:
         """A reference for these groups that has performed the example so far; more than one if it tells them apart."""
         self._begin(groups)
+        self.at = groups[-1].reference
         others: list[_Groups] = []
         name = self._level.unnamed
         for operation in operations:
@@ -136,9 +137,10 @@ class SharedReferences(Generic[Seen, Files]):
             if operation.name in self._level.damaging:
                 self._level.damage_one(groups[-1].reference, operation, name)
                 continue
-            self._perform(groups, operation)
+            groups[-1].reference.perform(operation)
             if left := self._left(groups):
                 others += self._made_up(left, operations)
+                self.at = groups[-1].reference
         return [groups, *others]
 
 

@@ -244,7 +244,7 @@ def test_a_script_that_nobody_can_perform_is_no_agreement(tmp_path: Path) -> Non
     subject.begin(tmp_path)
     followers.begin()
     script = Cut(1, INDEX)
-    script.perform(OPEN, [(subject.perform(OPEN), bytes(80))], lambda content: {"0.index": content})
+    script.perform(OPEN, [(subject.perform(OPEN), bytes(80))], lambda content, name: {name: content}, "0.index")
     followers.start(script, alone=True)
     with pytest.raises(Exception, match="step 0 of a script cannot be performed"):
         followers.finish()

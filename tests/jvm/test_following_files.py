@@ -329,7 +329,7 @@ def test_java_says_which_step_it_performs(tmp_path: Path) -> None:
     script = followers.script()
     seen = subject.perform(OPEN)
     for _ in range(3):
-        script.perform(Operation("set_clock", (5,)), [(seen, {})], dict)
+        script.perform(Operation("set_clock", (5,)), [(seen, {})], lambda files, _: files, None)
     assert script.steps == 3
     followers.start(script, alone=True)
     assert followers.finish() == 1

@@ -8,6 +8,7 @@ differs is unpacked.
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.exceptions import SILENT
@@ -60,13 +61,18 @@ def packed(operation: Operation, observation: Observation) -> bytes | None:
         if error is None:
             count = -1 if value is None else len(values)
             head = HEAD.pack(0, count, *told, -1)
-            return head + struct.pack(f"={count}q", *values) if count > 0 else head
+            return head + _longs(count).pack(*values) if count > 0 else head
         if text is None:
             return HEAD.pack(_KINDS[error], -1, *told, -1)
         words = text.encode()
         return HEAD.pack(_KINDS[error], -1, *told, len(words)) + words
     except (struct.error, KeyError, TypeError, UnicodeError):
         return None
+
+
+@cache
+def _longs(count: int) -> struct.Struct:
+    return struct.Struct(f"={count}q")
 
 
 def unpacked(name: str, reply: bytearray) -> Observation:
@@ -95,7 +101,7 @@ def _value(name: str, count: int, reply: bytearray) -> Any:
     if count < 0:
         return None
     if name in ("collect_aborted", "all_aborted"):
-        values = struct.unpack_from(f"={count}q", reply, HEAD.size)
+        values = _longs(count).unpack_from(reply, HEAD.size)
         if name == "all_aborted":
             return _quadruples(values)
         return _quadruples(values[1:]), bool(values[0])

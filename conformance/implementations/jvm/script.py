@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _INT: Final = struct.Struct("=i")
 _NOTHING: Final = _INT.pack(-1)
 _AS_BEFORE: Final = _INT.pack(-2)
 _UNCHANGED: Final = _INT.pack(-2)
+_NAMED_AS_BEFORE: Final = _INT.pack(-3)
 _NO_FILES: Final = _INT.pack(0)
 _NEVER: Final = _NOTHING + _NO_FILES
 """An expectation that no reply meets: the harness compares the step itself."""
@@ -55,7 +57,12 @@ def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> byte
         struct.error: an argument is no 64-bit integer.
     """
     count = len(arguments)
-    return struct.pack(f"=2i{count}qi", code, count, *arguments, len(content)) + content
+    return _beginning(count).pack(code, count, *arguments, len(content)) + content
+
+
+@cache
+def _beginning(count: int) -> struct.Struct:
+    return struct.Struct(f"=2i{count}qi")
 
 
 def require_ints(*numbers: int) -> None:
@@ -79,44 +86,46 @@ class Script:
         self._language = language
         self._parts: list[bytes] = []
         self._files: list[Mapping[str, bytes | _Untold | None]] = [{}] * rules
-        self._told = [False] * rules
+        self._told: list[Any] = [_Untold.UNTOLD] * rules
+        self._name: Any = _Untold.UNTOLD
         self.steps = 0
 
     def __bytes__(self) -> bytes:
         return b"".join(self._parts)
 
     def perform(
-        self, operation: Operation, expected: Sequence[tuple[Any, Any]], named: Callable[[Any], Mapping[str, Any]]
+        self,
+        operation: Operation,
+        expected: Sequence[tuple[Any, Any]],
+        by_name: Callable[[Any, Any], Mapping[str, Any]],
+        name: Any,
     ) -> None:
-        """An operation, and what has to come of it.
-
-        Args:
-            operation: what to perform.
-            expected: for each set of rules, the observation and the files of a level.
-            named: makes names and contents of the files of a level.
+        """An operation, and what has to come of it; see :class:`~conformance.implementations.protocol.Script`.
 
         Raises:
             ValueError: Java's types cannot hold its arguments, or it is no operation of an implementation.
         """
-        self._begin(self._packed(operation))
+        parts = self._parts
+        try:
+            parts.append(self._language.step(operation))
+        except struct.error:
+            raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
+        self.steps += 1
+        is_named_so, self._name = self._name == name, name
         before = None
         for number, mine in enumerate(expected):
             if before is not None and mine == before:
-                self._parts.append(_AS_BEFORE)
+                parts.append(_AS_BEFORE)
                 self._files[number], self._told[number] = self._files[number - 1], self._told[number - 1]
                 continue
-            before = mine
-            reply, files = self._language.reply(operation, mine[0]), named(mine[1])
-            unchanged = self._told[number] and files == self._files[number]
-            if reply is None or not (unchanged or _can_be_told(files)):
-                self._parts.append(_NEVER)
-                self._files[number], self._told[number] = {}, False
-                continue
-            self._parts += (_INT.pack(len(reply)), reply)
-            if unchanged:
-                self._parts.append(_UNCHANGED)
+            before = observation, content = mine
+            reply = self._language.reply(operation, observation)
+            if reply is None:
+                self._never(number)
+            elif is_named_so and content is self._told[number]:  # as after most look-ups
+                parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
             else:
-                self._expect(number, files)
+                self._expect(number, reply, by_name(content, name), content)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
         """A file gets another content, in each set of rules; None removes it."""
@@ -128,12 +137,6 @@ class Script:
         self._begin(step(_LIST))
         self._tell(["\0".join(names).encode() for names in listings])
 
-    def _packed(self, operation: Operation) -> bytes:
-        try:
-            return self._language.step(operation)
-        except struct.error:
-            raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
-
     def _begin(self, beginning: bytes) -> None:
         self._parts.append(beginning)
         self.steps += 1
@@ -142,23 +145,38 @@ class Script:
         """What the harness's own step is about, in each set of rules, as a reply; files are not told."""
         for number, content in enumerate(contents):
             self._parts += (_NOTHING, _NO_FILES) if content is None else (_INT.pack(len(content)), content, _NO_FILES)
-            self._files[number], self._told[number] = {}, False
+            self._forget(number)
 
-    def _expect(self, number: int, files: Mapping[str, bytes | None]) -> None:
-        """The files of a set of rules; those that are as in the step before are not told again."""
+    def _expect(self, number: int, reply: bytes, files: Mapping[str, bytes | None], told: Any) -> None:
+        """Reply and files of a set of rules; files that are as in the step before are not told again."""
         before = self._files[number]
-        self._parts.append(_INT.pack(len(files)))
+        was_told = self._told[number] is not _Untold.UNTOLD
+        if was_told and files == before:
+            self._parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
+            self._told[number] = told
+            return
+        parts = [_INT.pack(len(reply)), reply]
+        named_as_before = was_told and tuple(files) == tuple(before)
+        parts.append(_NAMED_AS_BEFORE if named_as_before else _INT.pack(len(files)))
         for name, content in files.items():
-            path = name.encode()
-            self._parts += (_INT.pack(len(path)), path)
+            if not named_as_before:
+                path = name.encode()
+                parts += (_INT.pack(len(path)), path)
             if before.get(name, _Untold.UNTOLD) == content:
-                self._parts.append(_UNCHANGED)
+                parts.append(_UNCHANGED)
             elif content is None:
-                self._parts.append(_NOTHING)
+                parts.append(_NOTHING)
+            elif len(content) > _LARGEST:
+                self._never(number)
+                return
             else:
-                self._parts += (_INT.pack(len(content)), content)
-        self._files[number], self._told[number] = files, True
+                parts += (_INT.pack(len(content)), content)
+        self._parts += parts
+        self._files[number], self._told[number] = files, told
 
+    def _never(self, number: int) -> None:
+        self._parts.append(_NEVER)
+        self._forget(number)
 
-def _can_be_told(files: Mapping[str, bytes | None]) -> bool:
-    return not any(len(content) > _LARGEST for content in files.values() if content)
+    def _forget(self, number: int) -> None:
+        self._files[number], self._told[number] = {}, _Untold.UNTOLD

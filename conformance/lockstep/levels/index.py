@@ -109,6 +109,10 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         return {name: files} if name else {}
 
+    def bytes_of(self, files: bytes | None) -> int:
+        """See the base class."""
+        return len(files or b"")
+
     def damaged(self, operation: Operation, name: str) -> str:
         """See the base class."""
         del operation
@@ -144,14 +148,8 @@ class IndexLevel(Level[Observation, bytes | None]):
             tracked.preexisting = before[1] is not None
         return clauses_of(operation, tracked, after[0])
 
-    def track(self, tracked: TrackedIndex, operation: Operation, observation: Observation) -> None:
-        """See the base class."""
-        follow(tracked, operation, observation)
-
-    def state_word(self, tracked: TrackedIndex, before: Observation) -> str:
-        """See the base class."""
-        del before
-        return state_of_index(tracked)
+    track = staticmethod(follow)
+    state_word = staticmethod(state_of_index)
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):

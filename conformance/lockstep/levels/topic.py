@@ -164,10 +164,10 @@ class TopicLockstep(Lockstep[Observed, Files]):
             return {}
         return super().perform(operation)
 
-    def _refer(self, operation: Operation, before: list[tuple[Observed, Files]]) -> None:
+    def _refer(self, operation: Operation) -> None:
         """The broker performs an operation, and then the reference, which takes over what the broker has decided."""
         self.subject.perform(operation)
-        super()._refer(operation, before)
+        super()._refer(operation)
 
     def _hold(self, participant: Participant, group: int, step: Step) -> None:
         """Compares what the operation has shown, then everything else."""

@@ -94,7 +94,7 @@ final class Follower {
                 default:
                     if (driver.mayReplaceFiles(next.operation()))
                         files.doubt();
-                    driver.perform(next.operation(), next.arguments(), next.bytes().clone());
+                    driver.perform(next.operation(), next.arguments(), next.ownBytes());
                     return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
                         && files.hold(script.bytes, expected.files());
             }

@@ -14,7 +14,7 @@ import java.util.List;
  *   step:        int operation, int number of longs, longs, int length of the bytes, bytes,
  *                and for every set of rules an expectation
  *   expectation: int length of the reply, reply, int number of files, files
- *   file:        int length of the name, name, int length of the content, content
+ *   file:        int length of the name, name (neither if all are named as before), int length of the content, content
  * </pre>
  */
 final class Script {
@@ -23,6 +23,10 @@ final class Script {
     private static final int AS_BEFORE = -2;
     /** Instead of the number of files, or of a content: what there was after the step before. */
     private static final int UNCHANGED = -2;
+    /** Instead of the number of files: those of the step before, in its order, with other contents. */
+    private static final int NAMED_AS_BEFORE = -3;
+
+    private static final byte[] NONE = {};
 
     final ByteBuffer bytes;
     private final int rules;
@@ -36,6 +40,11 @@ final class Script {
 
     /** An operation with its arguments, and an expectation for every set of rules. */
     record Step(int operation, long[] arguments, byte[] bytes, Expectation[] expectations) {
+        /** A copy for a driver, which may write into it. */
+        byte[] ownBytes() {
+            return bytes.length == 0 ? bytes : bytes.clone();
+        }
+
         String text() {
             return new String(bytes, StandardCharsets.UTF_8);
         }
@@ -83,9 +92,10 @@ final class Script {
         int count = nextInt();
         if (count == UNCHANGED)
             return new Expectation(at, reply, before.files);
-        Content[] files = new Content[count];
-        for (int i = 0; i < count; i++) {
-            String name = new String(nextBytes(), StandardCharsets.UTF_8);
+        Content[] named = count == NAMED_AS_BEFORE ? before.files : null;
+        Content[] files = new Content[named == null ? count : named.length];
+        for (int i = 0; i < files.length; i++) {
+            String name = named == null ? new String(nextBytes(), StandardCharsets.UTF_8) : named[i].name;
             int length = nextInt();
             files[i] = length == UNCHANGED ? content(name, before) : new Content(name, position, length);
             if (length > 0)
@@ -102,7 +112,10 @@ final class Script {
     }
 
     private byte[] nextBytes() {
-        byte[] found = new byte[nextInt()];
+        int length = nextInt();
+        if (length == 0)
+            return NONE;
+        byte[] found = new byte[length];
         bytes.get(position, found);
         position += found.length;
         return found;

@@ -13,8 +13,8 @@ import java.util.Map;
 /**
  * The files that a release works on.
  *
- * <p>All are read after every step. Which files there are is looked at where the directory shows another time than the
- * one it was given at the last look: whatever gives a name in it to a file, or takes one away, changes that time.
+ * <p>All are read after every step. Where every file is compared, which there are is looked at when the directory shows
+ * another time than the one it was given at the last look: what names a file in it, or removes one, changes that time.
  */
 final class WatchedFiles {
     /** Milliseconds; no clock shows it any more. */
@@ -74,13 +74,20 @@ final class WatchedFiles {
         if (!doubted && !driver.comparesAll())
             return false;
         doubted = false;
+        if (driver.comparesAll() && !mayHaveOthers())
+            return false;
+        for (WatchedFile file : open.values())
+            file.doubt();
+        return true;
+    }
+
+    /** Whether a name has been given or taken away in the directory since the last look. */
+    private boolean mayHaveOthers() {
         if (directory == null)
             directory = driver.file("");
         if (directory.lastModified() == LOOKED_AT)
             return false;
         directory.setLastModified(LOOKED_AT);  // before the look; where it cannot be done, each step looks
-        for (WatchedFile file : open.values())
-            file.doubt();
         return true;
     }
 
@@ -118,13 +125,13 @@ final class WatchedFiles {
         if (content.capacity() <= expected.length())
             content = ByteBuffer.allocateDirect(2 * expected.length());
         WatchedFile file = open.get(expected.name());
-        if (file == null) {
-            file = new WatchedFile(driver.file(expected.name()));
-            if (open.size() < most)
-                open.put(expected.name(), file);
-        }
+        if (file != null)
+            return file.holds(bytes, expected.at(), expected.length(), content);
+        file = new WatchedFile(driver.file(expected.name()));
         boolean same = file.holds(bytes, expected.at(), expected.length(), content);
-        if (!open.containsKey(expected.name()))
+        if (open.size() < most)
+            open.put(expected.name(), file);
+        else
             file.release();
         return same;
     }
