@@ -294,6 +294,8 @@ ROWS = (
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
+    Row("LG-72", "update_high_watermark", "ok", "which index files there are",
+        lambda s: len(s.files) > len(s.files_before)),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
     Row("LG-31a", "truncate_log", "ok", "the last stable offset", is_undecided_again),
