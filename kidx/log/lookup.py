@@ -31,6 +31,10 @@ class ReadableSegment(Protocol):
     def offset_index(self) -> OffsetIndex:
         """The offset index."""
 
+    @property
+    def max_record_body_size(self) -> int:
+        """Bytes that one record may have, in 4.4."""
+
     def batches(self, start: int = 0) -> Iterator[RecordBatch]:
         """The batches from a byte position on."""
 
@@ -135,8 +139,13 @@ def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
     position = latest.offset_index.lookup(offset).position
     for batch in latest.batches(position):
         if batch.max_timestamp == timestamp:
-            found = next((record.offset for record in batch.stamps() if record.timestamp == timestamp), None)
-            if found is None or batch.magic == 0:
+            if batch.magic == 0:
+                return None
+            # Unlike a search it leaves what is behind the answer compressed, in every release.
+            streaming = batch.magic > 1 or log.dialect.streams_timestamp_search
+            stamps = batch.stamps(latest.max_record_body_size, streaming=streaming)
+            found = next((record.offset for record in stamps if record.timestamp == timestamp), None)
+            if found is None:
                 return None
             epoch = batch.partition_leader_epoch
             return TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)

@@ -181,6 +181,11 @@ class FileSegment:
         """The offset index."""
         return self.reader.offset_index
 
+    @property
+    def max_record_body_size(self) -> int:
+        """Bytes that one record may have, in 4.4."""
+        return self.reader.max_record_body_size
+
     def batches(self, start: int = 0) -> Iterator[RecordBatch]:
         """The batches from byte ``start`` on."""
         return self.reader.batches(start)
