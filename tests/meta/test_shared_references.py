@@ -13,6 +13,7 @@ from conformance.implementations.kidx.shared_dialect import SharedDialect
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines import MACHINES
+from conformance.operations import Operation
 from conformance.runs.profiles import PROFILES
 from kidx.dialect import BEHAVIOURS, DIALECTS
 from kidx.log import UnifiedLog
@@ -87,6 +88,22 @@ def test_a_reference_that_is_told_apart_is_asked_alone(tmp_path):
         group.reference.implementation.unified_log = Wrong
     with pytest.raises(AssertionError, match=r"alone 2\.8\.2 diverges"):
         run("log", lockstep, 1)
+
+
+def test_a_release_that_refuses_an_answer_refuses_it_alone(tmp_path):
+    """From 3.8 on a damaged batch is read for its largest timestamp, which 3.7 remembers."""
+    damaged = {"records": [[0, 0, 0], [1, 0, 0]], "codec": "lz4", "plain": [["set", 0, 0]]}
+    settings = {"segment.bytes": 300, "segment.index.bytes": 24}
+    lockstep = LogLockstep(map(alone(ReferenceLog), ("3.7.2", "3.8.1")), tmp_path)
+    lockstep.begin()
+    lockstep.perform(Operation("open_log", (settings, 0, 0, True, 0)))
+    lockstep.perform(Operation("append_as_leader", ([damaged], 0)))
+    lockstep.perform(Operation("list_offsets", ([0],)))
+    assert not any(group.reference.active for group in lockstep.groups[:-1]), "one performs for both"
+    lockstep.perform(Operation("list_offsets", ([-3],)))
+    older, newer = [group.observation.outcome for group in lockstep.groups]
+    lockstep.end()
+    assert (older.value, newer.error) == (((0, 1, 0),), "invalid_record")
 
 
 def test_a_field_that_all_members_agree_in_tells_nobody_apart():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.operations import Outcome
+from kidx.errors import KidxError
 from kidx.log.lookup import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -40,16 +41,10 @@ def answer_for_each(
     different: dict[str, dict[int, Any]] = {}
     for number, target in enumerate(targets):
         if target < 0 and not _opens(log):
-            for members, fields in _parts(dialect, target)[1:]:
-                opened = _opened(log)
-                with dialect.speaking_as(fields):
-                    theirs = answer(target)
-                if _opened(log) != opened:
-                    raise AssertionError(f"target {target} has opened an index of {log}, which was not foreseen")
-                for member in members:
-                    different.setdefault(member.release, {})[number] = theirs
-            with dialect.speaking_as(_parts(dialect, target)[0][1]):
-                own.append(answer(target))
+            mine, theirs = _special(log, dialect, target, answer)
+            own.append(mine)
+            for release, value in theirs.items():
+                different.setdefault(release, {})[number] = value
         else:
             own.append(answer(target))
     there = {member.release for member in dialect.members}
@@ -60,6 +55,35 @@ def answer_for_each(
         if release in there:
             answers[release] = outcomes.setdefault(values, Outcome(None, values))
     return tuple(own), answers
+
+
+def _special(
+    log: UnifiedLog, dialect: SharedDialect, target: int, answer: Callable[[int], Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The newest dialect's answer to a special target, and by release those of members that may answer otherwise.
+
+    Where one is refused, the members that are not refused alike leave.
+    """
+    (_, fields_of_newest), *others = _parts(dialect, target)
+    theirs: dict[str, Any] = {}
+    for members, fields in others:
+        opened = _opened(log)
+        try:
+            with dialect.speaking_as(fields):
+                value = answer(target)
+        except (KidxError, OSError):
+            dialect.leave(members)
+            continue
+        if _opened(log) != opened:
+            raise AssertionError(f"target {target} has opened an index of {log}, which was not foreseen")
+        theirs.update(dict.fromkeys((member.release for member in members), value))
+    try:
+        with dialect.speaking_as(fields_of_newest):
+            return answer(target), theirs
+    except (KidxError, OSError):
+        for members, _ in others:
+            dialect.leave(members)
+        raise
 
 
 def _parts(dialect: SharedDialect, target: int) -> list[tuple[list[Dialect], dict[str, Any]]]:

@@ -63,8 +63,8 @@ class SharedDialect(Dialect):
         return value
 
     def leave(self, members: Sequence[Dialect]) -> None:
-        """Lets members leave."""
-        self.left.extend(members)
+        """Lets those of them leave that have not left yet."""
+        self.left.extend(member for member in members if member in self.members)
         self.members[:] = [member for member in self.members if member not in members]
 
     @property
