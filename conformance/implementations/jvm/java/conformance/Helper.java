@@ -58,7 +58,8 @@ final class Helper extends Thread {
 
     /** Tasks 0 … n - 1, each performed once, by the first free thread. */
     static final class Round {
-        private static final int SPINS = 1000;
+        /** Half a millisecond or so: being woken up costs about as much as a short round lasts. */
+        private static final int SPINS = 20_000;
 
         private final int tasks;
         private final IntConsumer task;
