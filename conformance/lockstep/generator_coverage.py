@@ -35,9 +35,8 @@ class Cell(NamedTuple):
     outcome: str
 
 
-def state_of_index(tracked: TrackedIndex, before: object = None) -> str:
+def state_of_index(tracked: TrackedIndex) -> str:
     """The state an index is in, in one or two words; of several that fit, the one that needs the most luck."""
-    del before
     state = tracked.state
     if state is None:
         return "nothing"

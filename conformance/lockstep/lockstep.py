@@ -241,7 +241,7 @@ class Lockstep(Generic[Seen, Files]):
             self._references.spread()
         else:
             self._refer(operation)
-        self._seen = [(group.observation, group.files) for group in self.groups]
+        self._look()
         step = Step(len(self.operations) - 1, operation, self._name, before, self._seen, damages=damages)
         if self._batched.kinds:
             self._batched.add(step)

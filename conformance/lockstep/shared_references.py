@@ -128,7 +128,6 @@ class SharedReferences(Generic[Seen, Files]):
     def _made_up(self, groups: _Groups, operations: Sequence[Operation]) -> list[_Groups]:
         """A reference for these groups that has performed the example so far; more than one if it tells them apart."""
         self._begin(groups)
-        self.at = groups[-1].reference
         others: list[_Groups] = []
         name = self._level.unnamed
         for operation in operations:
@@ -137,10 +136,10 @@ class SharedReferences(Generic[Seen, Files]):
             if operation.name in self._level.damaging:
                 self._level.damage_one(groups[-1].reference, operation, name)
                 continue
-            groups[-1].reference.perform(operation)
+            self.at = groups[-1].reference
+            self.at.perform(operation)
             if left := self._left(groups):
                 others += self._made_up(left, operations)
-                self.at = groups[-1].reference
         return [groups, *others]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_TIMESTAMP
+from kidx.producers.cut_records import largest_record
+from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
 if TYPE_CHECKING:
@@ -142,9 +143,8 @@ def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
             if batch.magic == 0:
                 return None
             # Unlike a search it leaves what is behind the answer compressed, in every release.
-            limits = log.dialect.streams_timestamp_search
-            largest = latest.max_record_body_size if limits else MAX_RECORD_BODY_SIZE
-            stamps = batch.stamps(largest, streaming=limits or batch.magic > 1)
+            streaming = batch.magic > 1 or log.dialect.streams_timestamp_search
+            stamps = batch.stamps(largest_record(latest.max_record_body_size, log.dialect), streaming=streaming)
             found = next((record.offset for record in stamps if record.timestamp == timestamp), None)
             if found is None:
                 return None

@@ -14,11 +14,20 @@ from kidx.records import (
     RecordSizeError,
     StreamCutError,
 )
+from kidx.records.record import MAX_RECORD_BODY_SIZE
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 Item = TypeVar("Item")
+
+
+def largest_record(configured: int, dialect: Dialect) -> int:
+    """Bytes that a decompressed record may have: ``max.decompressed.message.bytes``, which only 4.4 heeds."""
+    # A dialect that is not asked tells no releases apart.
+    if configured < MAX_RECORD_BODY_SIZE and dialect.decompressed_records_are_limited:
+        return configured
+    return MAX_RECORD_BODY_SIZE
 
 
 def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:

@@ -85,7 +85,7 @@ class Script:
     def __init__(self, rules: int, language: Language) -> None:
         self._language = language
         self._parts: list[bytes] = []
-        self._files: list[Mapping[str, bytes | _Untold | None]] = [{}] * rules
+        self._files: list[Mapping[str, bytes | None]] = [{}] * rules
         self._told: list[Any] = [_Untold.UNTOLD] * rules
         self._name: Any = _Untold.UNTOLD
         self.steps = 0
@@ -105,27 +105,24 @@ class Script:
         Raises:
             ValueError: Java's types cannot hold its arguments, or it is no operation of an implementation.
         """
-        parts = self._parts
         try:
-            parts.append(self._language.step(operation))
+            self._begin(self._language.step(operation))
         except struct.error:
             raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
-        self.steps += 1
         is_named_so, self._name = self._name == name, name
         before = None
         for number, mine in enumerate(expected):
             if before is not None and mine == before:
-                parts.append(_AS_BEFORE)
+                self._parts.append(_AS_BEFORE)
                 self._files[number], self._told[number] = self._files[number - 1], self._told[number - 1]
                 continue
             before = observation, content = mine
             reply = self._language.reply(operation, observation)
             if reply is None:
                 self._never(number)
-            elif is_named_so and content is self._told[number]:  # as after most look-ups
-                parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
-            else:
-                self._expect(number, reply, by_name(content, name), content)
+                continue
+            told = is_named_so and content is self._told[number]  # as after most look-ups
+            self._expect(number, reply, self._files[number] if told else by_name(content, name), content)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
         """A file gets another content, in each set of rules; None removes it."""
@@ -151,7 +148,7 @@ class Script:
         """Reply and files of a set of rules; files that are as in the step before are not told again."""
         before = self._files[number]
         was_told = self._told[number] is not _Untold.UNTOLD
-        if was_told and files == before:
+        if was_told and (files is before or files == before):
             self._parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
             self._told[number] = told
             return

@@ -149,7 +149,11 @@ class IndexLevel(Level[Observation, bytes | None]):
         return clauses_of(operation, tracked, after[0])
 
     track = staticmethod(follow)
-    state_word = staticmethod(state_of_index)
+
+    def state_word(self, tracked: TrackedIndex, before: Observation) -> str:
+        """See the base class."""
+        del before
+        return state_of_index(tracked)
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import IllegalStateError
-from kidx.producers.cut_records import records_of
+from kidx.producers.cut_records import largest_record, records_of
 from kidx.records import RecordBatch, SimpleRecord, TimestampType, build_batch, empty_batch
-from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PRODUCER_ID, NO_TIMESTAMP
+from kidx.records.record import NO_PRODUCER_ID, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -242,5 +242,4 @@ def read_records(batch: RecordBatch, dialect: Dialect, largest: int) -> Iterator
     Raises:
         KidxError: one cannot be read.
     """
-    limit = largest if largest < MAX_RECORD_BODY_SIZE and dialect.streams_timestamp_search else MAX_RECORD_BODY_SIZE
-    return records_of(batch.streaming_iterator(limit), dialect)
+    return records_of(batch.streaming_iterator(largest_record(largest, dialect)), dialect)

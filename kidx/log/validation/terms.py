@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kidx.java_numbers import LONG_MAX
-from kidx.records.record import MAX_RECORD_BODY_SIZE
+from kidx.producers.cut_records import largest_record
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -48,9 +48,7 @@ class Terms:
     @property
     def max_record_body_size(self) -> int:
         """Bytes that a compressed record may have."""
-        if self.dialect.decompressed_records_are_limited:
-            return self.config.max_record_body_size
-        return MAX_RECORD_BODY_SIZE
+        return largest_record(self.config.max_record_body_size, self.dialect)
 
     def target_of(self, source: Codec) -> Codec:
         """What batches of a codec are to be compressed with."""

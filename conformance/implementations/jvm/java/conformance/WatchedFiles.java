@@ -128,10 +128,11 @@ final class WatchedFiles {
         if (file != null)
             return file.holds(bytes, expected.at(), expected.length(), content);
         file = new WatchedFile(driver.file(expected.name()));
-        boolean same = file.holds(bytes, expected.at(), expected.length(), content);
-        if (open.size() < most)
+        boolean stays = open.size() < most;
+        if (stays)
             open.put(expected.name(), file);
-        else
+        boolean same = file.holds(bytes, expected.at(), expected.length(), content);
+        if (!stays)
             file.release();
         return same;
     }
