@@ -280,6 +280,8 @@ ROWS = (
     Row("LG-9", "truncate_fully", "ok", "the files"),
     Row("LG-10", "truncate_fully open_log", "ok", "the state"),
     Row("LG-11", "truncate_fully truncate_log", "out_of_range", "another outcome"),
+    Row("LG-73", "truncate_log", " ".join(LOG_ERROR_KINDS), "the high watermark, or another refusal",
+        lambda s: s.now is not None and s.now.high_watermark > s.now.end_offset),
     Row("LG-12", "delete_records", "ok out_of_range", "the state and the epoch file"),
     Row("LG-13a", "apply_retention", "ok", "the number of segments, the state", lambda s: bool(s.value)),
     Row("LG-13b", "apply_retention", "ok", "the number of segments, the state", lambda s: bool(s.value)),

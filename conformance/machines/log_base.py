@@ -46,12 +46,18 @@ class LogBase(FilesMachine):
         self.epoch = 0
         self.asks = False
         self.is_open = False
+        self.is_half_cut = False
 
     def do(self, name: str, *arguments: Any) -> None:
         """Performs an operation with every participant, if the log is open and every participant has what it takes."""
         operation = Operation(name, arguments)
         if self.is_open and self.lockstep.can(operation):
             self.lockstep.perform(operation)
+
+    def cut(self, name: str, offset: int) -> None:
+        """Truncates, and notes if that stops half way (LG-11, LG-73)."""
+        self.do(name, offset)
+        self.is_half_cut |= any(group.observation.outcome.error is not None for group in self.lockstep.groups)
 
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
         """A topic's settings as every participant takes them."""

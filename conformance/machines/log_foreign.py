@@ -55,4 +55,4 @@ class ForeignRules(LogBase):
             self.do("append_as_leader", [{"records": self.keyed(stamps)}], self.epoch)
         self.do("update_high_watermark", first + records)
         self.do("delete_records", first + min(deleted, records))
-        self.do("truncate_log", self.offset("start", delta))
+        self.cut("truncate_log", self.offset("start", delta))

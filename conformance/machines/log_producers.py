@@ -103,7 +103,7 @@ class ProducerRules(LogBase):
         for part in (in_transaction(producer), marker(producer, ends), {}, {}):
             self.append_one(part)
         self.do("update_high_watermark", end + replicated)
-        self.do("truncate_log", end + 3)
+        self.cut("truncate_log", end + 3)
         self.append_one({})
 
     @rule()
