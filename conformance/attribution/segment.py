@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.attribution.rules import Row, Rules
+from conformance.attribution.rules import Condition, Row, Rules
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX
 from kidx.records import Codec, iter_batches
@@ -100,11 +100,14 @@ def _opened(index: IndexState | None) -> bool:
     return index is not None
 
 
-def _has_gzip(step: SegmentStep) -> bool:
-    try:
-        return any(batch.codec is Codec.GZIP for batch in iter_batches(step.files[0] or b""))
-    except KidxError:
-        return False
+def _has(codec: Codec) -> Condition:
+    def holds(step: SegmentStep) -> bool:
+        try:
+            return any(batch.codec is codec for batch in iter_batches(step.files[0] or b""))
+        except KidxError:
+            return False
+
+    return holds
 
 
 _NO_LIMIT = INT_MAX - 8
@@ -206,7 +209,8 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-47", "find_offset recover_segment", "out_of_bounds", "another refusal"),
     Row("SEG-48", "find_offset", "invalid_argument", "another refusal",
         lambda s: not str(s.outcome.text).startswith("Unknown compression")),
-    Row("SEG-49", "find_offset", "invalid_record", "another refusal", _has_gzip),
+    Row("SEG-49", "find_offset", "invalid_record", "another refusal", _has(Codec.GZIP)),
+    Row("SEG-54", "find_offset", "io", "another refusal", _has(Codec.ZSTD)),
     Row("FR-1b", "find_offset", "invalid_record", "there would be an answer", lambda s: s.args[2] < _NO_LIMIT),
     Row("FR-3", "truncate_segment", "ok", "the maximum is part of the state", lambda s: s.now.maximum is not None),
     Row("RB-1", "recover_segment", "ok", "the batch would be cut", lambda s: s.now.size > 0),

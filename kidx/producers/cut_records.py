@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from kidx.errors import InvalidArgumentError, OutOfBoundsError
+from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 from kidx.producers.errors import MissingBytesError
 from kidx.records import (
     HeaderCutError,
     InvalidRecordError,
     RecordCutError,
+    RecordError,
     RecordSizeError,
+    RecordStreamError,
     StreamCutError,
 )
 from kidx.records.record import MAX_RECORD_BODY_SIZE
@@ -34,6 +36,7 @@ def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
     """The records of a batch, or what is read of them.
 
     Raises:
+        RecordStreamError: a damaged record in a raw zstd block that is cut, before 2.7 (SEG-54).
         InvalidArgumentError: the size of a compressed one is negative or has no end, before 3.6 (SEG-48).
         InvalidRecordError: a compressed stream ends inside one, before 3.6 (SEG-49).
         OutOfBoundsError: the key of a header ends behind the batch, before 2.7 (SEG-47).
@@ -42,19 +45,22 @@ def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
     """
     try:
         yield from records
-    except HeaderCutError as error:
-        if dialect.cut_headers_are_out_of_bounds:
-            raise OutOfBoundsError("a header whose key is longer than the rest of its batch", None) from error
-        raise
-    except RecordCutError as error:
-        if dialect.cut_records_are_null and error.was_null:
-            raise MissingBytesError("a record that is longer than the rest of its batch", None) from error
-        raise
-    except RecordSizeError as error:
-        if dialect.compressed_sizes_escape:
-            raise InvalidArgumentError(error.escaped) from error
-        raise
-    except StreamCutError as error:
-        if dialect.cut_streams_are_invalid and error.in_record:
-            raise InvalidRecordError("Incorrect declared batch size, premature EOF reached") from error
-        raise
+    except RecordError as error:
+        told = _as_told(error, dialect)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _as_told(error: RecordError, dialect: Dialect) -> KidxError:
+    if isinstance(error, InvalidRecordError) and error.in_cut_block and dialect.raw_blocks_come_whole:
+        return RecordStreamError("zstd: incomplete frame", "Failed to decompress record stream")
+    if isinstance(error, HeaderCutError) and dialect.cut_headers_are_out_of_bounds:
+        return OutOfBoundsError("a header whose key is longer than the rest of its batch", None)
+    if isinstance(error, RecordCutError) and error.was_null and dialect.cut_records_are_null:
+        return MissingBytesError("a record that is longer than the rest of its batch", None)
+    if isinstance(error, RecordSizeError) and dialect.compressed_sizes_escape:
+        return InvalidArgumentError(error.escaped)
+    if isinstance(error, StreamCutError) and error.in_record and dialect.cut_streams_are_invalid:
+        return InvalidRecordError("Incorrect declared batch size, premature EOF reached")
+    return error

@@ -341,14 +341,23 @@ class DefaultRecordBatch(StoredBatch):
                 if isinstance(said, StreamCutError):
                     said.in_record = True
                 raise said from error
+            except InvalidRecordError as error:
+                error.in_cut_block = source.in_cut_block
+                raise
             if number == count:
-                try:
-                    at_end = source.at_end()
-                except RecordStreamError as error:
-                    raise _in_words(error, "Error checking for remaining bytes after reading batch") from error
-                if not at_end:
-                    raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
+                _check_end(source)
             yield record
+
+
+def _check_end(source: Source) -> None:
+    try:
+        at_end = source.at_end()
+    except RecordStreamError as error:
+        raise _in_words(error, "Error checking for remaining bytes after reading batch") from error
+    if not at_end:
+        left = InvalidRecordError("Incorrect declared batch size, records still remaining in file")
+        left.in_cut_block = source.in_cut_block
+        raise left
 
 
 def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError:

@@ -20,7 +20,8 @@ from kidx.records.record import write_record
 pytestmark = pytest.mark.jvm
 
 SIDES = ("2.6.3", "2.7.2", "2.8.2", "3.5.2", "3.6.2", "4.4.0")
-"""SEG-47 ends with 2.6, the search for headers beyond the record with 2.7, SEG-48 and SEG-49 with 3.5; 4.4 streams."""
+"""SEG-47 and SEG-54 end with 2.6, the search for headers beyond the record with 2.7, SEG-48 and SEG-49 with 3.5; 4.4
+streams."""
 
 OPEN = Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000))
 RECORDS = [SimpleRecord(1000, b"k", b"value", (("h", b"v"),)), SimpleRecord(1007, None, b"", ())]
@@ -66,6 +67,26 @@ def damaged_streams(codec: Codec) -> Iterator[bytes]:
             yield flipped(batch, position, 0x01)
 
 
+def cut_raw_blocks() -> Iterator[bytes]:
+    """Frames of zstd that end inside a block of bytes as they are, damaged in every place, or behind a whole block."""
+    frame = bytes.fromhex("28b52ffd0058")
+
+    def block(data: bytes, claimed: int) -> bytes:
+        return (claimed << 3).to_bytes(3, "little") + data
+
+    def of(stream: bytes, count: int) -> bytes:
+        return write_batch(
+            stream, base_offset=0, last_offset=1, count=count, codec=Codec.ZSTD, base_timestamp=1000, max_timestamp=2000
+        )
+
+    for position in range(len(BODY)):
+        yield of(frame + block(flipped(BODY, position, 0x40), len(BODY) + 50), 2)
+    for cut in range(len(BODY)):
+        for count in (1, 2, 3):
+            whole = block(BODY[:cut], cut) if cut else b""
+            yield of(frame + whole + block(BODY[cut:] + BODY, 2 * len(BODY) + 50), count)
+
+
 @pytest.fixture(scope="module")
 def lockstep(thorough):
     some = SIDES if thorough else SIDES[-3:]
@@ -108,3 +129,10 @@ def test_damaged_streams_are_refused_alike(lockstep, codec):
     if codec is Codec.GZIP:
         assert lockstep.statistics.exercised("3.5.2")["SEG-49"]
         assert not lockstep.statistics.exercised("3.6.2")["SEG-49"]
+
+
+def test_raw_blocks_that_are_cut_are_read_alike(lockstep, thorough):
+    hold(lockstep, cut_raw_blocks())
+    if thorough:
+        assert lockstep.statistics.exercised("2.6.3")["SEG-54"]
+    assert not lockstep.statistics.exercised("4.4.0")["SEG-54"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cramjam
 import zstandard
 
+from kidx.records.codecs.source import PartOfBlock
 from kidx.records.errors import RecordStreamError
 
 if TYPE_CHECKING:
@@ -127,12 +127,12 @@ def _plain_of_cut(data: bytes, frame: _Frame) -> Iterator[bytes]:
     """What a decompressor has given before it asks for more of a frame that is cut."""
     if not frame.is_cut:
         return
+    window = (max(frame.bound.bit_length(), _LEAST_WINDOW) - _LEAST_WINDOW) << 3
+    whole = _FRAME + bytes((0, window)) + data[frame.blocks : frame.complete] + _LAST_BLOCK
+    try:
+        yield bytes(cramjam.zstd.decompress(whole))
+    except cramjam.DecompressionError:
+        return
     rest = data[frame.complete : frame.end]
     if len(rest) > _BLOCK_HEADER and rest[0] >> 1 & 3 == _RAW:  # bytes as they are come out as far as they go
-        rest = ((len(rest) - _BLOCK_HEADER) << 3).to_bytes(_BLOCK_HEADER, "little") + rest[_BLOCK_HEADER:]
-    else:
-        rest = b""
-    window = (max(frame.bound.bit_length(), _LEAST_WINDOW) - _LEAST_WINDOW) << 3
-    whole = _FRAME + bytes((0, window)) + data[frame.blocks : frame.complete] + rest + _LAST_BLOCK
-    with contextlib.suppress(cramjam.DecompressionError):
-        yield bytes(cramjam.zstd.decompress(whole))
+        yield PartOfBlock(rest[_BLOCK_HEADER:])
