@@ -195,7 +195,9 @@ def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
             finally:
                 sys.path[:] = path
                 for new in sys.modules.keys() - modules.keys():
-                    if str(getattr(sys.modules[new], "__file__", None)).startswith(str(work)):
+                    file = str(getattr(sys.modules[new], "__file__", None))
+                    # The environment may lie in the directory; numba cannot be imported twice.
+                    if file.startswith(str(work)) and not file.startswith(sys.prefix):
                         del sys.modules[new]
         out, err = capfd.readouterr()
         return Finished(int(ended.value.code or 0), out, err)

@@ -44,6 +44,11 @@ def is_compressed(batch: Mapping[str, Any]) -> bool:
     return codec_of(batch) != "none"
 
 
+def is_damaged_stream(batch: Mapping[str, Any]) -> bool:
+    """The compressed bytes are damaged, and what comes of that is the matter of a library."""
+    return "payload" in batch and codec_of(batch) in ("zstd", "snappy")
+
+
 def has_empty_key(batch: Mapping[str, Any]) -> bool:
     """A record has a key of no bytes."""
     return any(record[3:] == [0] for record in batch["records"])
@@ -126,6 +131,9 @@ LEADER_ROWS = (
         "the batch would be appended", any_batch(lambda batch: bool(_DAMAGES & batch.keys()))),
     Row("LG-54b", _LEADER, "ok", "the batch would be refused",
         both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable)),
+    Row("LG-64", _LEADER, "ok", "the batch would be refused", any_batch(is_damaged_stream)),
+    Row("LG-64", _LEADER, "invalid_record kafka", "another refusal, or the batch would be appended",
+        any_batch(is_damaged_stream)),
     Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
     Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted)),
     Row("LG-55c", _LEADER, "unsupported_operation", "another refusal, or the batch would be appended"),

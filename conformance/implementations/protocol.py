@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
+    from kidx.records import Codec
+    from kidx.records.codecs import Decompressed
 
 
 class Implementation(Protocol):
@@ -46,6 +48,17 @@ class Requiring(Protocol):
         Raises:
             NotDrivenError: it does not have it.
         """
+
+
+@runtime_checkable
+class CodecLibraries(Implementation, Protocol):
+    """An implementation whose codec libraries the reference that it is held to uses: they are not Kafka's own."""
+
+    def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
+        """The bytes as a batch of this magic has them."""
+
+    def decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
+        """What comes of the bytes of a batch of this magic; None if that is too much to be lent."""
 
 
 class Watchable(Protocol):

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from conformance.implementations.protocol import CodecLibraries
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Group(Generic[Seen, Files]):
     """The subjects whose releases behave alike, with the reference and the model that they are held to.
 
     Attributes:
-        dialect: the reference's, which compresses with the subjects' libraries if they lend them.
+        dialect: the reference's, which compresses and decompresses with the subjects' libraries if they lend them.
         beside: the subjects that perform a step right after the reference: all but the batched ones.
         tracked: what attribution knows before a step.
         exercised: how many steps exercised each clause.
@@ -198,9 +199,9 @@ class Group(Generic[Seen, Files]):
         self._level = level
         self.dialect = dialect_of(release)
         self.reference = level.participant(level.reference(release), directory)
-        compressor = next(filter(None, (getattr(s.implementation, "compress", None) for s in subjects)), None)
-        if compressor is not None:
-            self.dialect = self.dialect.with_compressor(compressor)
+        lender = next((s.implementation for s in subjects if isinstance(s.implementation, CodecLibraries)), None)
+        if lender is not None:
+            self.dialect = self.dialect.with_libraries(lender.compress, lender.decompress)
             self.reference.implementation.perform_for([self.dialect])
         self.model = level.model(release) if model else None
         self.subjects = subjects
@@ -231,6 +232,8 @@ def grouped(
 ) -> list[Group[Seen, Files]]:
     """Subjects by the rules of their releases, with a reference for each; the newest dialect comes last.
 
+    Those that lend their codec libraries are held to a reference of their own release: libraries follow other rules.
+
     Args:
         level: says which releases are alike.
         participants: the subjects.
@@ -238,13 +241,17 @@ def grouped(
         scratch: for the references' files.
         model: hold the references to the abstract model.
     """
-    alike: dict[Hashable, tuple[str, list[Participant]]] = {}
-    for release in level.by_preference(releases):
-        alike.setdefault(level.rules(release), (release, []))
+    participants = list(participants)
+    lenders = [p.implementation.release for p in participants if isinstance(p.implementation, CodecLibraries)]
+    alike: dict[Hashable, str] = {}
+    for release in (*lenders, *level.by_preference(releases)):
+        alike.setdefault(level.rules(release), release)
+    members: dict[str, list[Participant]] = {release: [] for release in (*lenders, *alike.values())}
     for participant in participants:
         release = participant.implementation.release
-        alike.setdefault(level.rules(release), (release, []))[1].append(participant)
+        home = release if release in lenders else alike.setdefault(level.rules(release), release)
+        members.setdefault(home, []).append(participant)
     return [
-        Group(level, release, members, scratch / f"kidx-{release}", model=model)
-        for release, members in sorted(alike.values(), key=lambda pair: level.order(pair[0]))
+        Group(level, release, members[release], scratch / f"kidx-{release}", model=model)
+        for release in sorted(members, key=level.order)
     ]

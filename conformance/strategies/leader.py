@@ -40,8 +40,12 @@ _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"offset": 5},
     {"offset": 0},
 )
-_STREAMS: Final = ("none", "gzip", "lz4")
-"""Codecs whose compressed bytes are damaged. How damage shows in zstd and snappy depends on the library (LG-64)."""
+_STREAMS: Final = ("none", "gzip", "lz4", "zstd")
+"""Codecs whose compressed bytes are damaged anywhere."""
+_SNAPPY_HEADER: Final = 17
+"""Bytes of a snappy stream up to the high byte of its first block's size, by which releases up to 3.4 make room."""
+_FROM_LIBRARIES: Final = ("zstd", "snappy")
+"""Codecs of whose damage versions of their libraries make different things (LG-64)."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
@@ -84,8 +88,11 @@ class Sent(NamedTuple):
 def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """The batch, with another codec if a leader may have to compress it anew with lz4 or snappy (LG-58).
 
-    A program's libraries give other blocks of these than those that the reference has; Kafka's classes lend it theirs.
+    A program's libraries give other blocks of these than those that the reference has, and may make other things of
+    damage (LG-64); Kafka's classes lend it theirs.
     """
+    if batch.get("codec") in _FROM_LIBRARIES and "payload" in batch:
+        return batch | {"codec": "gzip"}
     may_be_rebuilt = batch.get("magic", 2) < 2 or KEYS & batch.keys() - {"payload", "crc"}
     if batch.get("codec") in _IN_BLOCKS and may_be_rebuilt and "compression.type" not in settings:
         return batch | {"codec": "gzip"}
@@ -169,17 +176,22 @@ def _stamped() -> Draw[dict[str, Any]]:
     )
 
 
-def _changes(longest: int) -> Draw[list[list[Any]]]:
-    """One or two changes of bytes; no size gets so large that reading it takes all memory."""
+def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
+    """One or two changes of bytes; no size gets so large that reading it takes all memory.
+
+    Args:
+        last: position of the last byte that may change.
+        first: and of the first.
+    """
     small = (0, 1, 2, 3, 4)
     large = (*small, 12, 14, 16, 127, 128, 200, 255)
 
     def setting(values: tuple[int, ...]) -> Draw[list[Any]]:
-        return st.builds(lambda at, byte: ["set", at, byte], st.integers(0, longest), st.sampled_from(values))
+        return st.builds(lambda at, byte: ["set", at, byte], st.integers(first, last), st.sampled_from(values))
 
     cut = st.sampled_from((["cut", 1], ["cut", 3], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 70]))
-    first = setting(large) | cut
-    return st.one_of(first.map(lambda change: [change]), st.tuples(first, setting(small) | cut).map(list))
+    one = setting(large) | cut
+    return st.one_of(one.map(lambda change: [change]), st.tuples(one, setting(small) | cut).map(list))
 
 
 def _inside() -> Draw[list[list[Any]]]:
@@ -192,7 +204,9 @@ def _inside() -> Draw[list[list[Any]]]:
 def _damages() -> Draw[dict[str, Any]]:
     """Damages of records, of compressed bytes, and of the checksum."""
     records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
-    payload = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
+    anywhere = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
+    inside = st.fixed_dictionaries({"codec": st.just("snappy"), "payload": _changes(60, _SNAPPY_HEADER)})
+    payload = st.one_of(anywhere, anywhere, anywhere, inside)
     checksum = st.fixed_dictionaries({"codec": _codecs(), "crc": st.just(False)})
     return st.one_of(records, records, payload, checksum)
 

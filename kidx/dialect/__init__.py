@@ -22,6 +22,7 @@ __all__ = [
     "DIALECTS",
     "NEWEST",
     "Compressor",
+    "Decompressor",
     "Dialect",
     "LeaderRule",
     "adopt",
@@ -39,20 +40,32 @@ class Compressor(Protocol):
         """The bytes as a batch of this magic has them; the codec is a ``kidx.records.Codec``."""
 
 
+class Decompressor(Protocol):
+    """Codec libraries."""
+
+    def __call__(self, codec: Any, data: bytes, magic: int) -> Any:
+        """What comes of the bytes of a batch of this magic, as a ``kidx.records.codecs.Decompressed``.
+
+        None: what they hold is too large to be lent.
+        """
+
+
 class Dialect(CleaningBehaviours):
     """The behaviours of one release.
 
     Attributes:
         compressor: the codec libraries that batches are built anew with; None: those of kidx. Each release comes with
             libraries of its own, whose compressed bytes may be others (LG-58).
+        decompressor: those that batches are read with, which may make other things of damage (LG-64).
     """
 
     compressor: ClassVar[Compressor | None] = None
+    decompressor: ClassVar[Decompressor | None] = None
 
-    def with_compressor(self, compressor: Compressor) -> Dialect:
+    def with_libraries(self, compressor: Compressor | None, decompressor: Decompressor | None) -> Dialect:
         """The same behaviours, with these codec libraries."""
         copy = replace(self)
-        vars(copy)["compressor"] = compressor
+        vars(copy).update(compressor=compressor, decompressor=decompressor)
         return copy
 
 

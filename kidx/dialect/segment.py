@@ -36,7 +36,6 @@ class SegmentBehaviours(IndexBehaviours):
             self.cut_headers_are_out_of_bounds,
             self.compressed_sizes_escape,
             self.cut_streams_are_invalid,
-            self.raw_blocks_come_whole,
             self.markers_are_generated,
         )
         return "-".join(columns) + "-" + "".join("01"[switch] for switch in switches)
@@ -98,11 +97,6 @@ class SegmentBehaviours(IndexBehaviours):
     def cut_streams_are_invalid(self) -> bool:
         """A gzip stream that ends inside a record is invalid, and no I/O error (up to 3.5; SEG-49)."""
         return self.version < (3, 6)
-
-    @cached_property
-    def raw_blocks_come_whole(self) -> bool:
-        """Of a raw zstd block that is cut nothing is decompressed (zstd before 1.4.5; up to 2.6; SEG-54)."""
-        return self.version < (2, 7)
 
     @cached_property
     def close_loads_indexes(self) -> bool:

@@ -151,12 +151,15 @@ class UnifiedLog(SegmentedLog):
         """
         with self._operation():
             limit = self.config.max_message_bytes
-            batches = checked_batches(records, self.directory.name, limit, from_client=from_client)
+            decompressor = self.dialect.decompressor
+            batches = checked_batches(
+                records, self.directory.name, limit, from_client=from_client, decompressor=decompressor
+            )
             if not batches:
                 return
             terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
             final, rebuilt, first_largest = self.validate(batches, terms)
-            appended = list(iter_memory_batches(final))
+            appended = list(iter_memory_batches(final, decompressor=decompressor))
             if rebuilt:
                 ensure_allowed_size(appended, limit)
             info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
@@ -183,6 +186,7 @@ class UnifiedLog(SegmentedLog):
                 highest_epoch=leader_epoch,
                 leaves_out=lambda: self.dialect.follower_skips_newer_epochs,
                 asks_for_sizes=lambda: self.dialect.followers_ask_for_sizes,
+                decompressor=self.dialect.decompressor,
             )
             if not batches:
                 return

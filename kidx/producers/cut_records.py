@@ -13,7 +13,6 @@ from kidx.records import (
     RecordCutError,
     RecordError,
     RecordSizeError,
-    RecordStreamError,
     StreamCutError,
 )
 from kidx.records.record import MAX_RECORD_BODY_SIZE
@@ -36,7 +35,6 @@ def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
     """The records of a batch, or what is read of them.
 
     Raises:
-        RecordStreamError: a damaged record in a raw zstd block that is cut, before 2.7 (SEG-54).
         InvalidArgumentError: the size of a compressed one is negative or has no end, before 3.6 (SEG-48).
         InvalidRecordError: a compressed stream ends inside one, before 3.6 (SEG-49).
         OutOfBoundsError: the key of a header ends behind the batch, before 2.7 (SEG-47).
@@ -53,8 +51,6 @@ def records_of(records: Iterable[Item], dialect: Dialect) -> Iterator[Item]:
 
 
 def _as_told(error: RecordError, dialect: Dialect) -> KidxError:
-    if isinstance(error, InvalidRecordError) and error.in_cut_block and dialect.raw_blocks_come_whole:
-        return RecordStreamError("zstd: incomplete frame", "Failed to decompress record stream")
     if isinstance(error, HeaderCutError) and dialect.cut_headers_are_out_of_bounds:
         return OutOfBoundsError("a header whose key is longer than the rest of its batch", None)
     if isinstance(error, RecordCutError) and error.was_null and dialect.cut_records_are_null:

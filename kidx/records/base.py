@@ -13,6 +13,7 @@ from kidx.records.record import MAX_RECORD_BODY_SIZE, Record, TimestampType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kidx.dialect import Decompressor
     from kidx.records.file_bytes import Buffer
     from kidx.records.stamps import Stamp
 
@@ -141,10 +142,20 @@ class RecordBatch(Protocol):
 class StoredBatch(ABC):
     """Where a batch lies in its buffer."""
 
-    __slots__ = ("_buffer", "_in_file", "position", "size_in_bytes", "source")
+    __slots__ = ("_buffer", "_decompressor", "_in_file", "position", "size_in_bytes", "source")
 
-    def __init__(self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        position: int,
+        size: int,
+        *,
+        in_file: bool,
+        source: str,
+        decompressor: Decompressor | None = None,
+    ) -> None:
         self._buffer = buffer
+        self._decompressor = decompressor
         self._in_file = in_file
         self.position = position
         self.size_in_bytes = size

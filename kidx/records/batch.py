@@ -45,6 +45,8 @@ from kidx.records.varint import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kidx.dialect import Decompressor
+
 
 class RecordBatchHeader(NamedTuple):
     """The fields of :data:`kidx.records.layout.RECORD_BATCH`, in its order."""
@@ -93,7 +95,16 @@ class DefaultRecordBatch(StoredBatch):
     __slots__ = ("_header", "base_offset", "magic")
 
     def __init__(
-        self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str, offset: int, magic: int
+        self,
+        buffer: Buffer,
+        position: int,
+        size: int,
+        *,
+        in_file: bool,
+        source: str,
+        offset: int,
+        magic: int,
+        decompressor: Decompressor | None = None,
     ) -> None:
         """Name a batch whose prefix is read already.
 
@@ -106,8 +117,9 @@ class DefaultRecordBatch(StoredBatch):
             source: what to call the buffer in errors.
             offset: from the prefix.
             magic: from the prefix.
+            decompressor: the codec libraries that read the records; those of kidx by default.
         """
-        super().__init__(buffer, position, size, in_file=in_file, source=source)
+        super().__init__(buffer, position, size, in_file=in_file, source=source, decompressor=decompressor)
         self.base_offset = offset
         self.magic = magic
         self._header: RecordBatchHeader | None = None
@@ -316,12 +328,8 @@ class DefaultRecordBatch(StoredBatch):
                 raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
             yield record
 
-    def _compressed(
-        self, max_record_body_size: int, read: Callable[[Source, int, BatchContext], Item]
-    ) -> Iterator[Item]:
-        return self.decompressed(
-            lambda source, context: read(source, _size_of_next(source, max_record_body_size), context)
-        )
+    def _compressed(self, largest: int, read: Callable[[Source, int, BatchContext], Item]) -> Iterator[Item]:
+        return self.decompressed(lambda source, context: read(source, _size_of_next(source, largest), context))
 
     def decompressed(self, read: Callable[[Source, BatchContext], Item]) -> Iterator[Item]:
         """What ``read`` makes of the bytes of each record, size first, of a compressed batch of at least 61 bytes.
@@ -331,7 +339,7 @@ class DefaultRecordBatch(StoredBatch):
             RecordStreamError: the compressed bytes are damaged.
         """
         # Kafka opens the stream before it looks at the count.
-        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic)
+        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic, self._decompressor)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:
@@ -341,9 +349,6 @@ class DefaultRecordBatch(StoredBatch):
                 if isinstance(said, StreamCutError):
                     said.in_record = True
                 raise said from error
-            except InvalidRecordError as error:
-                error.in_cut_block = source.in_cut_block
-                raise
             if number == count:
                 _check_end(source)
             yield record
@@ -355,9 +360,7 @@ def _check_end(source: Source) -> None:
     except RecordStreamError as error:
         raise _in_words(error, "Error checking for remaining bytes after reading batch") from error
     if not at_end:
-        left = InvalidRecordError("Incorrect declared batch size, records still remaining in file")
-        left.in_cut_block = source.in_cut_block
-        raise left
+        raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
 
 
 def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError:

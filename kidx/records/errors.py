@@ -42,8 +42,6 @@ class InvalidRecordError(RecordError, ValueError):
     """A record inside a batch makes no sense (``o.a.k.common.InvalidRecordException``)."""
 
     kind = "invalid_record"
-    in_cut_block = False
-    """Whether it was met in a raw zstd block that is cut, of which zstd before 1.4.5 gives nothing (SEG-54)."""
 
 
 class RecordCutError(InvalidRecordError):

@@ -32,6 +32,7 @@ from kidx.records.stamps import Stamp, all_before_first
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kidx.dialect import Decompressor
     from kidx.records.file_bytes import Buffer
 
 _MESSAGE_HEADER: Final = MESSAGE_V1.size - LOG_OVERHEAD
@@ -206,10 +207,19 @@ class LegacyRecordBatch(StoredBatch):
     """The message's own offset, which in a wrapper is that of the last message inside."""
 
     def __init__(
-        self, buffer: Buffer, position: int, size: int, *, in_file: bool, source: str, offset: int, magic: int
+        self,
+        buffer: Buffer,
+        position: int,
+        size: int,
+        *,
+        in_file: bool,
+        source: str,
+        offset: int,
+        magic: int,
+        decompressor: Decompressor | None = None,
     ) -> None:
         """Name a message whose prefix is read already; arguments as of a v2 batch."""
-        super().__init__(buffer, position, size, in_file=in_file, source=source)
+        super().__init__(buffer, position, size, in_file=in_file, source=source, decompressor=decompressor)
         self.last_offset = offset
         self.magic = magic
         self._message: Message | None = None
@@ -356,7 +366,7 @@ class LegacyRecordBatch(StoredBatch):
         value = wrapper.value
         if value is None:
             raise InvalidRecordError(f"Found invalid compressed record set with null value (magic = {self.magic})")
-        source = decompress(wrapper.codec, value, self.magic)
+        source = decompress(wrapper.codec, value, self.magic, self._decompressor)
         while True:
             head = source.read(_OFFSET_AND_SIZE.size)
             if len(head) < _OFFSET_AND_SIZE.size:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from kidx.dialect import Decompressor
     from kidx.records.base import RecordBatch
     from kidx.records.file_bytes import Buffer
 
@@ -29,6 +30,7 @@ def iter_batches(
     *,
     source: str = "<buffer>",
     known: dict[int, RecordBatch] | None = None,
+    decompressor: Decompressor | None = None,
 ) -> Iterator[RecordBatch]:
     """The batches of a segment file, as ``FileLogInputStream`` gives them (RB-4).
 
@@ -42,6 +44,7 @@ def iter_batches(
         end: byte position not to read past; the end of the buffer by default.
         source: what to call the buffer in errors, normally the path.
         known: batches of an earlier call by position, where the bytes are still the same; gets those of this one.
+        decompressor: the codec libraries that read the records; those of kidx by default.
 
     Raises:
         CorruptRecordError: a length below 14, or ``end`` lies beyond the buffer.
@@ -72,7 +75,16 @@ def iter_batches(
         if position > end - size:
             return
         kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
-        batch = kind(buffer, position, size, in_file=True, source=source, offset=offset, magic=magic)
+        batch = kind(
+            buffer,
+            position,
+            size,
+            in_file=True,
+            source=source,
+            offset=offset,
+            magic=magic,
+            decompressor=decompressor,
+        )
         # What a shorter one is said to have lies behind it; one of a negative magic answers otherwise once it is read.
         if known is not None and size >= RECORD_BATCH_OVERHEAD and magic >= 0:
             known[position] = batch
@@ -81,7 +93,13 @@ def iter_batches(
 
 
 def iter_memory_batches(
-    buffer: Buffer, start: int = 0, end: int | None = None, *, max_message_size: int = INT_MAX, source: str = "<buffer>"
+    buffer: Buffer,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    max_message_size: int = INT_MAX,
+    source: str = "<buffer>",
+    decompressor: Decompressor | None = None,
 ) -> Iterator[RecordBatch]:
     """The batches of a fetch or produce payload, as ``ByteBufferLogInputStream`` (``MemoryRecords``) gives them.
 
@@ -93,6 +111,7 @@ def iter_memory_batches(
         end: byte position not to read past; the end of the buffer by default.
         max_message_size: the largest length that a batch may have.
         source: what to call the buffer in errors.
+        decompressor: the codec libraries that read the records; those of kidx by default.
 
     Raises:
         CorruptRecordError: a length below 14 or above the maximum, or a magic other than 0, 1 and 2.
@@ -127,7 +146,16 @@ def iter_memory_batches(
         if end - position < size:
             return
         kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
-        yield kind(buffer, position, size, in_file=False, source=source, offset=offset, magic=magic)
+        yield kind(
+            buffer,
+            position,
+            size,
+            in_file=False,
+            source=source,
+            offset=offset,
+            magic=magic,
+            decompressor=decompressor,
+        )
         position += size
 
 

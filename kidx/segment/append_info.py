@@ -60,7 +60,7 @@ def leader_append_info(
         KidxError: the records cannot be read.
     """
     rules = dialect_of(dialect)
-    batches = list(iter_memory_batches(records))
+    batches = list(iter_memory_batches(records, decompressor=rules.decompressor))
     follower = append_info_of(batches)
     if not batches or rules.append_per_batch:
         return follower

@@ -240,7 +240,8 @@ class FileRecords:
             return iter(())
         # Only what this object itself writes changes a log that it may write.
         known = self._known if self.writable and self.size_in_bytes < _WINDOWS_FROM else None
-        return iter_batches(self._content(), start, end, source=str(self.path), known=known)
+        decompressor = self.dialect.decompressor
+        return iter_batches(self._content(), start, end, source=str(self.path), known=known, decompressor=decompressor)
 
     def available_bytes(self, position: int, size: int) -> int:
         """How much of a slice of ``size`` bytes from ``position`` there is (FR-4).

@@ -1,8 +1,8 @@
 """Fuzzes the newest release of each dialect until there are so many cases: ``python -m tests.bench.long_fuzz DIR``.
 
 Each release has its turn of some minutes with each format, a ``conformance fuzz`` of its own with a seed of its own;
-what turns have counted is kept in ``DIR/turns.ndjson``, so that the same command goes on where it was stopped. A turn
-with a finding ends everything, with exit code 1: its trace is told.
+what turns have counted is kept in ``DIR/turns.ndjson``, so that the same command goes on where it was stopped. The
+traces of findings are told at the end, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main() -> None:
     for name, release in islice(pairs(options.format or list(MACHINE_OF)), len(turns), None):
         left = until - time.monotonic()
         enough = sum(each["cases"] for each in turns) >= options.cases
-        if enough or left < 1 or any(each["findings"] for each in turns):
+        if enough or left < 1:
             break
         turns.append(turn(options.directory, name, min(options.turn, left), len(turns), release))
         with kept.open("a", encoding="utf-8") as stream:

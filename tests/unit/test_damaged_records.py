@@ -1,4 +1,4 @@
-"""Damaged compressed records are refused otherwise up to 3.5 (SEG-48, SEG-49), 2.7 (SEG-47) and 2.6 (SEG-54)."""
+"""Damaged compressed records are refused otherwise up to 3.5 (SEG-48, SEG-49) and 2.7 (SEG-47)."""
 
 from __future__ import annotations
 
@@ -91,22 +91,6 @@ def test_a_gzip_stream_without_its_header_is_unreadable_in_all(searched):
     for release in ("3.5.2", "3.6.2"):
         with pytest.raises(RecordStreamError):
             searched(data, release)
-
-
-def test_nothing_is_read_of_a_raw_zstd_block_that_is_cut_before_2_7(searched):
-    data = write_batch(
-        bytes.fromhex("28b52ffd0058") + (100 << 3).to_bytes(3, "little") + b"\x00" * 6,
-        base_offset=0,
-        last_offset=0,
-        count=1,
-        codec=Codec.ZSTD,
-        base_timestamp=1000,
-        max_timestamp=1000,
-    )
-    with pytest.raises(InvalidRecordError):
-        searched(data, "2.7.0")
-    with pytest.raises(RecordStreamError, match="incomplete frame"):
-        searched(data, "2.6.3")
 
 
 def test_more_headers_than_there_is_room_for_are_read_before_2_7(searched):

@@ -14,7 +14,7 @@ from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReferen
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.mutations import contents, every_flip
 from conformance.experiments.fuzz.seeds import SEEDS
-from kidx.dialect import DIALECTS
+from kidx.dialect import DIALECTS, dialect_of
 
 RELEASES = tuple({dialect.index_rules: release for release, dialect in DIALECTS.items()}.values())
 
@@ -33,7 +33,7 @@ def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
     flips = [*seeds, *(flipped for seed in seeds[:2] for _, _, flipped in every_flip(seed))]
     for release in RELEASES:
-        readable = ReadableReference(format_name, release, tmp_path)
+        readable = ReadableReference(format_name, dialect_of(release), tmp_path)
         some = flips if release == RELEASES[-1] else flips[::7]
         assert written(format_name, release, some) == [readable.case(content) for content in some]
 
@@ -42,7 +42,7 @@ def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
 @pytest.mark.parametrize("format_name", list(KERNELS))
 def test_every_mutation_is_expected_alike(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
-    readable = {release: ReadableReference(format_name, release, tmp_path) for release in RELEASES}
+    readable = {release: ReadableReference(format_name, dialect_of(release), tmp_path) for release in RELEASES}
 
     @settings(max_examples=settings.default.max_examples * 4)
     @given(contents(format_name, seeds))
@@ -60,6 +60,7 @@ import numpy as np
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.seeds import SEEDS
+from kidx.dialect import dialect_of
 from kidx.scan.compiled import COMPILED
 
 assert not COMPILED
@@ -69,7 +70,8 @@ for format_name in KERNELS:
         directory.mkdir(parents=True)
         some = [seed[: len(seed) - cut] for seed in SEEDS[format_name](directory) for cut in (0, 1, 9)]
         some += [bytes([seed[0] ^ 0x80]) + seed[1:] for seed in some if seed]
-        kernel, readable = CompiledReference(format_name, release), ReadableReference(format_name, release, directory)
+        kernel = CompiledReference(format_name, release)
+        readable = ReadableReference(format_name, dialect_of(release), directory)
         longs = np.zeros(kernel.room(some), np.int64)
         ends = kernel.write(some, longs)
         assert [part.tobytes() for part in np.split(longs, ends)[: len(some)]] == [readable.case(each) for each in some]

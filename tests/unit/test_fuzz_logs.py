@@ -13,7 +13,7 @@ from conformance.experiments.fuzz.logs import known_batches
 from conformance.experiments.fuzz.logs.cases import KnownLogs
 from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
 from conformance.experiments.fuzz.seeds import BASE_OFFSET, SEEDS, TIME
-from kidx.dialect import DIALECTS
+from kidx.dialect import DIALECTS, dialect_of
 from kidx.records import build_batch
 
 RELEASES = tuple({dialect.segment_rules: release for release, dialect in DIALECTS.items()}.values())
@@ -30,7 +30,8 @@ def plain(offset: int, timestamp: int = TIME) -> bytes:
 @pytest.mark.parametrize("release", all_but((RELEASES[0], RELEASES[-1]), RELEASES))
 def test_every_mutation_is_expected_alike(release, tmp_path):
     seeds = SEEDS["log"](tmp_path)
-    readable, known = ReadableReference("log", release, tmp_path), KnownLogs(release, tmp_path)
+    dialect = dialect_of(release)
+    readable, known = ReadableReference("log", dialect, tmp_path), KnownLogs(dialect, tmp_path)
     left = []
 
     @settings(max_examples=settings.default.max_examples * 2)
@@ -48,7 +49,10 @@ def test_every_mutation_is_expected_alike(release, tmp_path):
 @pytest.mark.thorough
 def test_flipped_bits_are_expected_alike(tmp_path):
     for release in ("2.4.1", "3.9.2", "4.4.0"):
-        readable, known = ReadableReference("log", release, tmp_path), KnownLogs(release, tmp_path)
+        readable, known = (
+            ReadableReference("log", dialect_of(release), tmp_path),
+            KnownLogs(dialect_of(release), tmp_path),
+        )
         for seed in SEEDS["log"](tmp_path)[:2]:
             for _, _, flipped in every_flip(seed)[::7]:
                 assert known.case(flipped) in (None, readable.case(flipped))
@@ -67,9 +71,9 @@ def test_flipped_bits_are_expected_alike(tmp_path):
 )
 @pytest.mark.parametrize("release", ["2.4.1", "3.6.2", "4.4.0"])
 def test_such_logs_are_expected_alike(content, release, tmp_path):
-    case = KnownLogs(release, tmp_path).case(content)
+    case = KnownLogs(dialect_of(release), tmp_path).case(content)
     assert case is not None
-    assert case == ReadableReference("log", release, tmp_path).case(content)
+    assert case == ReadableReference("log", dialect_of(release), tmp_path).case(content)
 
 
 @pytest.mark.parametrize(
@@ -83,14 +87,14 @@ def test_such_logs_are_expected_alike(content, release, tmp_path):
     ids=["no whole header", "offsets go back", "an offset out of range", "more entries than an index has"],
 )
 def test_what_a_recovery_refuses_is_left_to_the_reference(content, tmp_path):
-    assert KnownLogs("4.4.0", tmp_path).case(content) is None
+    assert KnownLogs(dialect_of("4.4.0"), tmp_path).case(content) is None
 
 
 def test_most_logs_are_known_and_few_batches_are_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(known_batches, "_MOST", 8)
     seeds = SEEDS["log"](tmp_path)
-    known, chance = KnownLogs("4.4.0", tmp_path), random.Random(1)  # noqa: S311 -- nothing secret
+    known, chance = KnownLogs(dialect_of("4.4.0"), tmp_path), random.Random(1)  # noqa: S311 -- nothing secret
     cases = [known.case(mutated(chance, "log", seeds)) for _ in range(300)]
     assert sum(case is None for case in cases) < 60
-    readable = ReadableReference("log", "4.4.0", tmp_path)
+    readable = ReadableReference("log", dialect_of("4.4.0"), tmp_path)
     assert [known.case(seed) for seed in seeds] == [readable.case(seed) for seed in seeds]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kidx.errors import InvalidArgumentError
 from kidx.records import Codec, RecordStreamError
-from kidx.records.codecs import compress, decompress, gzip, lz4, snappy, zstd
+from kidx.records.codecs import compress, decompress, decompressed, gzip, lz4, snappy, zstd
 
 LARGE = b"".join(b"%d," % number for number in range(40_000))  # several blocks of every codec
 
@@ -258,6 +258,18 @@ def test_zstd_frames_follow_one_another():
     skippable = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc"
     assert read(Codec.ZSTD, zstd.compress(b"a") + skippable + zstd.compress(b"b")) == b"ab"
     assert read(Codec.ZSTD, b"") == b""
+
+
+@pytest.mark.parametrize("behind", [b"\x28", in_one_go(b"ab")[:-1], b"\x5a\x2a\x4d\x18\x03\x00\x00\x00a"])
+def test_zstd_does_not_miss_the_end_of_a_frame_behind_another(behind):
+    """``ZstdInputStream`` asks whether a frame has ended since it read compressed bytes for the last time."""
+    given = decompressed(Codec.ZSTD, behind).plain
+    assert read(Codec.ZSTD, zstd.compress(b"a") + behind) == b"a" + given
+    skippable = b"\x5a\x2a\x4d\x18\xfb\xff\x01\x00" + bytes(0x1FFFB)  # as many bytes as it reads at a time
+    assert len(skippable) == 128 * 1024 + 3
+    with pytest.raises(RecordStreamError, match="Truncated source"):
+        read(Codec.ZSTD, skippable + behind)
+    assert read(Codec.ZSTD, skippable + zstd.compress(b"a") + behind) == b"a" + given
 
 
 @pytest.mark.parametrize("stray", [b"s", b"stray bytes"])

@@ -5,6 +5,7 @@ What differs is not judged here: the lockstep performs such a content again, ste
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
 from conformance.implementations.jvm.index import JvmIndex
 from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.protocol import CodecLibraries
 from conformance.implementations.spec import build_of, parse_spec
 from kidx.dialect import dialect_of
 
@@ -62,12 +64,16 @@ class _Member(NamedTuple):
 class _Dialect:
     """The releases that one reference stands for."""
 
-    def __init__(self, format_name: str, release: str, directory: Path) -> None:
+    def __init__(self, format_name: str, release: str, directory: Path, members: list[_Member]) -> None:
         directory.mkdir()
-        self.readable = ReadableReference(format_name, release, directory)
+        dialect = dialect_of(release)
+        lender = next((m.cases.member for m in members if isinstance(m.cases.member, CodecLibraries)), None)
+        if lender is not None:
+            dialect = dialect.with_libraries(lender.compress, lender.decompress)
+        self.readable = ReadableReference(format_name, dialect, directory)
         self._compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
-        self._known = KnownLogs(release, directory) if format_name == "log" else None
-        self.members: list[_Member] = []
+        self._known = KnownLogs(dialect, directory) if format_name == "log" else None
+        self.members = members
 
     def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
         """Fills the buffer with the case of each content; returns where each ends."""
@@ -109,14 +115,16 @@ class Batches:
     ) -> None:
         self._dialects: dict[str, _Dialect] = {}
         machine = MACHINE_OF[format_name]
+        work = (scratch / f"release-{number}" for number in itertools.count())
         for release in releases:
             dialect = dialect_of(release)
-            key = dialect.segment_rules if machine == "segment" else dialect.index_rules
+            # Segments of releases that behave alike are read with libraries that do not.
+            key = release if machine == "segment" else dialect.index_rules
+            members = self._dialects[key].members if key in self._dialects else []
+            members += [_member(machine, text, release, next(work), progress) for text in implementations]
             if key not in self._dialects:
-                self._dialects[key] = _Dialect(format_name, release, scratch / f"reference-{len(self._dialects)}")
-            for text in implementations:
-                directory = scratch / f"release-{len(self._members())}"
-                self._dialects[key].members.append(_member(machine, text, release, directory, progress))
+                directory = scratch / f"reference-{len(self._dialects)}"
+                self._dialects[key] = _Dialect(format_name, release, directory, members)
         self._newest = list(self._dialects.values())[-1]
         self._buffer = CaseBuffer(1 << 20)
         self._count = 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.operations import Operation
+    from kidx.dialect import Dialect
 
 _MORE: Final = 1 << 24
 """More bytes than a file here has."""
@@ -45,15 +46,14 @@ class ReadableReference:
 
     Args:
         format_name: of ``--format``.
-        release: whose dialect.
+        dialect: of a release.
         directory: empty; the reference works in it.
 
     Attributes:
         outcomes: of every step of the last case, as (operation, error kind or value).
     """
 
-    def __init__(self, format_name: str, release: str, directory: Path) -> None:
-        self.release = release
+    def __init__(self, format_name: str, dialect: Dialect, directory: Path) -> None:
         self._directory = directory
         self._prefix = f"{directory}/"
         self._script = SCRIPTS[format_name]
@@ -63,11 +63,12 @@ class ReadableReference:
         self._reference: Any = None
         self.outcomes: list[tuple[str, Any]] = []
         if MACHINE_OF[format_name] == "segment":
-            self._reference = ReferenceSegment(release)
+            self._reference = ReferenceSegment(dialect.release)
+            self._reference.perform_for([dialect])
             self._language = Language(JvmSegment.step_of, JvmSegment.packed)
             self._files = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
         else:
-            self._reference = ReferenceIndex(release)
+            self._reference = ReferenceIndex(dialect.release)
             self._files = ()
 
     def case(self, content: bytes, asked_as: bytes | None = None) -> bytes:

@@ -72,8 +72,17 @@ def connected_driver(
     for exception, number in kinds.items():
         numbers.put(exception, jpype.JInt(number))
     if loader is None:
-        loader = release_loader(release, group, progress) if build is None else build_loader(build)
+        loader = loader_of(release, group, progress, build)
     return driver_class(name)(loader, numbers, nio.convertToDirectBuffer(reply))
+
+
+def loader_of(release: str, group: Group, progress: Progress | None, build: Build | None) -> Any:
+    """The class loader that all drivers of a release, or of a build, have in common.
+
+    Raises:
+        ToolError: as :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
+    """
+    return release_loader(release, group, progress) if build is None else build_loader(build)
 
 
 @cache

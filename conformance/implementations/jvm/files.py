@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from conformance.implementations.jvm.driver import connected_driver
+from conformance.implementations.jvm.codecs import JvmCodecs
+from conformance.implementations.jvm.driver import connected_driver, loader_of
 from conformance.implementations.jvm.exceptions import unknown_outcome
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
@@ -72,6 +73,9 @@ class JvmFiles(ABC, Generic[ObservationType]):
         self._is_build = build is not None
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
+        loader = loader_of(release, self.group, progress, build) if loader is None else loader
+        codecs = JvmCodecs(loader)
+        self.compress, self.decompress = codecs.compress, codecs.decompress
         self.driver = connected_driver(
             self.driver_name, release, self.group, numbers, self._reply, progress, build, loader
         )

@@ -154,10 +154,6 @@ class JvmLog(JvmFiles[LogObservation]):
         """See the protocol."""
         self.driver.begin(str(directory / TOPIC_DIRECTORY))
 
-    def compress(self, codec: int, data: bytes, magic: int) -> bytes:
-        """As this release's codec libraries compress what a batch holds (``wrapForOutput``)."""
-        return bytes(self.driver.compress(codec, data, magic))
-
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
         """Appends bytes as a follower."""
         self.driver.step(step(_CODES["append_as_follower"], (epoch,), records))

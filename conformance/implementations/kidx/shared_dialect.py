@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kidx.dialect import BEHAVIOURS, Compressor, Dialect
-from kidx.records.codecs import compress
+from kidx.dialect import BEHAVIOURS, Compressor, Decompressor, Dialect
+from kidx.records.codecs import compress, decompressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kidx.records.codecs import Codec
+    from kidx.records.codecs import Codec, Decompressed
+
+
+Answer = TypeVar("Answer")
 
 
 class _Asked:
@@ -73,8 +76,20 @@ class SharedDialect(Dialect):
         return self._compress if any(member.compressor for member in self.members) else None
 
     def _compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
-        *others, last = [(member.compressor or compress)(codec, data, magic) for member in self.members]
-        if different := [member for member, bytes_ in zip(self.members, others, strict=False) if bytes_ != last]:
+        return self._agreed([(member.compressor or compress)(codec, data, magic) for member in self.members])
+
+    @property
+    def decompressor(self) -> Decompressor | None:  # type: ignore[override]
+        """The same; members whose libraries make other things of a stream leave."""
+        return self._decompress if any(member.decompressor for member in self.members) else None
+
+    def _decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
+        return self._agreed([(member.decompressor or decompressed)(codec, data, magic) for member in self.members])
+
+    def _agreed(self, answers: Sequence[Answer]) -> Answer:
+        """The answer of the last member; those that have given another one leave."""
+        *others, last = answers
+        if different := [member for member, other in zip(self.members, others, strict=False) if other != last]:
             self.leave(different)
         return last
 

@@ -11,6 +11,7 @@ from kidx.records.layout import LOG_OVERHEAD, PREFIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kidx.dialect import Decompressor
     from kidx.records import RecordBatch
     from kidx.segment import LogSegment
 
@@ -19,15 +20,16 @@ LARGEST_MESSAGE: Final = 1_048_588
 
 
 class Chunk(NamedTuple):
-    """Bytes of a segment, and how many there are from their first one to its end."""
+    """Bytes of a segment, how many there are from their first one to its end, and what reads their records."""
 
     data: bytes
     bytes_left: int
+    decompressor: Decompressor | None
 
     @property
     def batches(self) -> Iterator[RecordBatch]:
         """Those that are whole."""
-        return iter_memory_batches(self.data)
+        return iter_memory_batches(self.data, decompressor=self.decompressor)
 
 
 class CleanerBuffer:
@@ -54,7 +56,8 @@ class CleanerBuffer:
         """
         with segment.log.path.open("rb") as file:
             file.seek(position)
-            return Chunk(file.read(min(self.capacity, segment.size - position)), segment.size - position)
+            data = file.read(min(self.capacity, segment.size - position))
+            return Chunk(data, segment.size - position, segment.log.dialect.decompressor)
 
     def grow(self, chunk: Chunk) -> None:
         """Makes room for the batch that the chunk begins with, or at least more room.

@@ -10,6 +10,7 @@ from kidx.log.errors import RecordTooLargeError
 from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, iter_memory_batches
 
 if TYPE_CHECKING:
+    from kidx.dialect import Decompressor
     from kidx.records import Buffer
 
 
@@ -22,6 +23,7 @@ def checked_batches(
     highest_epoch: int = INT_MAX,
     leaves_out: Callable[[], bool] = lambda: True,
     asks_for_sizes: Callable[[], bool] = lambda: True,
+    decompressor: Decompressor | None = None,
 ) -> list[RecordBatch]:
     """The batches of a call, up to the first of a newer epoch.
 
@@ -33,6 +35,7 @@ def checked_batches(
         highest_epoch: of batches that are taken.
         leaves_out: whether those of a newer one are left out; asked where there is one.
         asks_for_sizes: whether a batch may be refused for its size; asked where one is too large.
+        decompressor: the codec libraries that read the records later on; those of kidx by default.
 
     Raises:
         InvalidRecordError: a producer's batch has another first offset.
@@ -41,7 +44,7 @@ def checked_batches(
         InvalidArgumentError, OutOfBoundsError: the codec is unknown; a batch ends within its header.
     """
     batches: list[RecordBatch] = []
-    for batch in iter_memory_batches(records):
+    for batch in iter_memory_batches(records, decompressor=decompressor):
         if from_client and batch.magic >= 2 and batch.base_offset != 0:
             raise InvalidRecordError(
                 f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}"

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from kidx.records.codecs.codec import Codec, compress, decompress
+from kidx.records.codecs.codec import (
+    MOST_LENT,
+    Codec,
+    Decompressed,
+    Ending,
+    compress,
+    decompress,
+    decompressed,
+)
 from kidx.records.codecs.source import Source
 
-__all__ = ["Codec", "Source", "compress", "decompress"]
+__all__ = ["MOST_LENT", "Codec", "Decompressed", "Ending", "Source", "compress", "decompress", "decompressed"]

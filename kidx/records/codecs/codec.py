@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.records.codecs import gzip, lz4, snappy, zstd
 from kidx.records.codecs.source import Source
-from kidx.records.errors import InvalidArgumentError, UnsupportedCodecError
+from kidx.records.errors import InvalidArgumentError, RecordStreamError, UnsupportedCodecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kidx.dialect import Decompressor
 
 
 class Codec(IntEnum):
@@ -55,18 +57,90 @@ class Codec(IntEnum):
 _BY_ID: Final = {int(codec): codec for codec in Codec}  # Codec(number) costs ten times as much
 
 
-def decompress(codec: Codec, data: bytes, magic: int = 2) -> Source:
+class Ending(Enum):
+    """How reading a compressed stream ends."""
+
+    END = 0
+    """As it should."""
+    DAMAGE = 1
+    """With an ``IOException``, behind the bytes before the damage."""
+    REFUSAL = 2
+    """When it is opened."""
+    FAILURE = 3
+    """With what Kafka does not catch."""
+
+
+class Decompressed(NamedTuple):
+    """What a library gives of a stream: all its bytes up to the end or to damage, and the words of a failure."""
+
+    plain: bytes
+    ending: Ending
+    text: str | None = None
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes, and then the error.
+
+        Raises:
+            RecordStreamError: the stream does not end as it should; at once if it cannot be opened.
+        """
+        if self.ending is Ending.REFUSAL:
+            raise RecordStreamError(_REFUSED, None)
+        return self._chunks()
+
+    def _chunks(self) -> Iterator[bytes]:
+        yield self.plain
+        if self.ending is not Ending.END:
+            raise RecordStreamError(self.text or _REFUSED, self.text)
+
+
+_REFUSED: Final = "the codec's library refuses the stream"
+
+MOST_LENT: Final = 8 << 20
+"""Plain bytes up to which a stream is decompressed by libraries that are lent."""
+
+_LENT: Final = frozenset({Codec.SNAPPY, Codec.ZSTD})
+"""Codecs whose libraries' versions make different things of damage; the others are read by rules that are Kafka's."""
+
+
+def decompress(codec: Codec, data: bytes, magic: int = 2, decompressor: Decompressor | None = None) -> Source:
     """A reader over the decompressed ``data``, as ``Compression.wrapForInput`` opens one.
 
     Args:
         codec: how ``data`` is compressed.
         data: the compressed bytes.
         magic: the format of the batch; lz4 in v0 has no valid header checksum.
+        decompressor: the codec libraries; those of kidx by default.
 
     Raises:
         RecordStreamError: ``data`` does not start as the codec's format does. Damage further on is raised by the reads
             that meet it.
     """
+    if decompressor is not None and codec in _LENT:
+        lent: Decompressed | None = decompressor(codec, data, magic)
+        if lent is not None:
+            return Source(lent.chunks())
+    return Source(_opened(codec, data, magic))
+
+
+def decompressed(codec: Codec, data: bytes, magic: int = 2) -> Decompressed | None:
+    """What the libraries of kidx give of a whole stream; None if it is more than :data:`MOST_LENT`."""
+    plain = bytearray()
+    try:
+        chunks = _opened(codec, data, magic)
+    except RecordStreamError:
+        return Decompressed(b"", Ending.REFUSAL)
+    try:
+        for chunk in chunks:
+            plain += chunk
+            if len(plain) > MOST_LENT:
+                return None
+    except RecordStreamError as error:
+        ending = Ending.DAMAGE if error.kafka_message is None else Ending.FAILURE
+        return Decompressed(bytes(plain), ending, error.kafka_message)
+    return Decompressed(bytes(plain), Ending.END)
+
+
+def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
     openers: dict[Codec, Callable[[], Iterator[bytes]]] = {
         Codec.NONE: lambda: iter((data,)),
         Codec.GZIP: lambda: gzip.chunks(data),
@@ -74,7 +148,7 @@ def decompress(codec: Codec, data: bytes, magic: int = 2) -> Source:
         Codec.LZ4: lambda: lz4.chunks(data, check_header=magic != 0),
         Codec.ZSTD: lambda: zstd.chunks(data),
     }
-    return Source(openers[codec]())
+    return openers[codec]()
 
 
 def compress(codec: Codec, data: bytes, magic: int = 2) -> bytes:

@@ -14,24 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class PartOfBlock(bytes):
-    """Bytes of a block whose end is missing."""
-
-
 class Source:
-    """A forward-only reader over chunks of bytes. Whatever the chunks raise goes through.
+    """A forward-only reader over chunks of bytes. Whatever the chunks raise goes through."""
 
-    Attributes:
-        in_cut_block: whether some bytes of a block were needed whose end is missing.
-    """
-
-    __slots__ = ("_buffer", "_chunks", "_position", "in_cut_block")
+    __slots__ = ("_buffer", "_chunks", "_position")
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._buffer = b""
         self._position = 0
-        self.in_cut_block = False
 
     def _has(self, size: int) -> bool:
         """Whether ``size`` more bytes are there, after decompressing as much as that takes."""
@@ -44,7 +35,6 @@ class Source:
                 chunk = next(self._chunks, None)
                 if chunk is None:
                     break
-                self.in_cut_block |= isinstance(chunk, PartOfBlock)
                 pieces.append(chunk)
                 have += len(chunk)
         finally:

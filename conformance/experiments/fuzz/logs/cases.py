@@ -16,7 +16,6 @@ from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, IndexState, SegmentState
-from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.segment import file_name
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.fuzz.scripts import Question
+    from kidx.dialect import Dialect
 
 _NAMES: Final = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
 _LOG: Final = _NAMES[0]
@@ -72,14 +72,14 @@ class KnownLogs:
     """Writes cases of logs as the readable reference does (:mod:`conformance.experiments.fuzz.expected`).
 
     Args:
-        release: whose dialect.
+        dialect: of a release.
         directory: that errors name; nothing is done in it.
     """
 
-    def __init__(self, release: str, directory: Path) -> None:
-        self._dialect = dialect_of(release)
-        self._batches = KnownBatches(self._dialect, f"{directory}/{_LOG}")
-        self._reference = ReferenceSegment(release)
+    def __init__(self, dialect: Dialect, directory: Path) -> None:
+        self._dialect = dialect
+        self._batches = KnownBatches(dialect, f"{directory}/{_LOG}")
+        self._reference = ReferenceSegment(dialect.release)
         self._reference.begin(directory)
 
     def case(self, content: bytes) -> bytes | None:

@@ -134,7 +134,9 @@ class KnownBatches:
             known = self._known.get(key)
             if known is None:
                 try:
-                    batch = next(iter_batches(content, position, source=self._source), None)
+                    decompressor = self._dialect.decompressor
+                    batches = iter_batches(content, position, source=self._source, decompressor=decompressor)
+                    batch = next(batches, None)
                 except KidxError as error:
                     return found, error
                 if batch is None:

@@ -37,7 +37,6 @@ public final class LogDriver implements Driver {
     private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
-    private Codecs codecs;
     private final Running running = new Running();
     private String directory;
     private boolean open;
@@ -51,13 +50,6 @@ public final class LogDriver implements Driver {
     /** Which class it is that is driven. */
     public String className() throws Throwable {
         return adapter().parts.type.getName();
-    }
-
-    /** Bytes as this release compresses them in a batch that it builds anew. */
-    public byte[] compress(int codec, byte[] data, int magic) throws Throwable {
-        if (codecs == null)
-            codecs = new Codecs(loader);
-        return codecs.compress(codec, data, (byte) magic);
     }
 
     /** What it is doing right now. */

@@ -1,0 +1,46 @@
+"""The codec libraries that a release comes with, as it calls them (``Codecs.java``)."""
+
+from __future__ import annotations
+
+import struct
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.implementations.jvm.driver import driver_class
+from kidx.records.codecs import MOST_LENT, Decompressed, Ending
+
+if TYPE_CHECKING:
+    from kidx.records import Codec
+
+_HEAD: Final = struct.Struct(">BI")
+"""How it ends, and how many bytes come before."""
+
+
+class JvmCodecs:
+    """One release's codec libraries (see :class:`conformance.implementations.protocol.CodecLibraries`).
+
+    Args:
+        loader: of its classes.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+        self.decompress = lru_cache(maxsize=64)(self._decompress)  # a batch is read several times
+
+    @cached_property
+    def _codecs(self) -> Any:
+        return driver_class("Codecs")(self._loader)
+
+    def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
+        """The bytes as a batch of this magic has them (``wrapForOutput``)."""
+        return bytes(self._codecs.compress(codec, data, magic))
+
+    def _decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
+        """What comes of the bytes of a batch of this magic (``wrapForInput``); None if that is too much to be lent."""
+        found = self._codecs.decompress(codec, data, magic, MOST_LENT)
+        if found is None:
+            return None
+        told = bytes(found)
+        ending, size = _HEAD.unpack_from(told)
+        end = _HEAD.size + size
+        return Decompressed(told[_HEAD.size : end], Ending(ending), told[end:].decode() or None)
