@@ -260,7 +260,7 @@ ROWS = (
     Row("SEG-36", "open_log", "ok", "the bytes of the time index",
         lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s)),
     Row("TX-15", "append_as_follower", "ok", "the bytes of the transaction index", changes(".txnindex")),
-    Row("LG-1", "append_as_leader", "ok", "the bytes of the log and of the indexes"),
+    Row("LG-1", "append_as_leader append_verified", "ok", "the bytes of the log and of the indexes"),
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
         lambda s: any(batch.get("epoch", -1) > s.args[1] for batch in s.args[0])),

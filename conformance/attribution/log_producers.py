@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.rules import ANY, Row
+from conformance.operations.log import VERIFICATION
 from kidx.producers import SNAPSHOT_SUFFIX
 from kidx.producers.snapshot import HEAD
 
@@ -58,6 +59,14 @@ def is_client(step: LogStep) -> bool:
     return "producer" in step.args[0][0] and "marker" not in step.args[0][0]
 
 
+def begins_where_verified(step: LogStep) -> bool:
+    """A batch of a transaction comes to a log that wants them to be verified; none of its producer's is open."""
+    batch = step.args[0][0]
+    entry = known(step.was, batch)
+    is_open = entry is not None and entry[4] >= 0
+    return bool(step.before.settings.get(VERIFICATION)) and "transactional" in batch and not is_open
+
+
 def is_old(step: LogStep) -> bool:
     """The batch is of an older epoch than its producer's last one."""
     entry = known(step.was, step.args[0][0])
@@ -100,7 +109,7 @@ PRODUCER_ROWS = (
         "the names of the snapshots", writes),
     Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes),
     Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes),
-    Row("LG-35", "append_as_leader", "ok producer", "another outcome, or another state", is_client),
+    Row("LG-35", "append_as_leader append_verified", "ok producer", "another outcome, or another state", is_client),
     Row("LG-36a", "append_as_leader", "producer", "another outcome", is_unknown),
     Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),
     Row("LG-37", "append_as_leader", "ok", "the bytes of the log", is_repeated),
@@ -110,6 +119,14 @@ PRODUCER_ROWS = (
     Row("LG-41", "roll_log append_as_follower append_as_leader", "ok", "the names of the snapshots", passes_by),
     Row("LG-44", "open_log", "ok", "the bytes of snapshots and of transaction indexes",
         lambda s: not s.args[3] and s.now is not None and len(s.now.segments) > 2 and bool(s.now.producers)),
+    Row("LG-45a", "verify_transaction", "ok", "the answer"),
+    Row("LG-45a", "append_verified append_as_leader", "ok producer", "another outcome", begins_where_verified),
+    Row("LG-45b", "append_verified", "ok producer", "another outcome", is_client),
+    Row("LG-45c", "verify_transaction", "producer", "there would be a guard"),
+    Row("LG-45c", "append_verified", "producer", "another outcome",
+        lambda s: is_client(s) and s.args[0][0]["producer"][2] > 0),
+    Row("LG-45d", "append_verified", "ok producer", "another outcome",
+        lambda s: not is_client(s) and s.args[2] > 1),
     Row("LG-43", ANY, "ok", "the last stable offset",
         lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
     Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in counts(s))),

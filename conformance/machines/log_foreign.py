@@ -10,6 +10,7 @@ from typing import Any
 
 from conformance.machines.log_base import LogBase
 from conformance.machines.seeded import rule
+from conformance.operations.log import VERIFICATION
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies.leader import rebuildable, rebuildable_topic
@@ -20,7 +21,8 @@ class ForeignRules(LogBase):
 
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
         """See the base class."""
-        return rebuildable_topic(super().topic(settings))
+        known = {name: value for name, value in super().topic(settings).items() if name != VERIFICATION}
+        return rebuildable_topic(known)
 
     def sendable(self, batch: dict[str, Any]) -> dict[str, Any]:
         """See the base class."""

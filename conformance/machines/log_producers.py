@@ -78,6 +78,31 @@ class ProducerRules(LogBase):
         """Appends a coordinator's marker as a leader: perhaps of an old epoch, or twice."""
         self.do("append_as_leader", [self.written(write)], self.epoch)
 
+    @rule(
+        write=writes(client=True),
+        asked=st.sampled_from((None, 0, 0, 0, 1, -1)),
+        raises_epochs=st.booleans(),
+        version=st.sampled_from((0, 2)),
+    )
+    def verify_and_produce(self, write: Write, asked: int | None, raises_epochs: bool, version: int) -> None:
+        """Begins a transaction with a guard: new, for another sequence number, or one that was given out before."""
+        batch = self.written(write._replace(transactional=True))
+        producer, epoch, sequence = batch["producer"]
+        if asked is not None:
+            self.do("verify_transaction", producer, min(sequence + asked, INT_MAX), epoch, raises_epochs)
+        self.do("append_verified", [batch], self.epoch, version)
+
+    @rule(write=writes(client=True), raises_epochs=st.booleans())
+    def verify_transaction(self, write: Write, raises_epochs: bool) -> None:
+        """Begins to verify a transaction, and no more."""
+        producer, epoch, sequence = self.written(write)["producer"]
+        self.do("verify_transaction", producer, sequence, epoch, raises_epochs)
+
+    @rule(write=markers(), version=st.sampled_from((0, 1, 2, 2, 2)))
+    def end_transaction_of_version(self, write: Write, version: int) -> None:
+        """Appends a coordinator's marker of a version, whose epoch may be that of its transaction."""
+        self.do("append_verified", [self.written(write)], self.epoch, version)
+
     @rule(producers=many(), transactional=st.booleans())
     def meet_many(self, producers: range, transactional: bool) -> None:
         """Many producers write one batch each, so that the order of a snapshot is that of a grown hash table."""

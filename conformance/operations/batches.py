@@ -17,7 +17,7 @@ as stamped by a broker. A marker ends a transaction: its record is a control rec
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -130,6 +130,11 @@ def first_batch(data: bytes) -> tuple[int, ...] | None:
         return None
     batch = data[: max(0, LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], signed=True))]
     return int.from_bytes(data[:8], signed=True), len(batch), int(google_crc32c.value(batch))
+
+
+def producer_of(batches: Sequence[Batch]) -> int:
+    """The producer that the first batch names; -1 if it names none."""
+    return int(batches[0].get("producer", (-1,))[0])
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:

@@ -22,6 +22,12 @@ LOG_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
     # is the checkpoint below which everything is known to be on disk; `clean` says that the last shutdown was.
     "open_log": ("settings", "log_start_offset", "recovery_point", "clean", "now"),
     "append_as_leader": ("batches", "leader_epoch"),
+    # Begins to verify a producer's next transaction; whether the log gives a guard out. `raises_epochs` says that the
+    # producer raises its epoch with each transaction.
+    "verify_transaction": ("producer", "sequence", "producer_epoch", "raises_epochs"),
+    # As a leader, with the guard that was given out last for the producer of the first batch, and of a version of
+    # transactions.
+    "append_verified": ("batches", "leader_epoch", "transaction_version"),
     "append_as_follower": ("batches", "leader_epoch"),
     "roll_log": (),
     "truncate_log": ("offset",),
@@ -100,6 +106,10 @@ UNLIMITED: Final[dict[str, Any]] = {
 
 EXPIRATION: Final = "producer.id.expiration.ms"
 """A setting of the broker, which ``open_log`` takes among those of the topic."""
+
+
+VERIFICATION: Final = "transaction.partition.verification.enable"
+"""Another one: 1 where transactions have to be verified before they begin."""
 
 
 PLACES: Final = ("chunk", "deletion")

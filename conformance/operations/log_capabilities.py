@@ -88,7 +88,7 @@ _CLAUSES: Final = {
     "recovery_point": "SEG-35 LG-16",
     "epochs": "SEG-31 LG-3 LG-4 LG-8 LG-18",
     "producers": "LG-32 LG-33 LG-34 LG-35 LG-36 LG-37 LG-38 LG-39 LG-40 LG-41 LG-42",
-    "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43",
+    "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43 LG-45",
     "preallocation": "SEG-25 SEG-34",
     "clock": "LG-40",
     "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.log import EXPIRATION
+from conformance.operations.log import EXPIRATION, VERIFICATION
 from conformance.strategies import draws as st
 from kidx.log.epochs import FILE_NAME
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
@@ -55,6 +55,7 @@ def settings() -> Draw[dict[str, Any]]:
             "retention.bytes": st.sampled_from((-1, -1, 400)),
             "segment.ms": st.sampled_from((1 << 40, 1 << 40, 500)),
             EXPIRATION: st.sampled_from((EXPIRATION_MS, EXPIRATION_MS, 9000)),
+            VERIFICATION: st.sampled_from((0, 0, 0, 1)),
         }
     )
 

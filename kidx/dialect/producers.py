@@ -56,6 +56,36 @@ class ProducerBehaviours(LogBehaviours):
         return self.version >= (2, 8)
 
     @cached_property
+    def transactions_are_verified(self) -> bool:
+        """A leader can be asked to begin the verification of a transaction (KIP-890; LG-45; from 3.6)."""
+        return self.version >= (3, 6)
+
+    @cached_property
+    def coordinators_are_verified(self) -> bool:
+        """Batches of a coordinator need a guard as well, but for markers (LG-45; from 3.7)."""
+        return self.version >= (3, 7)
+
+    @cached_property
+    def verification_knows_epochs(self) -> bool:
+        """Only a transaction of the same epoch goes on without a guard (LG-45; from 4.0)."""
+        return self.version >= (4, 0)
+
+    @cached_property
+    def verification_fences(self) -> bool:
+        """No verification begins in an old epoch, and a raised one begins with sequence number 0 (LG-45; from 4.1)."""
+        return self.version >= (4, 1)
+
+    @cached_property
+    def markers_end_epochs(self) -> bool:
+        """A marker of the second version has a newer epoch than the transaction that it ends (LG-45; from 4.2)."""
+        return self.version >= (4, 2)
+
+    @cached_property
+    def last_epoch_ends(self) -> bool:
+        """In the largest epoch such a marker has the same one (LG-45; from 4.3)."""
+        return self.version >= (4, 3)
+
+    @cached_property
     def start_moves_before_deletion(self) -> bool:
         """Retention moves the log start before it removes segments; before, afterwards (KAFKA-16890; from 3.8)."""
         return self.version >= (3, 8)

@@ -32,6 +32,7 @@ _INTEGERS: Final = {
     "message.timestamp.after.max.ms": "timestamp_after_max_ms",
 }
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
+_VERIFICATION: Final = "transaction.partition.verification.enable"
 _CLEANUP: Final = "cleanup.policy"
 _COMPRESSION: Final = "compression.type"
 _AS_PRODUCED: Final = "producer"
@@ -58,6 +59,7 @@ class LogConfig(SegmentConfig):
             that they come with.
         delete_retention_ms: ``delete.retention.ms``, how long a tombstone stays in a compacted log.
         min_compaction_lag_ms: ``min.compaction.lag.ms``, how long a record stays uncleaned (CL-22).
+        verifies_transactions: ``transaction.partition.verification.enable`` of the broker (3.6).
         compacts, deletes: whether ``cleanup.policy`` says so.
     """
 
@@ -72,6 +74,7 @@ class LogConfig(SegmentConfig):
     compression: Codec | None = None
     delete_retention_ms: int = 24 * 3_600_000
     min_compaction_lag_ms: int = 0
+    verifies_transactions: bool = False
     compacts: bool = False
     deletes: bool = True
 
@@ -85,6 +88,8 @@ class LogConfig(SegmentConfig):
         values: dict[str, Any] = {field: int(settings[name]) for name, field in _INTEGERS.items() if name in settings}
         if _TIMESTAMP_TYPE in settings:
             values["log_append_time"] = settings[_TIMESTAMP_TYPE] == "LogAppendTime"
+        if _VERIFICATION in settings:
+            values["verifies_transactions"] = str(settings[_VERIFICATION]).lower() in ("true", "1")
         if _CLEANUP in settings:
             policies = {policy.strip() for policy in settings[_CLEANUP].split(",")}
             values["compacts"], values["deletes"] = "compact" in policies, "delete" in policies

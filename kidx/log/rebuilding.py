@@ -81,6 +81,7 @@ def _load(producers: ProducerStateManager, source: ProducerStateManager, batches
         if info is None:
             info = infos[batch.producer_id] = source.prepare(batch.producer_id, Origin.REPLICATION)
         found = info.append(batch)
+        source.ends_verification(batch)
         if found is not None:
             completed.append(found)
     producers.apply_all(infos, calls)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.java_numbers import INT_MAX
-from kidx.log.appending import ProducerChanges
+from kidx.log.appending import ProducerChanges, Verified
 from kidx.log.cleaning import Cleaner, Cleaning, Watch, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
@@ -19,7 +19,7 @@ from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
 from kidx.log.segmented import SegmentedLog
 from kidx.log.validation import Terms, checked_batches, ensure_allowed_size, validate
-from kidx.producers import Origin, ProducerStateManager
+from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, Verification
 from kidx.records import RecordBatch, iter_memory_batches
 from kidx.segment import (
     AppendInfo,
@@ -137,13 +137,51 @@ class UnifiedLog(SegmentedLog):
 
     # -- appending ---------------------------------------------------------------------------------------------
 
-    def append_as_leader(self, records: bytes, leader_epoch: int, *, from_client: bool = True) -> None:
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, raises_epochs: bool = False
+    ) -> Verification | None:
+        """Begins to verify a producer's next transaction (``maybeStartTransactionVerification``; LG-45).
+
+        Args:
+            producer_id: whose.
+            sequence: of the batch that it may begin with.
+            epoch: of the producer.
+            raises_epochs: it raises its epoch with each transaction (from 4.0).
+
+        Returns:
+            The guard that the batch has to come with; None if the transaction is open, or before 3.6.
+
+        Raises:
+            ProducerFencedError: the epoch is an old one, from 4.1 on.
+        """
+        if not self.dialect.transactions_are_verified:
+            return None
+        known = self.producers.producers.get(producer_id)
+        if known is not None and epoch < known.producer_epoch and self.dialect.verification_fences:
+            raise ProducerFencedError(
+                f"Epoch of producer {producer_id} is {epoch}, which is smaller than {known.producer_epoch}"
+            )
+        if self.producers.has_ongoing(producer_id, epoch):
+            return None
+        return self.producers.verify(producer_id, sequence, epoch, self.clock(), raises_epochs=raises_epochs)
+
+    def append_as_leader(
+        self,
+        records: bytes,
+        leader_epoch: int,
+        *,
+        from_client: bool = True,
+        guard: Verification | None = None,
+        transaction_version: int = 0,
+    ) -> None:
         """Gives batches their offsets, changes them as the topic wants them, and appends them.
 
         Args:
             records: what a producer sends: a v2 batch whose first offset is 0, or messages of the older formats.
             leader_epoch: of this leader.
             from_client: a producer sent it; False for a transaction coordinator's marker.
+            guard: of :meth:`start_verification`, for a transaction that begins.
+            transaction_version: of a marker's transaction (from 4.2).
 
         Raises:
             InvalidRecordError, CorruptRecordError, RecordTooLargeError, InvalidTimestampError: they are refused.
@@ -164,7 +202,8 @@ class UnifiedLog(SegmentedLog):
                 ensure_allowed_size(appended, limit)
             info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
-            self._append(final, appended, info, self.end_offset, origin)
+            verified = Verified(self.config.verifies_transactions, guard, transaction_version)
+            self._append(final, appended, info, self.end_offset, origin, verified)
 
     def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
         """Appends batches as a leader sent them.
@@ -204,7 +243,13 @@ class UnifiedLog(SegmentedLog):
             self._append(valid, batches, append_info_of(batches), first if has_first else None, Origin.REPLICATION)
 
     def _append(
-        self, records: bytes, batches: list[RecordBatch], info: AppendInfo, first: int | None, origin: Origin
+        self,
+        records: bytes,
+        batches: list[RecordBatch],
+        info: AppendInfo,
+        first: int | None,
+        origin: Origin,
+        verified: Verified = Verified(),  # noqa: B008 -- never changes
     ) -> None:
         for batch in batches:
             if batch.magic >= 2:
@@ -216,7 +261,7 @@ class UnifiedLog(SegmentedLog):
                 f"{len(records)} bytes exceed the maximum segment size of {self.config.segment_bytes}"
             )
         segment = self._maybe_roll(len(records), info, first)
-        changes = ProducerChanges(self.producers, batches, origin)
+        changes = ProducerChanges(self.producers, batches, origin, verified)
         if changes.is_duplicate:
             return
         segment.append(

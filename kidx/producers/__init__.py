@@ -26,6 +26,7 @@ from kidx.producers.errors import (
 )
 from kidx.producers.manager import EXPIRATION_MS, SNAPSHOT_LIMIT, SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_name
 from kidx.producers.state import ProducerState
+from kidx.producers.verification import Verification
 
 __all__ = [
     "EXPIRATION_MS",
@@ -47,5 +48,6 @@ __all__ = [
     "ShortMarkerError",
     "Transaction",
     "UnknownProducerError",
+    "Verification",
     "snapshot_name",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX, to_int
 from kidx.producers.cut_records import records_of
 from kidx.producers.entry import BatchMetadata, ProducerEntry
@@ -22,7 +23,16 @@ from kidx.records.record import NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
+    from kidx.producers.verification import Verification
     from kidx.records import EndTransactionMarker, RecordBatch
+
+UNKNOWN_VERSION: Final = -1
+"""Of a transaction, where nobody says it: a follower's."""
+
+_RAISES_EPOCHS: Final = 2
+"""The version of transactions in which each has an epoch of its own."""
+
+_LAST_EPOCH: Final = (1 << 15) - 1
 
 
 class Origin(Enum):
@@ -75,6 +85,8 @@ class ProducerAppendInfo:
     Attributes:
         updated: what is to be remembered.
         started: the transactions that begin.
+        verification: of the transaction that may begin; None if nothing is verified.
+        transaction_version: of the transactions that markers end (4.2).
     """
 
     def __init__(
@@ -92,6 +104,8 @@ class ProducerAppendInfo:
         self.dialect = dialect
         self.updated = current.without_batches()
         self.started: list[Transaction] = []
+        self.verification: Verification | None = None
+        self.transaction_version = UNKNOWN_VERSION
 
     def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
         """Takes a batch into account.
@@ -106,6 +120,7 @@ class ProducerAppendInfo:
         Raises:
             ProducerFencedError, CoordinatorFencedError, OutOfOrderSequenceError: as the origin says.
             InvalidTxnStateError: a plain batch while the transaction is open.
+            InvalidArgumentError: a coordinator's marker of no version, from 4.2 on.
             KidxError: a marker that cannot be read; see :func:`kidx.producers.markers.read_marker`.
         """
         if not batch.is_control:
@@ -142,7 +157,8 @@ class ProducerAppendInfo:
     def _marker(self, batch: RecordBatch, marker: EndTransactionMarker, timestamp: int) -> CompletedTxn | None:
         offset = batch.base_offset
         if self.origin is not Origin.REPLICATION or self.dialect.recover_fences_markers:
-            self._check_epoch(batch.producer_epoch, offset)
+            if not self._ends_its_epoch(batch.producer_epoch, offset):
+                self._check_epoch(batch.producer_epoch, offset)
             self._check_coordinator(marker.coordinator_epoch, offset)
         first = self.updated.current_txn_first_offset
         if first is None and self.dialect.empty_transactions_complete:
@@ -156,6 +172,25 @@ class ProducerAppendInfo:
         if first is None:
             return None
         return CompletedTxn(self.producer_id, first, offset, marker.control_type is ControlRecordType.ABORT)
+
+    def _ends_its_epoch(self, epoch: int, offset: int) -> bool:
+        """Whether a marker of the second version is right in its epoch, which has to be a newer one (4.2).
+
+        The same epoch is that of a marker that comes once more; the largest one cannot be followed by another (4.3).
+        """
+        version = self.transaction_version
+        if UNKNOWN_VERSION < version < _RAISES_EPOCHS or not self.dialect.markers_end_epochs:
+            return False
+        if version == UNKNOWN_VERSION:
+            raise InvalidArgumentError(f"transactionVersion must be explicitly specified for markers of {self.origin}")
+        known = self.updated.producer_epoch
+        is_closed = self.updated.current_txn_first_offset is None
+        if epoch == known and not is_closed and not (epoch == _LAST_EPOCH and self.dialect.last_epoch_ends):
+            raise ProducerFencedError(
+                f"Epoch of producer {self.producer_id} at offset {offset} in {self.topic_partition} is {epoch}, which"
+                " its open transaction has already"
+            )
+        return epoch == known
 
     def _check_epoch(self, epoch: int, offset: int) -> None:
         known = self.updated.producer_epoch
@@ -176,6 +211,7 @@ class ProducerAppendInfo:
 
     def _check_sequence(self, epoch: int, sequence: int, offset: int) -> None:
         where = f"producer {self.producer_id} at offset {offset} in partition {self.topic_partition}"
+        self._check_verified(sequence, where)
         if epoch != self.updated.producer_epoch:
             if sequence == 0:
                 return
@@ -192,6 +228,17 @@ class ProducerAppendInfo:
         if not follows and (known or self.dialect.unknown_sequences_are_refused):
             raise OutOfOrderSequenceError(
                 f"{where}: {sequence} (incoming seq. number), {last} (current end sequence number)"
+            )
+
+    def _check_verified(self, sequence: int, where: str) -> None:
+        """A transaction begins with the smallest sequence number that it was verified for."""
+        verification = self.verification
+        if verification is None:
+            return
+        anew = verification.raises_epochs and not self.current.batches and self.dialect.verification_fences
+        if (anew and sequence != 0) or sequence > verification.lowest_sequence:
+            raise OutOfOrderSequenceError(
+                f"{where}: {sequence} (incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)"
             )
 
     def _last_sequence(self, epoch: int) -> int:

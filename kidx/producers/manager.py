@@ -13,11 +13,14 @@ from kidx.producers.errors import CorruptSnapshotError
 from kidx.producers.hash_order import HashOrder, in_hash_order
 from kidx.producers.snapshot import decode, encode
 from kidx.producers.state import ProducerState
+from kidx.producers.verification import Verification
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kidx.dialect import Dialect
+    from kidx.producers.append_info import Origin
+    from kidx.records import RecordBatch
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 EXPIRATION_MS: Final = 24 * 3_600_000
@@ -62,18 +65,20 @@ class ProducerStateManager(ProducerState):
 
     Attributes:
         last_snapshot_offset: where the last snapshot was taken, or would not be worth one.
+        verifications: of transactions that have not begun, by producer id; snapshots know nothing of them (LG-45).
 
     Raises:
         InvalidArgumentError, OSError: as :func:`list_snapshots`.
     """
 
-    __slots__ = ("_known", "_order", "directory", "expiration_ms", "last_snapshot_offset")
+    __slots__ = ("_known", "_order", "directory", "expiration_ms", "last_snapshot_offset", "verifications")
 
     def __init__(self, directory: Path, dialect: Dialect, *, expiration_ms: int = EXPIRATION_MS) -> None:
         super().__init__(directory.name, dialect)
         self.directory = directory
         self.expiration_ms = expiration_ms
         self.last_snapshot_offset = 0
+        self.verifications: dict[int, Verification] = {}
         self._order = HashOrder(lambda: dialect.producers_are_in_scala)
         self._known = list_snapshots(directory)
 
@@ -155,6 +160,49 @@ class ProducerStateManager(ProducerState):
             self.map_end_offset = self.last_snapshot_offset = offset
             return
         self.map_end_offset = self.last_snapshot_offset = start_offset
+
+    # -- transactions before they begin ------------------------------------------------------------------------
+
+    def has_ongoing(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer's transaction is open; from 4.0 on, in this epoch."""
+        entry = self.producers.get(producer_id)
+        if entry is None or entry.current_txn_first_offset is None:
+            return False
+        return entry.producer_epoch == epoch or not self.dialect.verification_knows_epochs
+
+    def verify(self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool) -> Verification:
+        """The verification of a producer's next transaction, which may have begun before."""
+        found = self.verifications.get(producer_id)
+        if found is None:
+            found = self.verifications[producer_id] = Verification(now, sequence, epoch, raises_epochs)
+        found.ask(sequence, epoch)
+        return found
+
+    def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
+        """See the base class."""
+        info = super().prepare(producer_id, origin)
+        info.verification = self.verifications.get(producer_id)
+        return info
+
+    def ends_verification(self, batch: RecordBatch) -> None:
+        """A batch has been looked at: with it a transaction has begun, or ended (``updateProducers``).
+
+        From 4.0 on, a marker of the epoch that is being verified leaves that to the transaction that follows.
+        """
+        if not batch.is_transactional:
+            return
+        found = self.verifications.get(batch.producer_id)
+        if found is None:
+            return
+        follows = found.raises_epochs and batch.is_control and batch.producer_epoch == found.epoch
+        if not (follows and self.dialect.verification_knows_epochs):
+            del self.verifications[batch.producer_id]
+
+    def remove_expired(self, now: int, expiration_ms: int) -> None:
+        """See the base class; verifications that take too long are forgotten too."""
+        super().remove_expired(now, expiration_ms)
+        for producer in [p for p, found in self.verifications.items() if now - found.began >= expiration_ms]:
+            del self.verifications[producer]
 
     # -- what happens to the log -------------------------------------------------------------------------------
 

@@ -146,6 +146,28 @@ def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, cap
     assert not lockstep.statistics.unsupported
 
 
+def test_a_log_that_has_recovered_more_is_right_by_the_records_that_it_has_kept(start, tmp_path):
+    """Its time index is made anew, so retention deletes the segment; without, its records would seem to be younger."""
+    log = start("--without", "recovery_point")
+    lockstep = held(log, tmp_path)
+    settings = {"segment.bytes": 300, "retention.ms": 5000, "message.timestamp.type": "LogAppendTime"}
+    lockstep.perform(Operation("open_log", (OPEN.args[0] | settings, 0, 0, True, 10_000)))
+    for base in range(4):
+        batch = {"base": base, "epoch": 0, "records": [[0, 1000 + base]]}
+        lockstep.perform(Operation("append_as_follower", ([batch], 0)))
+    lockstep.perform(Operation("set_clock", (86_400_000,)))
+    lockstep.perform(Operation("append_as_leader", ([{"records": [[0, 1000]]}], 0)))
+    lockstep.perform(Operation("crash_log"))
+    lockstep.perform(Operation("damage_log_file", (f"{0:020d}.timeindex", "remove_file", [])))
+    lockstep.perform(Operation("open_log", (OPEN.args[0] | settings, 0, 5, False, 86_400_000)))
+    lockstep.perform(Operation("update_high_watermark", (5,)))
+    lockstep.perform(Operation("apply_retention"))
+    answers = lockstep.perform(Operation("list_offsets", ([1000],))).outcome.value
+    assert answers == ((1000, 0, 0),)  # of the reference, which has kept it
+    lockstep.end()
+    assert log.excused["segments were recovered, or not, as the log decided by itself"]
+
+
 def test_a_killed_process_makes_no_files(start, tmp_path):
     """In old releases, closing the handles of a segment makes the index files that nothing had opened yet."""
     log = start(release="2.4.1")
@@ -476,7 +498,7 @@ def valid(definition: str, document: object) -> bool:
 
 def test_every_request_that_is_sent_is_one_of_the_schema():
     assert {operation.name for operation in TRY_OUT} == set(REQUESTS)
-    of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning"}
+    of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning", "verify_transaction", "append_verified"}
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_SIGNATURES)
     for operation in TRY_OUT:
         request = REQUESTS[operation.name](*operation.args)

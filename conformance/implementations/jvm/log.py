@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.script import require_ints, step
 from conformance.operations import Operation, Outcome
-from conformance.operations.batches import encode, is_marker
+from conformance.operations.batches import encode, is_marker, producer_of
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
     PLACES,
     TOPIC_DIRECTORY,
     UNLIMITED,
+    VERIFICATION,
     LogObservation,
     LogState,
 )
@@ -89,6 +90,8 @@ _CODES: Final = {
             "offset_snapshot",
             "clean_log",
             "crash_cleaning",
+            "verify_transaction",
+            "append_verified",
         )
     )
 }
@@ -110,6 +113,12 @@ def _step(operation: Operation) -> bytes:
         batches, epoch = arguments
         require_ints(epoch)
         return step(code, (epoch, not is_marker(batches)), encode(batches))
+    if name == "append_verified":
+        batches, epoch, version = arguments
+        require_ints(epoch, version)
+        return step(code, (epoch, not is_marker(batches), producer_of(batches), version), encode(batches))
+    if name == "verify_transaction":
+        require_ints(arguments[1], arguments[2])
     if name == "list_offsets":
         return step(code, arguments[0])
     if name == "assign_epoch":
@@ -126,11 +135,12 @@ def _opening(settings: dict[str, Any], start: int, recovery_point: int, clean: b
     words = "".join(
         f"\0{name}\0{value}"
         for name, value in (UNLIMITED | settings).items()
-        if name not in ("segment.bytes", EXPIRATION)
+        if name not in ("segment.bytes", EXPIRATION, VERIFICATION)
     )
     segment_bytes, expiration_ms = settings["segment.bytes"], settings.get(EXPIRATION, EXPIRATION_MS)
     require_ints(segment_bytes, expiration_ms)
-    return step(_CODES["open_log"], (segment_bytes, start, recovery_point, clean, now, expiration_ms), words.encode())
+    numbers = segment_bytes, start, recovery_point, clean, now, expiration_ms, settings.get(VERIFICATION, 0)
+    return step(_CODES["open_log"], numbers, words.encode())
 
 
 class JvmLog(JvmFiles[LogObservation]):
@@ -177,7 +187,7 @@ class JvmLog(JvmFiles[LogObservation]):
             return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
         if name in _NUMBERS:
             return values
-        return bool(values[0]) if name == "truncate_log" else values[0]
+        return bool(values[0]) if name in ("truncate_log", "verify_transaction") else values[0]
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """See the base class."""

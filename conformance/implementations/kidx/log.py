@@ -11,7 +11,7 @@ from conformance.implementations.kidx.kept_listing import KeptListing
 from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
 from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
-from conformance.operations.batches import encode, first_batch, is_marker
+from conformance.operations.batches import encode, first_batch, is_marker, producer_of
 from conformance.operations.log import (
     FIRST_MODIFIED,
     LOG_SIGNATURES,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kidx.dialect import Dialect
-    from kidx.producers import ProducerStateManager
+    from kidx.producers import ProducerStateManager, Verification
 
 _SAME_KIND = {
     "invalid_txn_state": "producer",
@@ -72,12 +72,15 @@ class ReferenceLog(SharedReference):
         self.listing = KeptListing()
         self.log: UnifiedLog | None = None
         self._now = 0
+        self._guards: dict[int, Verification] = {}
         self._directory: Path
         self._calls: dict[str, Callable[..., Any]] = {
             "open_log": self._open,
             "set_clock": self._set_clock,
             "append_as_leader": self._append_as_leader,
             "append_as_follower": self._append_as_follower,
+            "verify_transaction": self._verify_transaction,
+            "append_verified": self._append_verified,
             "list_offsets": self._list_offsets,
             "read_log": self._read,
             "clean_log": self._clean,
@@ -116,6 +119,7 @@ class ReferenceLog(SharedReference):
     def begin(self, directory: Path) -> None:
         """See the protocol."""
         self.end()
+        self._guards.clear()
         self._directory = directory
 
     def end(self) -> None:
@@ -160,6 +164,21 @@ class ReferenceLog(SharedReference):
 
     def _append_as_leader(self, batches: list[dict[str, Any]], epoch: int) -> None:
         self._opened.append_as_leader(encode(batches), epoch, from_client=not is_marker(batches))
+
+    def _verify_transaction(self, producer: int, sequence: int, epoch: int, raises_epochs: bool) -> bool:
+        guard = self._opened.start_verification(producer, sequence, epoch, raises_epochs=raises_epochs)
+        if guard is not None:
+            self._guards[producer] = guard
+        return guard is not None
+
+    def _append_verified(self, batches: list[dict[str, Any]], epoch: int, version: int) -> None:
+        self._opened.append_as_leader(
+            encode(batches),
+            epoch,
+            from_client=not is_marker(batches),
+            guard=self._guards.get(producer_of(batches)),
+            transaction_version=version,
+        )
 
     def _append_as_follower(self, batches: list[dict[str, Any]], epoch: int) -> None:
         self._opened.append_as_follower(encode(batches), epoch)

@@ -115,9 +115,11 @@ class ForeignLogParticipant(LogParticipant):
         if any(o.error or o.value is None for o in outcomes) or (self._own is None and not is_damaged):
             return mine
         rights = answers_of_records(operation, expected) if is_damaged else repeat(())
+        # The log may have kept other segments, if it has recovered others.
+        mine_too = answers_of_records(operation, mine) if is_damaged and self._own is not None else repeat(())
         answers, is_excused = [], False
-        for own, kept, answer, right in zip(*(o.value for o in outcomes), rights, strict=False):
-            if own != kept and _plain(own) not in right and _plain(kept) in right:
+        for own, kept, answer, right, held in zip(*(o.value for o in outcomes), rights, mine_too, strict=False):
+            if own != kept and _plain(own) not in (*right, *held) and _plain(kept) in right:
                 own = kept  # noqa: PLW2901 -- Kafka has made anew what the log trusts
             if answer == own or _plain(answer) == _plain(kept):
                 answers.append(own if answer == own else kept)

@@ -43,7 +43,7 @@ def representative(release: str) -> str:
 Seen = tuple[LogObservation, Files]
 
 
-_WITHOUT_FILES = frozenset({"set_clock", "expire_producers"})
+_WITHOUT_FILES = frozenset({"set_clock", "expire_producers", "verify_transaction"})
 """Operations of the reference that touch no file."""
 _LOOK_UPS = frozenset({"list_offsets", "read_log", "offset_snapshot", "update_high_watermark"})
 """Those that change no file, and may make an index: a high watermark has the first unstable offset looked up."""

@@ -45,7 +45,7 @@ def cycles(operations: Operations) -> Iterator[tuple[int, int]]:
 def renumbered_without(operations: Operations, number: int) -> Iterator[Operations]:
     """The trace without an append, with the offsets after it as if it had never been."""
     name, arguments = operations[number]
-    if name not in ("append_as_follower", "append_as_leader"):
+    if name not in ("append_as_follower", "append_as_leader", "append_verified"):
         return
     batches = arguments[0]
     count = sum(batch["records"][-1][0] + 1 for batch in batches)

@@ -5,6 +5,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,6 +30,7 @@ final class LogAdapter {
     private final Object deletion;
     private final Stage stage;
     private LogCleaning cleaning;
+    private final Map<Long, Object> guards = new HashMap<>();
     private Object log;
     private LogAnswer answer;
     private Members.Reader segmentBase;
@@ -93,21 +95,59 @@ final class LogAdapter {
     }
 
     void open(File directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
-              boolean clean, int expirationMs) throws Throwable {
-        log = parts.open(directory, parts.config(settings, segmentBytes), start, recoveryPoint, clean, expirationMs);
+              boolean clean, int expirationMs, boolean verifies) throws Throwable {
+        Object config = parts.config(settings, segmentBytes);
+        log = parts.open(directory, config, start, recoveryPoint, clean, expirationMs, verifies);
     }
 
     private Object records(byte[] bytes) throws Throwable {
         return Members.call(readableRecords, null, ByteBuffer.wrap(bytes));
     }
 
+    /** Begins to verify a producer's next transaction (since 3.6); whether a guard was given out. */
+    boolean verify(long producer, int sequence, short epoch, boolean raisesEpochs) throws Throwable {
+        Method start = Members.longestOrNull(type, "maybeStartTransactionVerification");
+        if (start == null)
+            return false;
+        Object guard = start.getParameterCount() == 3
+            ? Members.call(start, log, producer, sequence, epoch)
+            : Members.call(start, log, producer, sequence, epoch, raisesEpochs);
+        if (guard == null || guard == sentinel(guard.getClass()))
+            return false;
+        guards.put(producer, guard);
+        return true;
+    }
+
+    private static Object sentinel(Class<?> guard) throws Throwable {
+        return guard == Object.class ? null : guard.getField("SENTINEL").get(null);
+    }
+
+    void forgetGuards() {
+        guards.clear();
+    }
+
     void appendAsLeader(byte[] bytes, int epoch, boolean fromClient) throws Throwable {
+        appendAsLeader(bytes, epoch, fromClient, null, (short) 0);
+    }
+
+    /** With the guard that was given out last for a producer, and of a version of transactions (since 4.2). */
+    void appendVerified(byte[] bytes, int epoch, boolean fromClient, long producer, short version) throws Throwable {
+        appendAsLeader(bytes, epoch, fromClient, guards.get(producer), version);
+    }
+
+    private void appendAsLeader(byte[] bytes, int epoch, boolean fromClient, Object guard, short version)
+            throws Throwable {
         Object[] arguments = new Object[appendAsLeader.getParameterCount()];
         arguments[0] = records(bytes);
         arguments[1] = epoch;
         arguments[2] = fromClient ? clientOrigin : coordinatorOrigin;
-        for (int i = 3; i < arguments.length; i++)
-            arguments[i] = leaderDefault(i);
+        for (int i = 3; i < arguments.length; i++) {
+            Class<?> parameter = appendAsLeader.getParameterTypes()[i];
+            if (guard != null && parameter.isInstance(guard) && !parameter.isPrimitive())
+                arguments[i] = guard;
+            else
+                arguments[i] = parameter == short.class ? (Object) version : leaderDefault(i);
+        }
         try {
             Members.call(appendAsLeader, log, arguments);
         } catch (Throwable thrown) {
@@ -132,7 +172,6 @@ final class LogAdapter {
         return switch (parameter.getSimpleName()) {
             case "RequestLocal" -> Members.call(Members.method(parameter, "noCaching", 0), null);
             case "VerificationGuard" -> parameter.getField("SENTINEL").get(null);
-            case "short" -> (short) 0;
             default -> throw new ClassNotFoundException("appendAsLeader wants a " + parameter.getName());
         };
     }

@@ -28,6 +28,8 @@ public final class LogDriver implements Driver {
     private static final int OFFSET_SNAPSHOT = 15;
     private static final int CLEAN = 16;
     private static final int CRASH_CLEANING = 17;
+    private static final int VERIFY_TRANSACTION = 18;
+    private static final int APPEND_VERIFIED = 19;
 
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
@@ -71,6 +73,8 @@ public final class LogDriver implements Driver {
     @Override
     public void begin(String directory) {
         abandon();
+        if (adapter != null)
+            adapter.forgetGuards();
         this.directory = directory;
     }
 
@@ -114,12 +118,13 @@ public final class LogDriver implements Driver {
 
     @Override
     public boolean mayReplaceFiles(int operation) {
-        return operation != LIST_OFFSETS && operation != SET_CLOCK && operation != UPDATE_HIGH_WATERMARK;
+        return operation != LIST_OFFSETS && operation != SET_CLOCK && operation != UPDATE_HIGH_WATERMARK
+            && operation != VERIFY_TRANSACTION;
     }
 
     /**
      * settings: names and values, each behind a zero byte.
-     * arguments: segment bytes, log start offset, recovery point, clean, now, expiration of producers.
+     * arguments: segment bytes, log start offset, recovery point, clean, now, expiration of producers, verification.
      */
     private void open(String settings, long[] arguments) throws Throwable {
         Map<String, String> properties = new HashMap<>();
@@ -129,7 +134,7 @@ public final class LogDriver implements Driver {
         stage.setClock(arguments[4]);
         LogAdapter log = adapter();
         log.open(new File(directory), properties, (int) arguments[0], arguments[1], arguments[2], arguments[3] != 0,
-            (int) arguments[5]);
+            (int) arguments[5], arguments[6] != 0);
         open = true;
     }
 
@@ -143,6 +148,10 @@ public final class LogDriver implements Driver {
             switch (operation) {
                 case OPEN -> open(new String(bytes, StandardCharsets.UTF_8), arguments);
                 case APPEND_AS_LEADER -> adapter.appendAsLeader(bytes, (int) a, b != 0);
+                case VERIFY_TRANSACTION ->
+                    reply.add(adapter.verify(a, (int) b, (short) arguments[2], arguments[3] != 0) ? 1 : 0);
+                case APPEND_VERIFIED ->
+                    adapter.appendVerified(bytes, (int) a, b != 0, arguments[2], (short) arguments[3]);
                 case APPEND_AS_FOLLOWER -> adapter.appendAsFollower(bytes, (int) a);
                 case LIST_OFFSETS -> {
                     for (long target : arguments)

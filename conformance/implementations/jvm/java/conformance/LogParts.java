@@ -73,8 +73,8 @@ final class LogParts {
         return false;
     }
 
-    Object open(File directory, Object config, long start, long recoveryPoint, boolean clean, int expirationMs)
-            throws Throwable {
+    Object open(File directory, Object config, long start, long recoveryPoint, boolean clean, int expirationMs,
+                boolean verifies) throws Throwable {
         File marker = new File(directory.getParentFile(), MARKER);
         if (!toldWhetherClean() && clean)
             marker.createNewFile();
@@ -96,7 +96,7 @@ final class LogParts {
                 else if (parameter == configType)
                     arguments[i] = config;
                 else
-                    arguments[i] = part(parameter, expirationMs);
+                    arguments[i] = part(parameter, expirationMs, verifies);
             }
             return Members.call(create, null, arguments);
         } finally {
@@ -104,7 +104,7 @@ final class LogParts {
         }
     }
 
-    private Object part(Class<?> parameter, int expirationMs) throws Throwable {
+    private Object part(Class<?> parameter, int expirationMs, boolean verifies) throws Throwable {
         switch (parameter.getSimpleName()) {
             case "Time": return stage.clock(parameter);
             case "Scheduler": return stage.scheduler(parameter);
@@ -114,7 +114,7 @@ final class LogParts {
             case "ConcurrentMap": return new ConcurrentHashMap<>();
             case "BrokerTopicStats": return topicStats(parameter);
             case "LogDirFailureChannel": return Members.create(Members.constructor(parameter, 1), 1);
-            case "ProducerStateManagerConfig": return producerConfig(parameter, expirationMs);
+            case "ProducerStateManagerConfig": return producerConfig(parameter, expirationMs, verifies);
             default: throw new ClassNotFoundException("a log wants a " + parameter.getName());
         }
     }
@@ -146,11 +146,11 @@ final class LogParts {
         return Members.create(constructor, argument);
     }
 
-    private static Object producerConfig(Class<?> type, int expirationMs) throws Throwable {
+    private static Object producerConfig(Class<?> type, int expirationMs, boolean verifies) throws Throwable {
         Constructor<?> constructor = type.getDeclaredConstructors()[0];
         return constructor.getParameterCount() == 1
             ? Members.create(constructor, expirationMs)
-            : Members.create(constructor, expirationMs, false);
+            : Members.create(constructor, expirationMs, verifies);
     }
 
     /** A topic's configuration, which nothing changes: it is made once, as parsing takes longer than opening a log. */
