@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
@@ -50,7 +50,6 @@ class Requiring(Protocol):
         """
 
 
-@runtime_checkable
 class CodecLibraries(Implementation, Protocol):
     """An implementation whose codec libraries the reference that it is held to uses: they are not Kafka's own."""
 
@@ -59,6 +58,11 @@ class CodecLibraries(Implementation, Protocol):
 
     def decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
         """What comes of the bytes of a batch of this magic; None if that is too much to be lent."""
+
+
+def lends_libraries(implementation: Any) -> TypeGuard[CodecLibraries]:
+    """Whether it has them; it may pass on those of another one."""
+    return hasattr(implementation, "decompress")
 
 
 class Watchable(Protocol):

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from conformance.implementations.protocol import CodecLibraries
+from conformance.implementations.protocol import lends_libraries
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class Group(Generic[Seen, Files]):
         self._level = level
         self.dialect = dialect_of(release)
         self.reference = level.participant(level.reference(release), directory)
-        lender = next((s.implementation for s in subjects if isinstance(s.implementation, CodecLibraries)), None)
+        lender = next((s.implementation for s in subjects if lends_libraries(s.implementation)), None)
         if lender is not None:
             self.dialect = self.dialect.with_libraries(lender.compress, lender.decompress)
             self.reference.implementation.perform_for([self.dialect])
@@ -242,7 +242,7 @@ def grouped(
         model: hold the references to the abstract model.
     """
     participants = list(participants)
-    lenders = [p.implementation.release for p in participants if isinstance(p.implementation, CodecLibraries)]
+    lenders = [p.implementation.release for p in participants if lends_libraries(p.implementation)]
     alike: dict[Hashable, str] = {}
     for release in (*lenders, *level.by_preference(releases)):
         alike.setdefault(level.rules(release), release)

@@ -42,6 +42,7 @@ FOUND = {
     "KAFKA-13149": Seen("2.8.2", "3.0.2", "segment", frozenset({"SEG-46"})),
     "KAFKA-14633": Seen("3.5.2", "3.6.2", "segment", frozenset({"SEG-48", "SEG-49"})),
     "KAFKA-19562": Seen("4.3.1", "4.4.0", "transaction", frozenset({"TX-7"})),
+    "KAFKA-19446": Seen("4.1.2", "4.2.1", "log", frozenset({"LG-45"})),
     "KAFKA-20979": Seen("4.3.1", "4.4.0", "log", frozenset({"LG-26", "SEG-27"})),
 }
 NOT_SEEN = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.experiments.release_diff.watched import Watched
 from conformance.implementations.jvm.log import JvmLog
 from conformance.lockstep.levels.log import LogLockstep
 from kidx.records import Codec
@@ -35,3 +36,10 @@ def test_a_lockstep_lends_each_reference_the_libraries_of_its_release(tmp_path):
     assert old != new
     for group in LogLockstep([], tmp_path, releases=["2.7.2"]).groups:
         assert group.dialect.compressor is None
+
+
+def test_who_listens_to_a_log_passes_its_libraries_on(tmp_path):
+    """As ``diff`` does, whose reference would else compress with libraries of kidx."""
+    (group,) = LogLockstep([Watched(JvmLog("2.7.2")), Watched(JvmLog("4.4.0"), "2.7.2")], tmp_path).groups
+    assert group.dialect.compressor(Codec.ZSTD, ODD, 2) == JvmLog("2.7.2").compress(Codec.ZSTD, ODD, 2)
+    assert group.dialect.decompressor is not None

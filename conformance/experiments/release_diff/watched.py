@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations.states import with_fields_of
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from conformance.implementations.protocol import Implementation
     from conformance.operations import Observation, Operation
+
+
+_PASSED_ON: Final = frozenset({"step_in_progress", "stack", "compress", "decompress"})
+"""What some implementations have besides the protocol."""
 
 
 class Watched:
@@ -49,7 +53,7 @@ class Watched:
         self._directory: Path | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("step_in_progress", "stack"):
+        if name in _PASSED_ON:
             return getattr(self.implementation, name)
         raise AttributeError(name)
 
