@@ -24,6 +24,7 @@ from conformance.implementations.mutants import (
     segment_reading,
     time,
     transaction,
+    verification,
 )
 from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
 from conformance.implementations.replies import FAILURE
@@ -85,4 +86,5 @@ __all__ = [
     "segment_reading",
     "time",
     "transaction",
+    "verification",
 ]

@@ -192,14 +192,16 @@ class ExpiresAMillisecondLate(ProducerStateManager):
 # -- sequence numbers and epochs ---------------------------------------------------------------------------------------
 
 
-class _Infos(ProducerStateManager):
+class Infos(ProducerStateManager):
     """A manager whose append infos are of another class."""
 
     info: type[ProducerAppendInfo] = ProducerAppendInfo
 
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
         current = self.producers.get(producer_id) or ProducerEntry()
-        return self.info(self.topic_partition, producer_id, current, origin, self.dialect)
+        info = self.info(self.topic_partition, producer_id, current, origin, self.dialect)
+        info.verification = self.verifications.get(producer_id)
+        return info
 
 
 class _Anywhere(ProducerAppendInfo):
@@ -209,7 +211,7 @@ class _Anywhere(ProducerAppendInfo):
 
 
 @defect("LG-35")
-class EpochsBeginAnywhere(_Infos):
+class EpochsBeginAnywhere(Infos):
     """A new epoch may begin with any sequence number."""
 
     info = _Anywhere
@@ -222,7 +224,7 @@ class _Gaps(ProducerAppendInfo):
 
 
 @defect("LG-35")
-class GapsArePassedOver(_Infos):
+class GapsArePassedOver(Infos):
     """Sequence numbers may be left out."""
 
     info = _Gaps
@@ -235,7 +237,7 @@ class _Unfenced(ProducerAppendInfo):
 
 
 @defect("LG-38")
-class OldMarkersAreTaken(_Infos):
+class OldMarkersAreTaken(Infos):
     """A leader takes a marker of an older epoch."""
 
     info = _Unfenced
@@ -247,7 +249,7 @@ class _AnyCoordinator(ProducerAppendInfo):
 
 
 @defect("LG-38")
-class OldCoordinatorsAreObeyed(_Infos):
+class OldCoordinatorsAreObeyed(Infos):
     """A leader takes a marker of an older coordinator."""
 
     info = _AnyCoordinator
@@ -263,7 +265,7 @@ class _KeepsEpoch(ProducerAppendInfo):
 
 
 @defect("LG-38")
-class MarkersLeaveTheEpoch(_Infos):
+class MarkersLeaveTheEpoch(Infos):
     """A marker of a newer epoch does not raise its producer's."""
 
     info = _KeepsEpoch
@@ -311,7 +313,7 @@ class _Timeless(ProducerAppendInfo):
 
 
 @defect("LG-40")
-class MarkersHaveNoTimestamp(_Infos):
+class MarkersHaveNoTimestamp(Infos):
     """A producer was last heard of with its last batch, not with its marker."""
 
     info = _Timeless
