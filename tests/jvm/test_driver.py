@@ -64,14 +64,18 @@ def test_neither_collector_sets_off_the_other_ones():
 @pytest.mark.jvm
 @pytest.mark.skipif(not MAPS.exists(), reason="there is no list of maps")
 def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
-    """3.9.1 leaves one with each resize, and no collection comes by itself."""
+    """3.9.1 leaves one with each resize, and no collection comes by itself.
+
+    Other tests of this process may have left some too, so that a collection can come early: there are never many more
+    than 9,216, at which the driver sets one off at the latest.
+    """
     index = JvmIndex("3.9.1")
     index.begin(tmp_path)
     index.perform(Operation("open", ("offset", "0.index", 0, 800, True)))
-    for number in range(10_000):
+    for number in range(20_000):
         index.perform(Operation("resize", (800 if number % 2 else 400,)))
     deadline = time.monotonic() + 60
-    while len(MAPS.read_text().splitlines()) > 8_000:
-        assert time.monotonic() < deadline, "they are still there"
+    while (left := MAPS.read_text().count(str(tmp_path))) > 10_000:
+        assert time.monotonic() < deadline, f"{left} are still there"
         time.sleep(0.05)
     index.end()
