@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
+    from kidx.dialect import Dialect
     from kidx.records import Codec
     from kidx.records.codecs import Decompressed
 
@@ -63,6 +64,12 @@ class CodecLibraries(Implementation, Protocol):
 def lends_libraries(implementation: Any) -> TypeGuard[CodecLibraries]:
     """Whether it has them; it may pass on those of another one."""
     return hasattr(implementation, "decompress")
+
+
+def with_libraries_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:
+    """The dialect, with the codec libraries of the first implementation that lends them."""
+    lender = next(filter(lends_libraries, implementations), None)
+    return dialect if lender is None else dialect.with_libraries(lender.compress, lender.decompress)
 
 
 class Watchable(Protocol):

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from conformance.implementations.protocol import lends_libraries
+from conformance.implementations.protocol import lends_libraries, with_libraries_of
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -197,11 +197,9 @@ class Group(Generic[Seen, Files]):
         self, level: Level[Seen, Files], release: str, subjects: list[Participant], directory: Path, *, model: bool
     ) -> None:
         self._level = level
-        self.dialect = dialect_of(release)
+        self.dialect = with_libraries_of(dialect_of(release), [subject.implementation for subject in subjects])
         self.reference = level.participant(level.reference(release), directory)
-        lender = next((s.implementation for s in subjects if lends_libraries(s.implementation)), None)
-        if lender is not None:
-            self.dialect = self.dialect.with_libraries(lender.compress, lender.decompress)
+        if self.dialect.decompressor is not None:
             self.reference.implementation.perform_for([self.dialect])
         self.model = level.model(release) if model else None
         self.subjects = subjects

@@ -30,10 +30,18 @@ if TYPE_CHECKING:
 KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
 """What makes a batch one of these."""
 
+_FROM_LIBRARIES: Final = frozenset({"zstd", "snappy"})
+"""Codecs of whose damage versions of their libraries make different things (LG-64)."""
+
 _LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
 _UNSIGNED: Final = 0xFFFF_FFFF
 _MOST: Final = 1 << 16
 """Bytes that one change may add."""
+
+
+def is_damaged_stream(batch: Mapping[str, Any]) -> bool:
+    """Whether its compressed bytes are damaged, and what comes of that is the matter of a library."""
+    return "payload" in batch and batch.get("codec") in _FROM_LIBRARIES
 
 
 def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.unbuilt import KEYS
+from conformance.operations.unbuilt import KEYS, is_damaged_stream
 from conformance.strategies import draws as st
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
 """Codecs whose compressed bytes are damaged anywhere."""
 _SNAPPY_HEADER: Final = 17
 """Bytes of a snappy stream up to the high byte of its first block's size, by which releases up to 3.4 make room."""
-_FROM_LIBRARIES: Final = ("zstd", "snappy")
-"""Codecs of whose damage versions of their libraries make different things (LG-64)."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
@@ -91,7 +89,7 @@ def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, An
     A program's libraries give other blocks of these than those that the reference has, and may make other things of
     damage (LG-64); Kafka's classes lend it theirs.
     """
-    if batch.get("codec") in _FROM_LIBRARIES and "payload" in batch:
+    if is_damaged_stream(batch):
         return batch | {"codec": "gzip"}
     may_be_rebuilt = batch.get("magic", 2) < 2 or KEYS & batch.keys() - {"payload", "crc"}
     if batch.get("codec") in _IN_BLOCKS and may_be_rebuilt and "compression.type" not in settings:

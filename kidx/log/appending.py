@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.producers import CompletedTxn, InvalidTxnStateError, Origin
 from kidx.producers.append_info import UNKNOWN_VERSION
@@ -30,6 +30,9 @@ class Verified(NamedTuple):
     transaction_version: int = UNKNOWN_VERSION
 
 
+NOTHING_VERIFIED: Final = Verified()
+
+
 class ProducerChanges:
     """What an append changes of its producers (``analyzeAndValidateProducerState``).
 
@@ -52,7 +55,7 @@ class ProducerChanges:
         producers: ProducerStateManager,
         batches: Iterable[RecordBatch],
         origin: Origin,
-        verified: Verified = Verified(),  # noqa: B008 -- never changes
+        verified: Verified = NOTHING_VERIFIED,
     ) -> None:
         self.producers = producers
         self._verified = verified
@@ -69,7 +72,11 @@ class ProducerChanges:
                 return
             if verified.is_required:
                 self._check_verified(batch, origin)
-            self._examine(batch, origin)
+            self._calls.append(batch.producer_id)
+            located, version = batch.is_transactional, verified.transaction_version
+            completed = producers.examine(batch, self._infos, origin, version, located=located)
+            if completed is not None:
+                self._completed.append(completed)
 
     def _check_verified(self, batch: RecordBatch, origin: Origin) -> None:
         dialect, producer = self.producers.dialect, batch.producer_id
@@ -84,17 +91,6 @@ class ProducerChanges:
         guard = self._verified.guard
         if guard is None or guard is not self.producers.verifications.get(producer):
             raise InvalidTxnStateError("Record was not part of an ongoing transaction")
-
-    def _examine(self, batch: RecordBatch, origin: Origin) -> None:
-        self._calls.append(batch.producer_id)
-        info = self._infos.get(batch.producer_id)
-        if info is None:
-            info = self._infos[batch.producer_id] = self.producers.prepare(batch.producer_id, origin)
-            info.transaction_version = self._verified.transaction_version
-        completed = info.append(batch, located=batch.is_transactional)
-        self.producers.ends_verification(batch)
-        if completed is not None:
-            self._completed.append(completed)
 
     def apply(self, segment: LogSegment) -> None:
         """The batches are in ``segment`` now: its transaction index follows, and what is remembered of producers.

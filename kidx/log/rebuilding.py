@@ -77,13 +77,9 @@ def _load(producers: ProducerStateManager, source: ProducerStateManager, batches
         if batch.producer_id <= NO_PRODUCER_ID:
             continue
         calls.append(batch.producer_id)
-        info = infos.get(batch.producer_id)
-        if info is None:
-            info = infos[batch.producer_id] = source.prepare(batch.producer_id, Origin.REPLICATION)
-        found = info.append(batch)
-        source.ends_verification(batch)
-        if found is not None:
-            completed.append(found)
+        transaction = source.examine(batch, infos, Origin.REPLICATION)
+        if transaction is not None:
+            completed.append(transaction)
     producers.apply_all(infos, calls)
     for transaction in completed:
         producers.complete(transaction)

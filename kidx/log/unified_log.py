@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.java_numbers import INT_MAX
-from kidx.log.appending import ProducerChanges, Verified
+from kidx.log.appending import NOTHING_VERIFIED, ProducerChanges, Verified
 from kidx.log.cleaning import Cleaner, Cleaning, Watch, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
@@ -249,7 +249,7 @@ class UnifiedLog(SegmentedLog):
         info: AppendInfo,
         first: int | None,
         origin: Origin,
-        verified: Verified = Verified(),  # noqa: B008 -- never changes
+        verified: Verified = NOTHING_VERIFIED,
     ) -> None:
         for batch in batches:
             if batch.magic >= 2:

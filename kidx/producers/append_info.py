@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kidx.records import EndTransactionMarker, RecordBatch
 
 UNKNOWN_VERSION: Final = -1
-"""Of a transaction, where nobody says it: a follower's."""
+"""The version of a transaction in an append that does not say it, such as a follower's."""
 
 _RAISES_EPOCHS: Final = 2
 """The version of transactions in which each has an epoch of its own."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_small
-from kidx.producers.append_info import ProducerAppendInfo, Transaction
+from kidx.producers.append_info import UNKNOWN_VERSION, Transaction
 from kidx.producers.errors import CorruptSnapshotError
 from kidx.producers.hash_order import HashOrder, in_hash_order
 from kidx.producers.snapshot import decode, encode
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from kidx.dialect import Dialect
-    from kidx.producers.append_info import Origin
+    from kidx.producers.append_info import CompletedTxn, Origin, ProducerAppendInfo
     from kidx.records import RecordBatch
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
@@ -184,8 +184,40 @@ class ProducerStateManager(ProducerState):
         info.verification = self.verifications.get(producer_id)
         return info
 
+    def examine(
+        self,
+        batch: RecordBatch,
+        infos: dict[int, ProducerAppendInfo],
+        origin: Origin,
+        transaction_version: int = UNKNOWN_VERSION,
+        *,
+        located: bool = False,
+    ) -> CompletedTxn | None:
+        """Takes a batch of an append into account (``updateProducers``).
+
+        Args:
+            batch: of a producer.
+            infos: of the append, by producer id; gets one for a producer that it does not have.
+            origin: of the append.
+            transaction_version: of a marker's transaction.
+            located: where the batch lies in the log is known.
+
+        Returns:
+            The transaction that it completes.
+
+        Raises:
+            KidxError: as :meth:`ProducerAppendInfo.append`.
+        """
+        info = infos.get(batch.producer_id)
+        if info is None:
+            info = infos[batch.producer_id] = self.prepare(batch.producer_id, origin)
+            info.transaction_version = transaction_version
+        completed = info.append(batch, located=located)
+        self.ends_verification(batch)
+        return completed
+
     def ends_verification(self, batch: RecordBatch) -> None:
-        """A batch has been looked at: with it a transaction has begun, or ended (``updateProducers``).
+        """A batch has been looked at: with it a transaction has begun, or ended.
 
         From 4.0 on, a marker of the epoch that is being verified leaves that to the transaction that follows.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kidx.java_numbers import to_long
 from kidx.records.codecs import Codec
@@ -139,27 +139,46 @@ class RecordBatch(Protocol):
         """
 
 
+class Storage(NamedTuple):
+    """What batches lie in.
+
+    Attributes:
+        buffer: the bytes.
+        in_file: whether they are a file: there Kafka reads 61 bytes of header even of a batch that is shorter, and in
+            memory never beyond the batch.
+        source: what to call the buffer in errors.
+        decompressor: the codec libraries that read the records; those of kidx by default.
+    """
+
+    buffer: Buffer
+    in_file: bool
+    source: str
+    decompressor: Decompressor | None = None
+
+
 class StoredBatch(ABC):
-    """Where a batch lies in its buffer."""
+    """A batch whose prefix is read already.
 
-    __slots__ = ("_buffer", "_decompressor", "_in_file", "position", "size_in_bytes", "source")
+    Args:
+        storage: what it lies in.
+        position: its first byte there.
+        size: all its bytes.
+        magic: from the prefix.
+    """
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        position: int,
-        size: int,
-        *,
-        in_file: bool,
-        source: str,
-        decompressor: Decompressor | None = None,
-    ) -> None:
-        self._buffer = buffer
-        self._decompressor = decompressor
-        self._in_file = in_file
+    __slots__ = ("_buffer", "_storage", "magic", "position", "size_in_bytes")
+
+    def __init__(self, storage: Storage, position: int, size: int, magic: int) -> None:
+        self._storage = storage
+        self._buffer = storage.buffer
         self.position = position
         self.size_in_bytes = size
-        self.source = source
+        self.magic = magic
+
+    @property
+    def source(self) -> str:
+        """What errors call the buffer."""
+        return self._storage.source
 
     @property
     @abstractmethod

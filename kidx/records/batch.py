@@ -45,7 +45,7 @@ from kidx.records.varint import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kidx.dialect import Decompressor
+    from kidx.records.base import Storage
 
 
 class RecordBatchHeader(NamedTuple):
@@ -92,44 +92,19 @@ class DefaultRecordBatch(StoredBatch):
     then fails, fails when it is read.
     """
 
-    __slots__ = ("_header", "base_offset", "magic")
+    __slots__ = ("_header", "base_offset")
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        position: int,
-        size: int,
-        *,
-        in_file: bool,
-        source: str,
-        offset: int,
-        magic: int,
-        decompressor: Decompressor | None = None,
-    ) -> None:
-        """Name a batch whose prefix is read already.
-
-        Args:
-            buffer: that the batch lies in.
-            position: its first byte there.
-            size: all its bytes.
-            in_file: whether the buffer is a file: there Kafka reads 61 bytes of header even of a batch that is shorter,
-                and in memory never beyond the batch.
-            source: what to call the buffer in errors.
-            offset: from the prefix.
-            magic: from the prefix.
-            decompressor: the codec libraries that read the records; those of kidx by default.
-        """
-        super().__init__(buffer, position, size, in_file=in_file, source=source, decompressor=decompressor)
+    def __init__(self, storage: Storage, position: int, size: int, magic: int, offset: int) -> None:
+        super().__init__(storage, position, size, magic)
         self.base_offset = offset
-        self.magic = magic
         self._header: RecordBatchHeader | None = None
 
     def _load(self) -> RecordBatchHeader:
         header = self._header
         if header is None:
-            if self._in_file and self.position + RECORD_BATCH_OVERHEAD > len(self._buffer):
+            if self._storage.in_file and self.position + RECORD_BATCH_OVERHEAD > len(self._buffer):
                 raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
-            if not self._in_file and self.size_in_bytes < RECORD_BATCH_OVERHEAD:
+            if not self._storage.in_file and self.size_in_bytes < RECORD_BATCH_OVERHEAD:
                 end = self.position + self.size_in_bytes
                 header = cast("RecordBatchHeader", _ShortHeader(self._buffer, self.position, end))
             else:
@@ -339,7 +314,7 @@ class DefaultRecordBatch(StoredBatch):
             RecordStreamError: the compressed bytes are damaged.
         """
         # Kafka opens the stream before it looks at the count.
-        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic, self._decompressor)
+        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic, self._storage.decompressor)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:

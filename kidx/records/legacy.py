@@ -32,8 +32,7 @@ from kidx.records.stamps import Stamp, all_before_first
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kidx.dialect import Decompressor
-    from kidx.records.file_bytes import Buffer
+    from kidx.records.base import Storage
 
 _MESSAGE_HEADER: Final = MESSAGE_V1.size - LOG_OVERHEAD
 _OFFSET_AND_SIZE: Final = struct.Struct(">qi")
@@ -190,7 +189,7 @@ class LegacyRecordBatch(StoredBatch):
     Kafka's file reader takes any negative magic for this format; then everything but offsets and sizes fails.
     """
 
-    __slots__ = ("_message", "last_offset", "magic")
+    __slots__ = ("_message", "last_offset")
 
     # What these formats do not have.
     count: Final = None
@@ -206,22 +205,9 @@ class LegacyRecordBatch(StoredBatch):
     last_offset: int
     """The message's own offset, which in a wrapper is that of the last message inside."""
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        position: int,
-        size: int,
-        *,
-        in_file: bool,
-        source: str,
-        offset: int,
-        magic: int,
-        decompressor: Decompressor | None = None,
-    ) -> None:
-        """Name a message whose prefix is read already; arguments as of a v2 batch."""
-        super().__init__(buffer, position, size, in_file=in_file, source=source, decompressor=decompressor)
+    def __init__(self, storage: Storage, position: int, size: int, magic: int, offset: int) -> None:
+        super().__init__(storage, position, size, magic)
         self.last_offset = offset
-        self.magic = magic
         self._message: Message | None = None
 
     @property
@@ -366,7 +352,7 @@ class LegacyRecordBatch(StoredBatch):
         value = wrapper.value
         if value is None:
             raise InvalidRecordError(f"Found invalid compressed record set with null value (magic = {self.magic})")
-        source = decompress(wrapper.codec, value, self.magic, self._decompressor)
+        source = decompress(wrapper.codec, value, self.magic, self._storage.decompressor)
         while True:
             head = source.read(_OFFSET_AND_SIZE.size)
             if len(head) < _OFFSET_AND_SIZE.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kidx.java_numbers import INT_MAX, to_int
+from kidx.records.base import Storage
 from kidx.records.batch import DefaultRecordBatch
 from kidx.records.errors import CorruptRecordError, InvalidArgumentError
 from kidx.records.file_bytes import FileBytes, unpack
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = PREFIX.struct
 _NEWEST_MAGIC: Final = 2
+
+
+def _batch(storage: Storage, position: int, size: int, magic: int, offset: int) -> RecordBatch:
+    kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
+    return kind(storage, position, size, magic, offset)
 
 
 def iter_batches(
@@ -50,6 +56,7 @@ def iter_batches(
         CorruptRecordError: a length below 14, or ``end`` lies beyond the buffer.
         InvalidArgumentError: ``start`` is negative.
     """
+    storage = Storage(buffer, in_file=True, source=source, decompressor=decompressor)
     size_of_buffer = len(buffer)
     end = size_of_buffer if end is None else end
     position = start
@@ -74,17 +81,7 @@ def iter_batches(
         size = LOG_OVERHEAD + length
         if position > end - size:
             return
-        kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
-        batch = kind(
-            buffer,
-            position,
-            size,
-            in_file=True,
-            source=source,
-            offset=offset,
-            magic=magic,
-            decompressor=decompressor,
-        )
+        batch = _batch(storage, position, size, magic, offset)
         # What a shorter one is said to have lies behind it; one of a negative magic answers otherwise once it is read.
         if known is not None and size >= RECORD_BATCH_OVERHEAD and magic >= 0:
             known[position] = batch
@@ -121,6 +118,7 @@ def iter_memory_batches(
     end = len(buffer) if end is None else end
     if not 0 <= start <= end <= len(buffer):
         raise InvalidArgumentError(f"no bytes {start} to {end} in a buffer of {len(buffer)}")
+    storage = Storage(buffer, in_file=False, source=source, decompressor=decompressor)
     position = start
     head_size = LOG_OVERHEAD
     while end - position >= head_size:
@@ -145,17 +143,7 @@ def iter_memory_batches(
             raise InvalidArgumentError(f"newLimit < 0: ({to_int(size)} < 0)")
         if end - position < size:
             return
-        kind = LegacyRecordBatch if magic < _NEWEST_MAGIC else DefaultRecordBatch
-        yield kind(
-            buffer,
-            position,
-            size,
-            in_file=False,
-            source=source,
-            offset=offset,
-            magic=magic,
-            decompressor=decompressor,
-        )
+        yield _batch(storage, position, size, magic, offset)
         position += size
 
 

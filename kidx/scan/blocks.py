@@ -19,6 +19,7 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.files import open_regular
+from kidx.records.base import Storage
 from kidx.records.legacy import LegacyRecordBatch
 from kidx.scan.compiled import worth_compiling
 from kidx.scan.rows import BATCH, CORRUPT, FULL, MORE, ODD, Array
@@ -193,15 +194,9 @@ class LogBlocks:
         for number in old_wrappers(rows):
             row = rows[number]
             at = int(row["position"]) - position
-            batch = LegacyRecordBatch(
-                self._buffer[at : at + int(row["size"])].tobytes(),
-                0,
-                int(row["size"]),
-                in_file=True,
-                source=str(self.path),
-                offset=int(row["last_offset"]),
-                magic=int(row["magic"]),
-            )
+            size = int(row["size"])
+            storage = Storage(self._buffer[at : at + size].tobytes(), in_file=True, source=str(self.path))
+            batch = LegacyRecordBatch(storage, 0, size, int(row["magic"]), int(row["last_offset"]))
             try:
                 rows["base_offset"][number] = batch.base_offset
             except KidxError:

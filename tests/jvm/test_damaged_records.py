@@ -29,6 +29,8 @@ BODY = b"".join(write_record(number, record.timestamp - 1000, record) for number
 _BLOCKS = RECORD_BATCH_OVERHEAD + 17
 """What comes before is its header, and the byte of a block's size by which Kafka up to 3.4 makes room."""
 ENDLESS = b"\x80" * 11
+FRAME = bytes.fromhex("28b52ffd0058")
+"""The header of a frame of zstd."""
 
 
 def with_header(batch: bytes) -> bytes:
@@ -42,6 +44,18 @@ def flipped(data: bytes, position: int, bits: int) -> bytes:
     return data[:position] + bytes((data[position] ^ bits,)) + data[position + 1 :]
 
 
+def batch_of(stream: bytes, codec: Codec = Codec.ZSTD, count: int = 2) -> bytes:
+    """A batch of the stream; every search looks at its records, because none is as late as it says."""
+    return write_batch(
+        stream, base_offset=0, last_offset=1, count=count, codec=codec, base_timestamp=1000, max_timestamp=2000
+    )
+
+
+def block(kind: int, data: bytes, size: int | None = None, *, last: bool = False) -> bytes:
+    """A block of a frame of zstd: as it is (0), one byte repeated (1), compressed (2) or reserved (3)."""
+    return (last | kind << 1 | (len(data) if size is None else size) << 3).to_bytes(3, "little") + data
+
+
 def damaged_records(codec: Codec) -> Iterator[bytes]:
     """Sound streams of damaged records: each byte flipped, each number without an end, cut anywhere, miscounted."""
     bodies = [flipped(BODY, position, bits) for position in range(len(BODY)) for bits in (0x01, 0x40, 0x80)]
@@ -49,15 +63,7 @@ def damaged_records(codec: Codec) -> Iterator[bytes]:
     bodies += [BODY[:position] for position in range(len(BODY))]
     for count, body in [(1, BODY), (3, BODY), (-1, BODY), *((2, body) for body in bodies)]:
         stream = compress(codec, body)
-        yield write_batch(
-            stream,
-            base_offset=0,
-            last_offset=1,
-            count=count,
-            codec=codec,
-            base_timestamp=1000,
-            max_timestamp=2000,  # so that every search looks at the records
-        )
+        yield batch_of(stream, codec, count)
 
 
 def damaged_streams(codec: Codec) -> Iterator[bytes]:
@@ -71,35 +77,20 @@ def damaged_streams(codec: Codec) -> Iterator[bytes]:
 
 def cut_raw_blocks() -> Iterator[bytes]:
     """Frames of zstd that end inside a block of bytes as they are, damaged in every place, or behind a whole block."""
-    frame = bytes.fromhex("28b52ffd0058")
-
-    def block(data: bytes, claimed: int) -> bytes:
-        return (claimed << 3).to_bytes(3, "little") + data
-
-    def of(stream: bytes, count: int) -> bytes:
-        return write_batch(
-            stream, base_offset=0, last_offset=1, count=count, codec=Codec.ZSTD, base_timestamp=1000, max_timestamp=2000
-        )
-
     for position in range(len(BODY)):
-        yield of(frame + block(flipped(BODY, position, 0x40), len(BODY) + 50), 2)
+        yield batch_of(FRAME + block(0, flipped(BODY, position, 0x40), len(BODY) + 50))
     for cut in range(len(BODY)):
         for count in (1, 2, 3):
-            whole = block(BODY[:cut], cut) if cut else b""
-            yield of(frame + whole + block(BODY[cut:] + BODY, 2 * len(BODY) + 50), count)
+            whole = block(0, BODY[:cut]) if cut else b""
+            yield batch_of(FRAME + whole + block(0, BODY[cut:] + BODY, 2 * len(BODY) + 50), count=count)
 
 
 def damaged_frames() -> Iterator[bytes]:
     """Frames of several blocks, as they are, repeated and compressed; each byte flipped, bytes behind them, cut."""
-    frame = bytes.fromhex("28b52ffd0058")
-
-    def block(kind: int, data: bytes, size: int | None = None, *, last: bool = False) -> bytes:
-        return (last | kind << 1 | (len(data) if size is None else size) << 3).to_bytes(3, "little") + data
-
     raw, empty = block(0, BODY), block(0, b"", last=True)
     sequences = compress(Codec.ZSTD, BODY * 3)[6:]
-    for stream in (frame + raw + empty, frame + block(0, BODY[:9]) + block(0, BODY[9:], last=True), frame + sequences):
-        for behind in (b"", b"\x01", b"\x28", b"\x01\x02\x03", b"123456789", frame[:5], frame + raw, frame + empty):
+    for stream in (FRAME + raw + empty, FRAME + block(0, BODY[:9]) + block(0, BODY[9:], last=True), FRAME + sequences):
+        for behind in (b"", b"\x01", b"\x28", b"\x01\x02\x03", b"123456789", FRAME[:5], FRAME + raw, FRAME + empty):
             yield stream + behind
         for position in range(len(stream)):
             for bits in (0x01, 0x02, 0x40):
@@ -112,14 +103,8 @@ def damaged_frames() -> Iterator[bytes]:
         block(0, b"123", 1 << 18),
     ):
         for head in (b"", block(0, BODY[:9]), raw):
-            yield frame + head + bad
-            yield frame + raw + empty + frame + head + bad
-
-
-def of_stream(stream: bytes) -> bytes:
-    return write_batch(
-        stream, base_offset=0, last_offset=1, count=2, codec=Codec.ZSTD, base_timestamp=1000, max_timestamp=2000
-    )
+            yield FRAME + head + bad
+            yield FRAME + raw + empty + FRAME + head + bad
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +152,7 @@ def test_damaged_streams_are_refused_alike(lockstep, codec):
 
 
 def test_damaged_frames_are_read_alike(lockstep):
-    hold(lockstep, map(of_stream, damaged_frames()))
+    hold(lockstep, map(batch_of, damaged_frames()))
 
 
 def test_raw_blocks_that_are_cut_are_read_alike(lockstep, thorough):

@@ -49,10 +49,8 @@ def test_every_mutation_is_expected_alike(release, tmp_path):
 @pytest.mark.thorough
 def test_flipped_bits_are_expected_alike(tmp_path):
     for release in ("2.4.1", "3.9.2", "4.4.0"):
-        readable, known = (
-            ReadableReference("log", dialect_of(release), tmp_path),
-            KnownLogs(dialect_of(release), tmp_path),
-        )
+        dialect = dialect_of(release)
+        readable, known = ReadableReference("log", dialect, tmp_path), KnownLogs(dialect, tmp_path)
         for seed in SEEDS["log"](tmp_path)[:2]:
             for _, _, flipped in every_flip(seed)[::7]:
                 assert known.case(flipped) in (None, readable.case(flipped))

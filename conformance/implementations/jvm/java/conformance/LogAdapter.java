@@ -17,6 +17,8 @@ final class LogAdapter {
     private final Class<?> type;
     private final Method readableRecords;
     private final Method appendAsLeader;
+    private final Class<?>[] leaderParameters;
+    private final Method startVerification;
     private final Method appendAsFollower;
     private final Method fetchOffsetByTimestamp;
     private final Method truncateFully;
@@ -45,6 +47,8 @@ final class LogAdapter {
             "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"),
             "readableRecords", 1);
         appendAsLeader = longest("appendAsLeader");
+        leaderParameters = appendAsLeader.getParameterTypes();
+        startVerification = Members.longestOrNull(type, "maybeStartTransactionVerification");
         appendAsFollower = longest("appendAsFollower");
         fetchOffsetByTimestamp = longest("fetchOffsetByTimestamp");
         truncateFully = longest("truncateFullyAndStartAt");
@@ -71,7 +75,7 @@ final class LogAdapter {
 
     /** The origin of an append: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
     private Object origin(String name, boolean fromClient) throws Throwable {
-        Class<?> third = appendAsLeader.getParameterTypes()[2];
+        Class<?> third = leaderParameters[2];
         if (third == boolean.class)
             return fromClient;
         if (third.isEnum())
@@ -106,12 +110,11 @@ final class LogAdapter {
 
     /** Begins to verify a producer's next transaction (since 3.6); whether a guard was given out. */
     boolean verify(long producer, int sequence, short epoch, boolean raisesEpochs) throws Throwable {
-        Method start = Members.longestOrNull(type, "maybeStartTransactionVerification");
-        if (start == null)
+        if (startVerification == null)
             return false;
-        Object guard = start.getParameterCount() == 3
-            ? Members.call(start, log, producer, sequence, epoch)
-            : Members.call(start, log, producer, sequence, epoch, raisesEpochs);
+        Object guard = startVerification.getParameterCount() == 3
+            ? Members.call(startVerification, log, producer, sequence, epoch)
+            : Members.call(startVerification, log, producer, sequence, epoch, raisesEpochs);
         if (guard == null || guard == sentinel(guard.getClass()))
             return false;
         guards.put(producer, guard);
@@ -137,12 +140,12 @@ final class LogAdapter {
 
     private void appendAsLeader(byte[] bytes, int epoch, boolean fromClient, Object guard, short version)
             throws Throwable {
-        Object[] arguments = new Object[appendAsLeader.getParameterCount()];
+        Object[] arguments = new Object[leaderParameters.length];
         arguments[0] = records(bytes);
         arguments[1] = epoch;
         arguments[2] = fromClient ? clientOrigin : coordinatorOrigin;
         for (int i = 3; i < arguments.length; i++) {
-            Class<?> parameter = appendAsLeader.getParameterTypes()[i];
+            Class<?> parameter = leaderParameters[i];
             if (guard != null && parameter.isInstance(guard) && !parameter.isPrimitive())
                 arguments[i] = guard;
             else
@@ -168,7 +171,7 @@ final class LogAdapter {
         Method scala = Members.methodOrNull(type, "appendAsLeader$default$" + (argument + 1), 0);
         if (scala != null)
             return Members.call(scala, log);
-        Class<?> parameter = appendAsLeader.getParameterTypes()[argument];
+        Class<?> parameter = leaderParameters[argument];
         return switch (parameter.getSimpleName()) {
             case "RequestLocal" -> Members.call(Members.method(parameter, "noCaching", 0), null);
             case "VerificationGuard" -> parameter.getField("SENTINEL").get(null);
