@@ -61,10 +61,10 @@ def lockstep():
         yield make
 
 
-def test_releases_of_every_rule_agree_with_kidx(lockstep, thorough):
+def test_releases_of_every_rule_agree_with_kidx(lockstep):
     """Outcome, text, state and all four files after every step."""
     some = lockstep(*SOME)
-    run(some, 30 if thorough else 15)
+    run(some, 40)  # with 15, a seed of twenty missed a clause
     assert some.statistics.steps > 250
     assert {"SEG-3", "SEG-20", "SEG-30", "SEG-38"} <= set(some.statistics.exercised("3.9.0"))
     assert {"SEG-4", "SEG-24c", "SEG-50b"} <= set(some.statistics.exercised("4.4.0"))
