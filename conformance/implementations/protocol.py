@@ -57,8 +57,8 @@ class CodecLibraries(Implementation, Protocol):
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
         """The bytes as a batch of this magic has them."""
 
-    def decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
-        """What comes of the bytes of a batch of this magic; None if that is too much to be lent."""
+    def decompress(self, codec: Codec, data: bytes, magic: int, *, by_record: bool) -> Decompressed | None:
+        """What comes of the bytes of a batch of this magic; see :class:`kidx.dialect.Decompressor`."""
 
 
 def lends_libraries(implementation: Any) -> TypeGuard[CodecLibraries]:

@@ -43,10 +43,17 @@ class Compressor(Protocol):
 class Decompressor(Protocol):
     """Codec libraries."""
 
-    def __call__(self, codec: Any, data: bytes, magic: int) -> Any:
+    def __call__(self, codec: Any, data: bytes, magic: int, *, by_record: bool) -> Any:
         """What comes of the bytes of a batch of this magic, as a ``kidx.records.codecs.Decompressed``.
 
         None: what they hold is too large to be lent.
+
+        Args:
+            codec: a ``kidx.records.Codec``.
+            data: the compressed bytes.
+            magic: of the batch.
+            by_record: each record is read at once, so that nothing comes of one that damage is in; else one byte after
+                another (LG-64).
         """
 
 

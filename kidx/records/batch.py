@@ -304,17 +304,24 @@ class DefaultRecordBatch(StoredBatch):
             yield record
 
     def _compressed(self, largest: int, read: Callable[[Source, int, BatchContext], Item]) -> Iterator[Item]:
-        return self.decompressed(lambda source, context: read(source, _size_of_next(source, largest), context))
+        return self.decompressed(
+            lambda source, context: read(source, _size_of_next(source, largest), context), by_record=True
+        )
 
-    def decompressed(self, read: Callable[[Source, BatchContext], Item]) -> Iterator[Item]:
+    def decompressed(self, read: Callable[[Source, BatchContext], Item], *, by_record: bool = False) -> Iterator[Item]:
         """What ``read`` makes of the bytes of each record, size first, of a compressed batch of at least 61 bytes.
+
+        Args:
+            read: takes the bytes of a record.
+            by_record: it takes each record at once behind its size; damage then shows before what precedes it (LG-64).
 
         Raises:
             InvalidRecordError: the number of records is negative, or bytes are left behind them.
             RecordStreamError: the compressed bytes are damaged.
         """
         # Kafka opens the stream before it looks at the count.
-        source = decompress(self.codec, self._bytes(RECORD_BATCH_OVERHEAD), self.magic, self._storage.decompressor)
+        data, library = self._bytes(RECORD_BATCH_OVERHEAD), self._storage.decompressor
+        source = decompress(self.codec, data, self.magic, library, by_record=by_record)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:

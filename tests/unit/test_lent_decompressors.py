@@ -18,7 +18,7 @@ REFUSES = Decompressed(b"", Ending.REFUSAL)
 
 def lending(answer):
     """Libraries that make the same of everything."""
-    return lambda *_: answer
+    return lambda *_, **__: answer
 
 
 @pytest.mark.parametrize(("magic", "codec"), [(1, Codec.SNAPPY), (2, Codec.SNAPPY), (2, Codec.ZSTD)])
@@ -91,7 +91,7 @@ def test_releases_whose_libraries_read_otherwise_leave_and_no_others():
     shared = SharedDialect([same, odd, own, last])
     cut = compress(Codec.ZSTD, b"plain")[:-3]
     assert shared.decompressor is not None
-    assert shared.decompressor(Codec.ZSTD, cut, 2) == Decompressed(b"plain", Ending.DAMAGE)
+    assert shared.decompressor(Codec.ZSTD, cut, 2, by_record=False) == Decompressed(b"plain", Ending.DAMAGE)
     assert shared.take_left() == [odd]
     assert shared.members == [same, own, last]
     assert SharedDialect([dialect_of("2.7.2"), dialect_of("4.4.0")]).decompressor is None

@@ -35,9 +35,9 @@ class JvmCodecs:
         """The bytes as a batch of this magic has them (``wrapForOutput``)."""
         return bytes(self._codecs.compress(codec, data, magic))
 
-    def _decompress(self, codec: Codec, data: bytes, magic: int) -> Decompressed | None:
+    def _decompress(self, codec: Codec, data: bytes, magic: int, *, by_record: bool) -> Decompressed | None:
         """What comes of the bytes of a batch of this magic (``wrapForInput``); None if that is too much to be lent."""
-        found = self._codecs.decompress(codec, data, magic, MOST_LENT)
+        found = self._codecs.decompress(codec, data, magic, by_record, MOST_LENT)
         if found is None:
             return None
         told = bytes(found)

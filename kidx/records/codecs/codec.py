@@ -102,7 +102,9 @@ _LENT: Final = frozenset({Codec.SNAPPY, Codec.ZSTD})
 """Codecs whose libraries' versions make different things of damage; the others are read by rules that are Kafka's."""
 
 
-def decompress(codec: Codec, data: bytes, magic: int = 2, decompressor: Decompressor | None = None) -> Source:
+def decompress(
+    codec: Codec, data: bytes, magic: int = 2, decompressor: Decompressor | None = None, *, by_record: bool = True
+) -> Source:
     """A reader over the decompressed ``data``, as ``Compression.wrapForInput`` opens one.
 
     Args:
@@ -110,20 +112,22 @@ def decompress(codec: Codec, data: bytes, magic: int = 2, decompressor: Decompre
         data: the compressed bytes.
         magic: the format of the batch; lz4 in v0 has no valid header checksum.
         decompressor: the codec libraries; those of kidx by default.
+        by_record: see :class:`kidx.dialect.Decompressor`.
 
     Raises:
         RecordStreamError: ``data`` does not start as the codec's format does. Damage further on is raised by the reads
             that meet it.
     """
     if decompressor is not None and codec in _LENT:
-        lent: Decompressed | None = decompressor(codec, data, magic)
+        lent: Decompressed | None = decompressor(codec, data, magic, by_record=by_record)
         if lent is not None:
             return Source(lent.chunks())
     return Source(_opened(codec, data, magic))
 
 
-def decompressed(codec: Codec, data: bytes, magic: int = 2) -> Decompressed | None:
-    """What the libraries of kidx give of a whole stream; None if it is more than :data:`MOST_LENT`."""
+def decompressed(codec: Codec, data: bytes, magic: int = 2, *, by_record: bool = True) -> Decompressed | None:
+    """What the libraries of kidx give of a whole stream, however it is read; None for more than :data:`MOST_LENT`."""
+    del by_record
     plain = bytearray()
     try:
         chunks = _opened(codec, data, magic)

@@ -69,13 +69,13 @@ public final class Codecs {
      *
      * Null if there are more than that many bytes, or no memory for them.
      */
-    public byte[] decompress(int codec, byte[] data, int magic, int most) throws Throwable {
+    public byte[] decompress(int codec, byte[] data, int magic, boolean byRecord, int most) throws Throwable {
         ByteArrayOutputStream plain = new ByteArrayOutputStream();
         Object compression = compression(codec);
         try (InputStream stream = opened(compression, data, (byte) magic)) {
             if (stream == null)
                 return found(REFUSAL, plain, "");
-            return read(stream, plain, magic, most) ? found(END, plain, "") : null;
+            return read(stream, plain, byRecord && magic >= 2, most) ? found(END, plain, "") : null;
         } catch (IOException damage) {
             return found(DAMAGE, plain, "");
         } catch (OutOfMemoryError tooMuch) {
@@ -94,10 +94,10 @@ public final class Codecs {
     }
 
     /**
-     * Reads as records are read, of which each has its size before it in v2: up to 2.7 nothing is between that and the
-     * library, whose answers depend on how many bytes it is asked for.
+     * Reads one byte after another, or as records are read, each at once behind its size: where that meets damage,
+     * what comes before it in the record is lost, and up to 2.7 nothing buffers between the library and who asks it.
      */
-    private static boolean read(InputStream stream, ByteArrayOutputStream plain, int magic, int most)
+    private static boolean read(InputStream stream, ByteArrayOutputStream plain, boolean byRecord, int most)
         throws IOException {
         byte[] body = new byte[0];
         int size = 0;
@@ -106,7 +106,7 @@ public final class Codecs {
             plain.write(each);
             if (plain.size() > most)
                 return false;
-            if (magic < 2)
+            if (!byRecord)
                 continue;
             size |= (each & 0x7f) << bits;
             bits += 7;
@@ -114,8 +114,7 @@ public final class Codecs {
                 continue;
             int left = (size >>> 1) ^ -(size & 1);
             size = bits = 0;
-            if (left > most - plain.size())
-                return false;
+            left = Math.min(left, most + 1 - plain.size());
             if (left > body.length)
                 body = new byte[left];
             while (left > 0) {
@@ -125,6 +124,8 @@ public final class Codecs {
                 plain.write(body, 0, count);
                 left -= count;
             }
+            if (plain.size() > most)
+                return false;
         }
         return true;
     }
