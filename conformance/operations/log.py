@@ -91,6 +91,7 @@ LOG_ERROR_KINDS: Final = (
     "out_of_bounds",
     "kafka",
     "io",
+    "buffer_underflow",
 )
 """What a log refuses with; the words of an index mean the same here."""
 

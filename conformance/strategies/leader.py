@@ -44,6 +44,8 @@ _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
 """Codecs whose compressed bytes are damaged anywhere."""
 _SNAPPY_HEADER: Final = 17
 """Bytes of a snappy stream up to the high byte of its first block's size, by which releases up to 3.4 make room."""
+_CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
+"""Flags of a frame of lz4 that claim checksums, and the byte of its header's own checksum that goes with them."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
@@ -199,12 +201,21 @@ def _inside() -> Draw[list[list[Any]]]:
     return st.lists(bytes_set | others, min_size=1, max_size=1)
 
 
+def _claims() -> Draw[list[list[Any]]]:
+    """Changes that let a frame of lz4 claim checksums, of its blocks or of all, that are cut or not there (LG-75)."""
+    ends = st.sampled_from(([], [], [["cut", 1]], [["cut", 4]], [["cut", 6]], [["add", 4]]))
+    return st.builds(
+        lambda flags, end: [["set", 4, flags[0]], ["set", 6, flags[1]], *end], st.sampled_from(_CLAIMED), ends
+    )
+
+
 def _damages() -> Draw[dict[str, Any]]:
     """Damages of records, of compressed bytes, and of the checksum."""
     records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
     anywhere = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
     inside = st.fixed_dictionaries({"codec": st.just("snappy"), "payload": _changes(60, _SNAPPY_HEADER)})
-    payload = st.one_of(anywhere, anywhere, anywhere, inside)
+    claims = st.fixed_dictionaries({"codec": st.just("lz4"), "payload": _claims()})
+    payload = st.one_of(anywhere, anywhere, anywhere, inside, claims)
     checksum = st.fixed_dictionaries({"codec": _codecs(), "crc": st.just(False)})
     return st.one_of(records, records, payload, checksum)
 

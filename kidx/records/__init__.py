@@ -29,6 +29,7 @@ from kidx.records.errors import (
     RecordSizeError,
     RecordStreamError,
     StreamCutError,
+    StreamUnderflowError,
     UnsupportedCodecError,
 )
 from kidx.records.file_bytes import Buffer
@@ -76,6 +77,7 @@ __all__ = [
     "SimpleRecord",
     "Stamp",
     "StreamCutError",
+    "StreamUnderflowError",
     "TimestampType",
     "UnsupportedCodecError",
     "build_batch",

@@ -82,6 +82,12 @@ class RecordStreamError(RecordError, OSError):
     kind = "io"
 
 
+class StreamUnderflowError(RecordStreamError):
+    """A frame of lz4 ends before the checksum that it claims to have (``BufferUnderflowException``; LG-75)."""
+
+    kind = "buffer_underflow"
+
+
 class FileCutError(RecordStreamError):
     """A file became shorter while it was read: its broker truncates it."""
 

@@ -1,4 +1,4 @@
-"""Damaged zstd and snappy streams, as leaders on both sides of each change of rule take or refuse them (LG-64)."""
+"""Damaged streams, as leaders on both sides of each change of rule take or refuse them (LG-64, LG-75)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ FIRST = {"zstd": 4, "snappy": 17}
 KINDS_OF_BLOCK = ([], [["set", 6, 0]], [["set", 6, 1]], [["set", 6, 2]])
 """Zstd's first block as it is, raw, raw and the last, or repeating one byte: then what is in the records is odd."""
 
+CLAIMS = ((0x64, 167), (0x70, 173), (0x74, 189))
+"""Flags that claim checksums of all, of blocks, of both, and the byte of the header's checksum that goes with them."""
+
 
 def damaged(codec: str) -> Iterator[dict[str, Any]]:
     """Batches of small and large records, with one byte of their streams set, in zstd with another block's kind."""
@@ -35,12 +38,23 @@ def damaged(codec: str) -> Iterator[dict[str, Any]]:
         yield {"records": [[0, 0, size]], "codec": codec, "payload": [*kind, ["add", cut]]}
 
 
-@pytest.mark.parametrize("codec", ["zstd", "snappy"])
-def test_leaders_make_the_same_of_damaged_streams(codec, thorough):
+def claiming() -> Iterator[dict[str, Any]]:
+    """Batches whose frame of lz4 claims checksums that it does not have, or not whole."""
+    for size, (flags, own), cut, plain in product((5, 272), CLAIMS, range(10), ([], [["cut", 3]])):
+        payload = [["set", 4, flags], ["set", 6, own], ["cut", cut]]
+        yield {"records": [[0, 0, size], [1, 0, size]], "codec": "lz4", "payload": payload, "plain": plain}
+
+
+@pytest.mark.parametrize(
+    ("batches", "clause"),
+    [(list(damaged("zstd")), "LG-64"), (list(damaged("snappy")), "LG-64"), (list(claiming()), "LG-75")],
+    ids=["zstd", "snappy", "lz4"],
+)
+def test_leaders_make_the_same_of_damaged_streams(batches, clause, thorough):
     some = SIDES if thorough else SIDES[1::4]
+    batches = batches[:: 1 if thorough else 3]
     with scratch_directory() as scratch:
         lockstep = LogLockstep([JvmLog(release) for release in some], scratch)
-        batches = list(damaged(codec))[:: 1 if thorough else 3]
         for start in range(0, len(batches), 20):
             lockstep.begin()
             try:
@@ -50,4 +64,4 @@ def test_leaders_make_the_same_of_damaged_streams(codec, thorough):
                 lockstep.settle()
             finally:
                 lockstep.end()
-        assert lockstep.statistics.exercised(some[-1])["LG-64"] > 20
+        assert lockstep.statistics.exercised(some[-1])[clause] > 10

@@ -85,6 +85,16 @@ def cut_raw_blocks() -> Iterator[bytes]:
             yield batch_of(FRAME + whole + block(0, BODY[cut:] + BODY, 2 * len(BODY) + 50), count=count)
 
 
+def claiming_frames() -> Iterator[bytes]:
+    """Frames of lz4 that claim a content checksum, a block's or both, and end anywhere (LG-75)."""
+    stream = compress(Codec.LZ4, BODY)
+    for flags, own in ((0x64, 167), (0x70, 173), (0x74, 189)):
+        claiming = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
+        for cut in range(12):
+            yield batch_of(claiming[: len(claiming) - cut], Codec.LZ4)
+            yield batch_of(claiming[: len(claiming) - cut], Codec.LZ4, 3)
+
+
 def damaged_frames() -> Iterator[bytes]:
     """Frames of several blocks, as they are, repeated and compressed; each byte flipped, bytes behind them, cut."""
     raw, empty = block(0, BODY), block(0, b"", last=True)
@@ -149,6 +159,10 @@ def test_damaged_streams_are_refused_alike(lockstep, codec):
     if codec is Codec.GZIP:
         assert lockstep.statistics.exercised("3.5.2")["SEG-49"]
         assert not lockstep.statistics.exercised("3.6.2")["SEG-49"]
+
+
+def test_frames_without_the_checksums_that_they_claim_are_refused_alike(lockstep):
+    hold(lockstep, claiming_frames())
 
 
 def test_damaged_frames_are_read_alike(lockstep):

@@ -36,25 +36,21 @@ SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bou
 """Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
 
 
-def unknown_outcome(name: str, text: object, *, is_build: bool) -> Outcome:
-    """The outcome of an exception that no error kind stands for.
+def unknown_outcome(name: str, text: object) -> Outcome:
+    """The outcome of an exception that no error kind stands for: a failure, which differs from every answer.
 
-    A build may throw anything: that is a failure, and differs from every answer. Of a locked release every exception is
-    known, so that this table lacks one.
+    A build may throw anything. Of a locked release it shows that this table lacks one, and what makes it throw that.
 
     Args:
         name: of the implementation.
         text: class and message of the exception.
-        is_build: it drives a build.
 
     Raises:
-        ToolError: a class is missing, or a release has thrown it.
+        ToolError: a class is missing.
     """
     if str(text).startswith("java.lang.OutOfMemoryError"):
         return Outcome(OUT_OF_MEMORY)
     if str(text).startswith(_NO_CLASS):
         missing = str(text).splitlines()[0].removeprefix(_NO_CLASS).replace("/", ".")
         raise ToolError(f"{name} is not complete, a class of a dependency is missing:{missing}")
-    if is_build:
-        return Outcome(FAILURE, None, str(text))
-    raise ToolError(f"{name} threw what no error kind stands for: {text}")
+    return Outcome(FAILURE, None, str(text))

@@ -70,7 +70,6 @@ class JvmFiles(ABC, Generic[ObservationType]):
     ) -> None:
         self.name = name_of(release, build)
         self.release = release
-        self._is_build = build is not None
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
@@ -110,7 +109,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
-            ToolError: a release threw what no error kind stands for, or a build lacks a class.
+            ToolError: a build lacks a class.
         """
         error, count, state_count = _HEAD.unpack_from(self._reply)
         values_count = max(count, 0)
@@ -121,7 +120,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
             return self.observed(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
-            return self.observed(unknown_outcome(self.name, text, is_build=self._is_build), state)
+            return self.observed(unknown_outcome(self.name, text), state)
         return self.observed(self.refusal(self.error_kinds[error - 1], None if text is None else str(text)), state)
 
     # -- batched execution ----------------------------------------------------------------------------------------

@@ -142,9 +142,9 @@ class JvmIndex:
         """The observation of the last operation, which ``operation`` repeats.
 
         Raises:
-            ToolError: a release threw what no error kind stands for, or a build lacks a class.
+            ToolError: a build lacks a class.
         """
         try:
             return unpacked(operation.name, self._reply)
         except UnknownExceptionError as error:
-            return Observation(unknown_outcome(self.name, error, is_build=self._build is not None), None)
+            return Observation(unknown_outcome(self.name, error), None)

@@ -62,6 +62,7 @@ LOG_KIND_OF: Final = {
     "java.lang.NullPointerException": "closed",
     "java.nio.ReadOnlyBufferException": "read_only",
     "java.nio.BufferOverflowException": "buffer_overflow",
+    "java.nio.BufferUnderflowException": "buffer_underflow",
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
     "java.io.IOException": "io",
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import to_long
-from kidx.records import InvalidRecordError
+from kidx.records import InvalidRecordError, StreamUnderflowError
 from kidx.records.errors import InvalidArgumentError
 from kidx.records.varint import read_varint, read_varlong
 
@@ -72,6 +72,13 @@ def read_on(source: Source, context: BatchContext, largest: int | None = None) -
 
 
 def _fields(fields: _Window | _Stream, context: BatchContext) -> PartialRecord:
+    try:
+        return _read(fields, context)
+    except StreamUnderflowError as error:  # as of the record's own buffer (LG-75)
+        raise InvalidRecordError(_STRUCTURE) from error
+
+
+def _read(fields: _Window | _Stream, context: BatchContext) -> PartialRecord:
     fields.byte()  # attributes
     timestamp = to_long(context.base_timestamp + fields.varlong())
     offset = to_long(context.base_offset + fields.varint())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import cramjam
 
-from kidx.records.errors import RecordStreamError
+from kidx.records.errors import RecordStreamError, StreamUnderflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,8 +118,7 @@ def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Itera
         size &= ~_UNCOMPRESSED
         if size == 0:
             if flags & _CONTENT_CHECKSUM and position + _SIZE.size > len(data):
-                # A java.nio.BufferUnderflowException without a text, which Kafka does not catch.
-                raise RecordStreamError("lz4: no room for the content checksum", None)
+                raise StreamUnderflowError("lz4: no room for the content checksum")
             return
         if size > max_block_size:
             raise RecordStreamError(f"lz4: Block size {size} exceeded max: {max_block_size}", None)
@@ -130,6 +129,8 @@ def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Itera
         position += size
         if flags & _BLOCK_CHECKSUM:
             stored_checksum = data[position : position + _SIZE.size]
+            if len(stored_checksum) < _SIZE.size:
+                raise StreamUnderflowError("lz4: no room for a block's checksum")
             if stored_checksum != _SIZE.pack(xxh32(block)):
                 raise RecordStreamError("lz4: Block checksum mismatch", None)
             position += _SIZE.size
