@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
 """What makes a batch one of these."""
 
-_FROM_LIBRARIES: Final = frozenset({"zstd", "snappy"})
-"""Codecs of whose damage versions of their libraries make different things (LG-64)."""
+_FROM_LIBRARIES: Final = frozenset({"zstd", "snappy", "lz4"})
+"""Codecs of whose damage releases make different things (LG-64)."""
 
 _LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
 _UNSIGNED: Final = 0xFFFF_FFFF

@@ -43,7 +43,7 @@ class Compressor(Protocol):
 class Decompressor(Protocol):
     """Codec libraries."""
 
-    def __call__(self, codec: Any, data: bytes, magic: int, *, by_record: bool) -> Any:
+    def __call__(self, codec: Any, data: bytes, magic: int, *, reading: Any) -> Any:
         """What comes of the bytes of a batch of this magic, as a ``kidx.records.codecs.Decompressed``.
 
         None: what they hold is too large to be lent.
@@ -52,8 +52,7 @@ class Decompressor(Protocol):
             codec: a ``kidx.records.Codec``.
             data: the compressed bytes.
             magic: of the batch.
-            by_record: each record is read at once, so that nothing comes of one that damage is in; else one byte after
-                another (LG-64).
+            reading: a ``kidx.records.codecs.Reading``, which says how much of it is asked for at once (LG-64).
         """
 
 

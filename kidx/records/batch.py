@@ -8,7 +8,7 @@ import google_crc32c
 
 from kidx.java_numbers import to_long
 from kidx.records.base import StoredBatch
-from kidx.records.codecs import Codec, Source, decompress
+from kidx.records.codecs import Codec, Reading, Source, decompress
 from kidx.records.errors import (
     CorruptRecordError,
     InvalidArgumentError,
@@ -305,15 +305,15 @@ class DefaultRecordBatch(StoredBatch):
 
     def _compressed(self, largest: int, read: Callable[[Source, int, BatchContext], Item]) -> Iterator[Item]:
         return self.decompressed(
-            lambda source, context: read(source, _size_of_next(source, largest), context), by_record=True
+            lambda source, context: read(source, _size_of_next(source, largest), context), Reading.RECORDS
         )
 
-    def decompressed(self, read: Callable[[Source, BatchContext], Item], *, by_record: bool = False) -> Iterator[Item]:
+    def decompressed(self, read: Callable[[Source, BatchContext], Item], reading: Reading) -> Iterator[Item]:
         """What ``read`` makes of the bytes of each record, size first, of a compressed batch of at least 61 bytes.
 
         Args:
             read: takes the bytes of a record.
-            by_record: it takes each record at once behind its size; damage then shows before what precedes it (LG-64).
+            reading: how it takes them.
 
         Raises:
             InvalidRecordError: the number of records is negative, or bytes are left behind them.
@@ -321,7 +321,7 @@ class DefaultRecordBatch(StoredBatch):
         """
         # Kafka opens the stream before it looks at the count.
         data, library = self._bytes(RECORD_BATCH_OVERHEAD), self._storage.decompressor
-        source = decompress(self.codec, data, self.magic, library, by_record=by_record)
+        source = decompress(self.codec, data, self.magic, library, reading=reading)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:

@@ -1,4 +1,4 @@
-"""Damaged streams, as leaders on both sides of each change of rule take or refuse them (LG-64, LG-75)."""
+"""Damaged streams, as leaders on both sides of each change of rule take or refuse them (LG-64, LG-74, LG-75)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.jvm
 SIDES = ("2.4.1", "2.6.3", "2.7.2", "3.1.2", "3.5.2", "3.6.2", "4.4.0")
 """Leaders pass over keys and values from 2.6 on, field by field from 3.6; from 2.8 on a buffer is before zstd."""
 OPEN = Operation("open_log", ({"segment.bytes": 1 << 20, "segment.index.bytes": 96}, 0, 0, True, 0))
-FIRST = {"zstd": 4, "snappy": 17}
+FIRST = {"zstd": 4, "lz4": 4, "snappy": 17}
 """What comes before is a magic number; in snappy also a byte of a size by which Kafka up to 3.4 makes room."""
 KINDS_OF_BLOCK = ([], [["set", 6, 0]], [["set", 6, 1]], [["set", 6, 2]])
 """Zstd's first block as it is, raw, raw and the last, or repeating one byte: then what is in the records is odd."""
@@ -38,6 +38,13 @@ def damaged(codec: str) -> Iterator[dict[str, Any]]:
         yield {"records": [[0, 0, size]], "codec": codec, "payload": [*kind, ["add", cut]]}
 
 
+def empty() -> Iterator[dict[str, Any]]:
+    """Batches with an empty block of lz4 instead of the end, and before more bytes."""
+    for size, more in product((0, 5, 60), (1, 5, 9, 70)):
+        end = [["cut", 4], ["add", 4], ["set", -4, 1], ["add", more]]
+        yield {"records": [[0, 0, size], [1, 0, size]], "codec": "lz4", "payload": end}
+
+
 def claiming() -> Iterator[dict[str, Any]]:
     """Batches whose frame of lz4 claims checksums that it does not have, or not whole."""
     for size, (flags, own), cut, plain in product((5, 272), CLAIMS, range(10), ([], [["cut", 3]])):
@@ -47,8 +54,13 @@ def claiming() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("batches", "clause"),
-    [(list(damaged("zstd")), "LG-64"), (list(damaged("snappy")), "LG-64"), (list(claiming()), "LG-75")],
-    ids=["zstd", "snappy", "lz4"],
+    [
+        (list(damaged("zstd")), "LG-64"),
+        (list(damaged("snappy")), "LG-64"),
+        (list(damaged("lz4")) + list(empty()), "LG-74"),
+        (list(claiming()), "LG-75"),
+    ],
+    ids=["zstd", "snappy", "lz4", "checksums of lz4"],
 )
 def test_leaders_make_the_same_of_damaged_streams(batches, clause, thorough):
     some = SIDES if thorough else SIDES[1::4]

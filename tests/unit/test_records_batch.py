@@ -28,7 +28,7 @@ from kidx.records import (
     iter_memory_batches,
     write_batch,
 )
-from kidx.records.codecs import compress
+from kidx.records.codecs import Reading, compress
 from kidx.records.layout import RECORD_BATCH
 from kidx.records.record import increment_sequence, write_record
 
@@ -334,7 +334,8 @@ def exhaust(batch: RecordBatch) -> None:
                 pass
     ways = [lambda: list(batch), lambda: list(batch.streaming_iterator())]
     if isinstance(batch, DefaultRecordBatch) and batch.size_in_bytes >= RECORD_BATCH.size:
-        ways += [lambda: list(batch.decompressed(read_on)), lambda: list(batch.decompressed(read_ahead))]
+        ways.append(lambda: list(batch.decompressed(read_on, Reading.FIELDS)))
+        ways.append(lambda: list(batch.decompressed(read_ahead, Reading.PIECES)))
     for iterate in ways:
         try:
             for item in iterate():

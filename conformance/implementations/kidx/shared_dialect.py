@@ -18,7 +18,7 @@ from kidx.records.codecs import compress, decompressed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kidx.records.codecs import Codec, Decompressed
+    from kidx.records.codecs import Codec, Decompressed, Reading
 
 
 Answer = TypeVar("Answer")
@@ -83,9 +83,9 @@ class SharedDialect(Dialect):
         """The same; members whose libraries make other things of a stream leave."""
         return self._decompress if any(member.decompressor for member in self.members) else None
 
-    def _decompress(self, codec: Codec, data: bytes, magic: int, *, by_record: bool) -> Decompressed | None:
+    def _decompress(self, codec: Codec, data: bytes, magic: int, *, reading: Reading) -> Decompressed | None:
         libraries = [member.decompressor or decompressed for member in self.members]
-        return self._agreed([library(codec, data, magic, by_record=by_record) for library in libraries])
+        return self._agreed([library(codec, data, magic, reading=reading) for library in libraries])
 
     def _agreed(self, answers: Sequence[Answer]) -> Answer:
         """The answer of the last member; those that have given another one leave."""

@@ -13,6 +13,7 @@ from kidx.log.validation.rebuilt import rebuilt
 from kidx.log.validation.records import Refusals, Seen, accepts, told
 from kidx.producers.cut_records import records_of
 from kidx.records import Codec, DefaultRecordBatch
+from kidx.records.codecs import Reading
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -87,6 +88,6 @@ class CompressedBatches:
         if not self.in_place or not isinstance(batch, DefaultRecordBatch):
             return records_of(batch.streaming_iterator(largest), rules)
         if not rules.validation_ignores_record_sizes:
-            return records_of(batch.decompressed(read_ahead), rules)
+            return records_of(batch.decompressed(read_ahead, Reading.PIECES), rules)
         limit = largest if rules.decompressed_records_are_limited else None
-        return records_of(batch.decompressed(partial(read_on, largest=limit)), rules)
+        return records_of(batch.decompressed(partial(read_on, largest=limit), Reading.FIELDS), rules)

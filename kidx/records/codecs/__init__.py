@@ -7,10 +7,21 @@ from kidx.records.codecs.codec import (
     Codec,
     Decompressed,
     Ending,
+    Reading,
     compress,
     decompress,
     decompressed,
 )
 from kidx.records.codecs.source import Source
 
-__all__ = ["MOST_LENT", "Codec", "Decompressed", "Ending", "Source", "compress", "decompress", "decompressed"]
+__all__ = [
+    "MOST_LENT",
+    "Codec",
+    "Decompressed",
+    "Ending",
+    "Reading",
+    "Source",
+    "compress",
+    "decompress",
+    "decompressed",
+]

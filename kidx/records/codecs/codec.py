@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.records.codecs import gzip, lz4, snappy, zstd
 from kidx.records.codecs.source import Source
-from kidx.records.errors import InvalidArgumentError, RecordStreamError, UnsupportedCodecError
+from kidx.records.errors import InvalidArgumentError, RecordStreamError, StreamUnderflowError, UnsupportedCodecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +57,17 @@ class Codec(IntEnum):
 _BY_ID: Final = {int(codec): codec for codec in Codec}  # Codec(number) costs ten times as much
 
 
+class Reading(Enum):
+    """How the records of a compressed batch of v2 are read, each behind its size."""
+
+    RECORDS = 0
+    """As many bytes at once as the size says."""
+    PIECES = 1
+    """2 KiB at most at once, as a leader reads from 2.6 to 3.5."""
+    FIELDS = 2
+    """One byte after another, as a leader reads from 3.6 on."""
+
+
 class Ending(Enum):
     """How reading a compressed stream ends."""
 
@@ -68,6 +79,8 @@ class Ending(Enum):
     """When it is opened."""
     FAILURE = 3
     """With what Kafka does not catch."""
+    UNDERFLOW = 4
+    """With a ``BufferUnderflowException``, which it does not catch either."""
 
 
 class Decompressed(NamedTuple):
@@ -89,6 +102,8 @@ class Decompressed(NamedTuple):
 
     def _chunks(self) -> Iterator[bytes]:
         yield self.plain
+        if self.ending is Ending.UNDERFLOW:
+            raise StreamUnderflowError(_REFUSED)
         if self.ending is not Ending.END:
             raise RecordStreamError(self.text or _REFUSED, self.text)
 
@@ -98,12 +113,17 @@ _REFUSED: Final = "the codec's library refuses the stream"
 MOST_LENT: Final = 8 << 20
 """Plain bytes up to which a stream is decompressed by libraries that are lent."""
 
-_LENT: Final = frozenset({Codec.SNAPPY, Codec.ZSTD})
-"""Codecs whose libraries' versions make different things of damage; the others are read by rules that are Kafka's."""
+_LENT: Final = frozenset({Codec.SNAPPY, Codec.LZ4, Codec.ZSTD})
+"""Codecs of whose damage releases make different things, because of the versions of their libraries above all."""
 
 
 def decompress(
-    codec: Codec, data: bytes, magic: int = 2, decompressor: Decompressor | None = None, *, by_record: bool = True
+    codec: Codec,
+    data: bytes,
+    magic: int = 2,
+    decompressor: Decompressor | None = None,
+    *,
+    reading: Reading = Reading.RECORDS,
 ) -> Source:
     """A reader over the decompressed ``data``, as ``Compression.wrapForInput`` opens one.
 
@@ -112,22 +132,24 @@ def decompress(
         data: the compressed bytes.
         magic: the format of the batch; lz4 in v0 has no valid header checksum.
         decompressor: the codec libraries; those of kidx by default.
-        by_record: see :class:`kidx.dialect.Decompressor`.
+        reading: what it is for; damage may show earlier or later (LG-64).
 
     Raises:
         RecordStreamError: ``data`` does not start as the codec's format does. Damage further on is raised by the reads
             that meet it.
     """
     if decompressor is not None and codec in _LENT:
-        lent: Decompressed | None = decompressor(codec, data, magic, by_record=by_record)
+        lent: Decompressed | None = decompressor(codec, data, magic, reading=reading)
         if lent is not None:
             return Source(lent.chunks())
     return Source(_opened(codec, data, magic))
 
 
-def decompressed(codec: Codec, data: bytes, magic: int = 2, *, by_record: bool = True) -> Decompressed | None:
+def decompressed(
+    codec: Codec, data: bytes, magic: int = 2, *, reading: Reading = Reading.RECORDS
+) -> Decompressed | None:
     """What the libraries of kidx give of a whole stream, however it is read; None for more than :data:`MOST_LENT`."""
-    del by_record
+    del reading
     plain = bytearray()
     try:
         chunks = _opened(codec, data, magic)
@@ -138,6 +160,8 @@ def decompressed(codec: Codec, data: bytes, magic: int = 2, *, by_record: bool =
             plain += chunk
             if len(plain) > MOST_LENT:
                 return None
+    except StreamUnderflowError:
+        return Decompressed(bytes(plain), Ending.UNDERFLOW)
     except RecordStreamError as error:
         ending = Ending.DAMAGE if error.kafka_message is None else Ending.FAILURE
         return Decompressed(bytes(plain), ending, error.kafka_message)

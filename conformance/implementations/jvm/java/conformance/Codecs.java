@@ -7,18 +7,21 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /** Compresses and decompresses as a release does, with the libraries that it comes with. */
 public final class Codecs {
     private static final int ROOM = 512;
+    private static final int ENDED = -1;
 
     // The order of kidx/records/codecs/codec.py.
     private static final int END = 0;
     private static final int DAMAGE = 1;
     private static final int REFUSAL = 2;
     private static final int FAILURE = 3;
+    private static final int UNDERFLOW = 4;
 
     private final Constructor<?> newBuffer;
     private final Method written;
@@ -75,9 +78,11 @@ public final class Codecs {
         try (InputStream stream = opened(compression, data, (byte) magic)) {
             if (stream == null)
                 return found(REFUSAL, plain, "");
-            return read(stream, plain, byRecord && magic >= 2, most) ? found(END, plain, "") : null;
+            return read(stream, plain, magic, byRecord, most) ? found(END, plain, "") : null;
         } catch (IOException damage) {
             return found(DAMAGE, plain, "");
+        } catch (BufferUnderflowException underflow) {
+            return found(UNDERFLOW, plain, "");
         } catch (OutOfMemoryError tooMuch) {
             return null;
         } catch (RuntimeException | Error failure) {
@@ -94,40 +99,76 @@ public final class Codecs {
     }
 
     /**
-     * Reads one byte after another, or as records are read, each at once behind its size: where that meets damage,
-     * what comes before it in the record is lost, and up to 2.7 nothing buffers between the library and who asks it.
+     * Reads as records are read: what comes before damage depends on how much is asked for at once, and up to 2.7
+     * nothing buffers between the library and who asks it.
      */
-    private static boolean read(InputStream stream, ByteArrayOutputStream plain, boolean byRecord, int most)
+    private static boolean read(InputStream stream, ByteArrayOutputStream plain, int magic, boolean byRecord, int most)
         throws IOException {
-        byte[] body = new byte[0];
-        int size = 0;
-        int bits = 0;
-        for (int each = stream.read(); each >= 0; each = stream.read()) {
-            plain.write(each);
-            if (plain.size() > most)
+        byte[] piece = new byte[Long.BYTES];
+        while (plain.size() <= most) {
+            int size = magic < 2 ? sizeOfMessage(stream, plain, piece)
+                : byRecord ? sizeOfRecord(stream, plain) : one(stream, plain);
+            if (size == ENDED)
+                return true;
+            int left = Math.min(size, most + 1 - plain.size());
+            if (left > piece.length)
+                piece = new byte[left];
+            if (!taken(stream, plain, piece, left))
+                return true;
+        }
+        return false;
+    }
+
+    /** One byte, and nothing to be taken behind it. */
+    private static int one(InputStream stream, ByteArrayOutputStream plain) throws IOException {
+        int each = stream.read();
+        if (each < 0)
+            return ENDED;
+        plain.write(each);
+        return 0;
+    }
+
+    private static boolean taken(InputStream stream, ByteArrayOutputStream plain, byte[] piece, int size)
+        throws IOException {
+        for (int left = size; left > 0;) {
+            int count = stream.read(piece, 0, left);
+            if (count < 0)
                 return false;
-            if (!byRecord)
-                continue;
-            size |= (each & 0x7f) << bits;
-            bits += 7;
-            if (each >= 0x80 && bits < 35)
-                continue;
-            int left = (size >>> 1) ^ -(size & 1);
-            size = bits = 0;
-            left = Math.min(left, most + 1 - plain.size());
-            if (left > body.length)
-                body = new byte[left];
-            while (left > 0) {
-                int count = stream.read(body, 0, left);
-                if (count < 0)
-                    return true;
-                plain.write(body, 0, count);
-                left -= count;
-            }
-            if (plain.size() > most)
-                return false;
+            plain.write(piece, 0, count);
+            left -= count;
         }
         return true;
+    }
+
+    /** The number before a record of v2. */
+    private static int sizeOfRecord(InputStream stream, ByteArrayOutputStream plain) throws IOException {
+        int size = 0;
+        for (int bits = 0; bits < 35; bits += 7) {
+            int each = stream.read();
+            if (each < 0)
+                return ENDED;
+            plain.write(each);
+            size |= (each & 0x7f) << bits;
+            if (each < 0x80)
+                break;
+        }
+        return Math.max(0, (size >>> 1) ^ -(size & 1));
+    }
+
+    /** The numbers before an older message, of which DataInputStream takes the first at once. */
+    private static int sizeOfMessage(InputStream stream, ByteArrayOutputStream plain, byte[] piece)
+        throws IOException {
+        if (!taken(stream, plain, piece, Long.BYTES))
+            return ENDED;
+        int size = 0;
+        for (int i = 0; i < Integer.BYTES; i++) {
+            int each = stream.read();
+            if (each < 0)
+                return ENDED;
+            plain.write(each);
+            size = size << 8 | each;
+        }
+        return Math.max(0, size);
     }
 
     private static byte[] found(int ending, ByteArrayOutputStream plain, String text) {
