@@ -52,6 +52,7 @@ KINDS = {
     "InvalidRecordException": "invalid_record",
     "IllegalArgumentException": "invalid_argument",
     "IndexOutOfBoundsException": "out_of_bounds",
+    "BufferUnderflowException": "buffer_underflow",
 }
 """Simple class name of a Java exception: the kind it has in kidx. Whatever else Kafka throws is ``io``."""
 
@@ -305,7 +306,7 @@ def attempt(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except KidxError as error:
-        return Refusal("io") if error.kind == "io" else Refusal(error.kind, error.kafka_message)
+        return Refusal(error.kind, None if error.kind in ("io", "buffer_underflow") else error.kafka_message)
 
 
 def describe(batch: RecordBatch) -> dict[str, Any]:
