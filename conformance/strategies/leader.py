@@ -44,7 +44,7 @@ _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
 """Codecs whose compressed bytes are damaged anywhere."""
 _SNAPPY_HEADER: Final = 17
 """Bytes of a snappy stream up to the high byte of its first block's size, by which releases up to 3.4 make room."""
-_CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
+CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
 """Flags of a frame of lz4 that claim checksums, and the byte of its header's own checksum that goes with them."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
@@ -205,7 +205,7 @@ def _claims() -> Draw[list[list[Any]]]:
     """Changes that let a frame of lz4 claim checksums, of its blocks or of all, that are cut or not there (LG-75)."""
     ends = st.sampled_from(([], [], [["cut", 1]], [["cut", 4]], [["cut", 6]], [["add", 4]]))
     return st.builds(
-        lambda flags, end: [["set", 4, flags[0]], ["set", 6, flags[1]], *end], st.sampled_from(_CLAIMED), ends
+        lambda flags, end: [["set", 4, flags[0]], ["set", 6, flags[1]], *end], st.sampled_from(CLAIMED), ends
     )
 
 

@@ -12,6 +12,7 @@ from conformance.implementations.jvm.log import JvmLog
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
+from conformance.strategies.leader import CLAIMED
 
 pytestmark = pytest.mark.jvm
 
@@ -22,9 +23,6 @@ FIRST = {"zstd": 4, "lz4": 4, "snappy": 17}
 """What comes before is a magic number; in snappy also a byte of a size by which Kafka up to 3.4 makes room."""
 KINDS_OF_BLOCK = ([], [["set", 6, 0]], [["set", 6, 1]], [["set", 6, 2]])
 """Zstd's first block as it is, raw, raw and the last, or repeating one byte: then what is in the records is odd."""
-
-CLAIMS = ((0x64, 167), (0x70, 173), (0x74, 189))
-"""Flags that claim checksums of all, of blocks, of both, and the byte of the header's checksum that goes with them."""
 
 
 def damaged(codec: str) -> Iterator[dict[str, Any]]:
@@ -47,7 +45,7 @@ def empty() -> Iterator[dict[str, Any]]:
 
 def claiming() -> Iterator[dict[str, Any]]:
     """Batches whose frame of lz4 claims checksums that it does not have, or not whole."""
-    for size, (flags, own), cut, plain in product((5, 272), CLAIMS, range(10), ([], [["cut", 3]])):
+    for size, (flags, own), cut, plain in product((5, 272), CLAIMED, range(10), ([], [["cut", 3]])):
         payload = [["set", 4, flags], ["set", 6, own], ["cut", cut]]
         yield {"records": [[0, 0, size], [1, 0, size]], "codec": "lz4", "payload": payload, "plain": plain}
 

@@ -12,6 +12,7 @@ from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
+from conformance.strategies.leader import CLAIMED
 from kidx.records import Codec, SimpleRecord, build_batch, write_batch
 from kidx.records.codecs import compress
 from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH_OVERHEAD
@@ -88,7 +89,7 @@ def cut_raw_blocks() -> Iterator[bytes]:
 def claiming_frames() -> Iterator[bytes]:
     """Frames of lz4 that claim a content checksum, a block's or both, and end anywhere (LG-75)."""
     stream = compress(Codec.LZ4, BODY)
-    for flags, own in ((0x64, 167), (0x70, 173), (0x74, 189)):
+    for flags, own in CLAIMED:
         claiming = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
         for cut in range(12):
             yield batch_of(claiming[: len(claiming) - cut], Codec.LZ4)

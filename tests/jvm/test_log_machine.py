@@ -29,6 +29,7 @@ pytestmark = pytest.mark.jvm
 TRACES = sorted((Path(conformance.__file__).parent / "traces" / "log").glob("*.json"))
 ERAS = ("2.4.1", "2.8.2", "3.6.2", "3.9.2", "4.0.0", "4.4.0")
 """One release of each era: Scala's one class and its several, Java's indexes, its segments, A1 in 4.x, and C3."""
+REACHED = {"LO-1", "LO-6", "LG-2", "LG-31c", "LG-32", "LG-35", "LG-39", "LG-43"}
 some_traces = pytest.mark.parametrize("path", all_but(TRACES[::3], TRACES), ids=lambda path: path.stem)
 some_or_all = pytest.mark.parametrize("releases", [ERAS, in_ci(RELEASES)], ids=["eras", "all"])
 
@@ -112,9 +113,13 @@ def test_every_release_does_what_the_reference_does(releases, scratch):
 
 def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
     lockstep = LogLockstep([JvmLog(release) for release in ERAS], scratch)
-    assert search(lockstep, examples=50, steps=15, number=4) is None, lockstep.failure
+    for number in range(4, 12):  # a seed of fourteen misses a clause
+        assert search(lockstep, examples=50, steps=15, number=number) is None, lockstep.failure
+        missed = REACHED - set(lockstep.statistics.exercised("4.4.0"))
+        if not missed:
+            break
     assert lockstep.statistics.steps > 100
-    assert {"LO-1", "LO-6", "LG-2", "LG-32", "LG-35", "LG-39", "LG-43"} <= set(lockstep.statistics.exercised("4.4.0"))
+    assert not missed
 
 
 @some_traces

@@ -10,27 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.implementations.jvm.log import JvmLog
+from conformance.strategies.leader import CLAIMED
 from kidx.records import Codec
 from kidx.records.codecs import Reading, compress, decompressed
 
 pytestmark = pytest.mark.jvm
 
 PLAIN = [b"one record or two, or more of them: one record or two" * 3, bytes(range(256)) * 300, b"x"]
-FLAGS = ((0x60, 130), (0x64, 167), (0x70, 173), (0x74, 189))
-"""Flags of a frame, the last three of which claim checksums, and the byte of the header's own that goes with them."""
-
-
-def damaged(stream: bytes) -> Iterator[bytes]:
-    """The frame with other flags, other blocks, cut, with more behind it, and with each of its first bytes changed."""
-    for flags, own in FLAGS:
-        frame = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
-        yield from (frame[: len(frame) - cut] for cut in range(min(len(frame), 30)))
-        yield from (frame[:-4] + block + stream[-4:] for block in BLOCKS)
-        yield from (frame + behind for behind in BLOCKS)
-        for position in range(min(len(frame), 60)):
-            yield from (frame[:position] + bytes((frame[position] ^ bits,)) + frame[position + 1 :] for bits in BITS)
-
-
+FLAGS = ((0x60, 130), *CLAIMED)
+"""Flags of a frame, all but the first of which claim checksums, and the byte of the header's own that goes along."""
 BITS = (0x01, 0x02, 0x10, 0x40, 0x80)
 BLOCKS = (
     b"\x01\x00\x00\x00\x00",  # empty
@@ -43,6 +31,17 @@ BLOCKS = (
     b"\x01\x00\x01\x00",
     b"\x01\x02\x03",
 )
+
+
+def damaged(stream: bytes) -> Iterator[bytes]:
+    """The frame with other flags, other blocks, cut, with more behind it, and with each of its first bytes changed."""
+    for flags, own in FLAGS:
+        frame = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
+        yield from (frame[: len(frame) - cut] for cut in range(min(len(frame), 30)))
+        yield from (frame[:-4] + block + stream[-4:] for block in BLOCKS)
+        yield from (frame + behind for behind in BLOCKS)
+        for position in range(min(len(frame), 60)):
+            yield from (frame[:position] + bytes((frame[position] ^ bits,)) + frame[position + 1 :] for bits in BITS)
 
 
 @pytest.mark.parametrize("plain", PLAIN, ids=["repeated", "several blocks", "one byte"])

@@ -198,9 +198,8 @@ class Infos(ProducerStateManager):
     info: type[ProducerAppendInfo] = ProducerAppendInfo
 
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
-        current = self.producers.get(producer_id) or ProducerEntry()
-        info = self.info(self.topic_partition, producer_id, current, origin, self.dialect)
-        info.verification = self.verifications.get(producer_id)
+        info = super().prepare(producer_id, origin)
+        info.__class__ = self.info
         return info
 
 
