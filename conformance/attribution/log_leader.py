@@ -131,6 +131,8 @@ LEADER_ROWS = (
         any_batch(is_damaged_stream)),
     Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes",
         any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")),
+    Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes",
+        any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")),
     Row("LG-75", _LEADER, "buffer_underflow", "another refusal", any_batch(is_compressed)),
     Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
     Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted)),

@@ -111,7 +111,7 @@ def stamp_of(source: Source, size: int, context: BatchContext) -> Stamp:
         InvalidRecordError: its size or structure is wrong.
         RecordStreamError: the compressed bytes are damaged.
     """
-    if size <= LARGE_RECORD:
+    if size <= LARGE_RECORD or source.is_chunked:
         body = source.read(size)
         if len(body) < size:
             raise _premature(size)

@@ -10,8 +10,8 @@ from conformance.implementations.jvm.driver import driver_class
 from kidx.records import Codec
 from kidx.records.codecs import MOST_LENT, Decompressed, Ending, Reading
 
-_HEAD: Final = struct.Struct(">BI")
-"""How it ends, and how many bytes come before."""
+_HEAD: Final = struct.Struct(">BII")
+"""How it ends, how many bytes come before, and of how many blocks the sizes are told."""
 
 
 class JvmCodecs:
@@ -42,6 +42,8 @@ class JvmCodecs:
         if found is None:
             return None
         told = bytes(found)
-        ending, size = _HEAD.unpack_from(told)
-        end = _HEAD.size + size
-        return Decompressed(told[_HEAD.size : end], Ending(ending), told[end:].decode() or None)
+        ending, size, count = _HEAD.unpack_from(told)
+        blocks = struct.unpack_from(f">{count}I", told, _HEAD.size)
+        start = _HEAD.size + 4 * count
+        end = start + size
+        return Decompressed(told[start:end], Ending(ending), told[end:].decode() or None, blocks)

@@ -127,8 +127,9 @@ class _Window:
             raise InvalidRecordError(_STRUCTURE) from error
         return number
 
-    def byte(self) -> int:
-        return self._number(lambda data, at: (data[at], at + 1), 1)
+    def byte(self) -> None:
+        """Passes over a byte."""
+        self._number(lambda data, at: (data[at], at + 1), 1)
 
     def varint(self) -> int:
         return self._number(read_varint, _VARINT)
@@ -148,36 +149,33 @@ class _Window:
 
 
 class _Stream:
-    """The fields of a record as they come, however many bytes they have."""
+    """The fields of a record as they come, however many bytes they have. In a number an end is a byte of -1 (LG-76)."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def byte(self) -> int:
-        byte = self._source.read(1)
-        return byte[0] if byte else -1  # the end shows in the next field
+    def _number(self, read: Callable[[bytes, int], tuple[int, int]], longest: int) -> int:
+        try:
+            return read(self._source.head(longest), 0)[0]
+        except InvalidArgumentError as error:
+            raise InvalidRecordError(_STRUCTURE) from error
+
+    def byte(self) -> None:
+        """Passes over a byte, or an end."""
+        self._source.read(1)
 
     def varint(self) -> int:
-        try:
-            return self._source.read_varint()
-        except (EOFError, InvalidArgumentError) as error:
-            raise InvalidRecordError(_STRUCTURE) from error
+        return self._number(read_varint, _VARINT)
 
     def varlong(self) -> int:
-        head = b""
-        while len(head) < _VARLONG:
-            byte = self._source.read(1)
-            head += byte
-            if not byte or byte[0] < 0x80:
-                break
-        try:
-            return read_varlong(head, 0)[0]
-        except (IndexError, InvalidArgumentError) as error:
-            raise InvalidRecordError(_STRUCTURE) from error
+        return self._number(read_varlong, _VARLONG)
 
     def skip_sized(self) -> int:
         """Passes over a field behind its size, which is returned."""
-        size = self.varint()
-        if size > 0 and self._source.skip(size) < size:
-            raise InvalidRecordError("Reached end of input stream before skipping all bytes")
+        size = left = self.varint()
+        while left > 0:
+            passed = self._source.skip(left) or len(self._source.read(1))
+            if not passed:
+                raise InvalidRecordError("Reached end of input stream before skipping all bytes")
+            left -= passed
         return size

@@ -6,6 +6,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.records.codecs import gzip, lz4, snappy, zstd
+from kidx.records.codecs.chunked import ChunkedSource
 from kidx.records.codecs.source import Source
 from kidx.records.errors import InvalidArgumentError, RecordStreamError, StreamUnderflowError, UnsupportedCodecError
 
@@ -84,11 +85,15 @@ class Ending(Enum):
 
 
 class Decompressed(NamedTuple):
-    """What a library gives of a stream: all its bytes up to the end or to damage, and the words of a failure."""
+    """What a library gives of a stream: all its bytes up to the end or to damage, and the words of a failure.
+
+    The sizes of blocks of lz4 are there if one is empty, for from 3.6 on Kafka reads on behind it (LG-76).
+    """
 
     plain: bytes
     ending: Ending
     text: str | None = None
+    blocks: tuple[int, ...] = ()
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes, and then the error.
@@ -101,7 +106,10 @@ class Decompressed(NamedTuple):
         return self._chunks()
 
     def _chunks(self) -> Iterator[bytes]:
-        yield self.plain
+        position = 0
+        for size in self.blocks or (len(self.plain),):
+            yield self.plain[position : position + size]
+            position += size
         if self.ending is Ending.UNDERFLOW:
             raise StreamUnderflowError(_REFUSED)
         if self.ending is not Ending.END:
@@ -112,6 +120,9 @@ _REFUSED: Final = "the codec's library refuses the stream"
 
 MOST_LENT: Final = 8 << 20
 """Plain bytes up to which a stream is decompressed by libraries that are lent."""
+
+_MOST_IN_BLOCKS: Final = MOST_LENT >> 8
+"""Bytes of lz4 that are sure not to be more than that."""
 
 _LENT: Final = frozenset({Codec.SNAPPY, Codec.LZ4, Codec.ZSTD})
 """Codecs of whose damage releases make different things, because of the versions of their libraries above all."""
@@ -141,8 +152,10 @@ def decompress(
     if decompressor is not None and codec in _LENT:
         lent: Decompressed | None = decompressor(codec, data, magic, reading=reading)
         if lent is not None:
-            return Source(lent.chunks())
-    return Source(_opened(codec, data, magic))
+            return ChunkedSource(lent.chunks()) if lent.blocks else Source(lent.chunks())
+    chunks = _opened(codec, data, magic)
+    confusing = codec is Codec.LZ4 and len(data) <= _MOST_IN_BLOCKS and lz4.ONE_BYTE in data
+    return ChunkedSource(chunks) if confusing else Source(chunks)
 
 
 def decompressed(
@@ -151,21 +164,26 @@ def decompressed(
     """What the libraries of kidx give of a whole stream, however it is read; None for more than :data:`MOST_LENT`."""
     del reading
     plain = bytearray()
+    blocks: list[int] = []
+
+    def ended(ending: Ending, text: str | None = None) -> Decompressed:
+        return Decompressed(bytes(plain), ending, text, tuple(blocks) if 0 in blocks else ())
+
     try:
         chunks = _opened(codec, data, magic)
     except RecordStreamError:
-        return Decompressed(b"", Ending.REFUSAL)
+        return ended(Ending.REFUSAL)
     try:
         for chunk in chunks:
             plain += chunk
+            blocks.append(len(chunk))
             if len(plain) > MOST_LENT:
                 return None
     except StreamUnderflowError:
-        return Decompressed(bytes(plain), Ending.UNDERFLOW)
+        return ended(Ending.UNDERFLOW)
     except RecordStreamError as error:
-        ending = Ending.DAMAGE if error.kafka_message is None else Ending.FAILURE
-        return Decompressed(bytes(plain), ending, error.kafka_message)
-    return Decompressed(bytes(plain), Ending.END)
+        return ended(Ending.DAMAGE if error.kafka_message is None else Ending.FAILURE, error.kafka_message)
+    return ended(Ending.END)
 
 
 def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
@@ -173,7 +191,7 @@ def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
         Codec.NONE: lambda: iter((data,)),
         Codec.GZIP: lambda: gzip.chunks(data),
         Codec.SNAPPY: lambda: snappy.chunks(data),
-        Codec.LZ4: lambda: lz4.chunks(data, check_header=magic != 0),
+        Codec.LZ4: lambda: lz4.chunks(data, check_header=magic != 0, read_on=magic > 1),
         Codec.ZSTD: lambda: zstd.chunks(data),
     }
     return openers[codec]()

@@ -8,6 +8,7 @@ is written so and not checked (KAFKA-3160).
 from __future__ import annotations
 
 import struct
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import cramjam
@@ -21,6 +22,8 @@ _MAGIC: Final = 0x184D2204
 _HEADER: Final = struct.Struct("<IBB")  # magic, FLG, BD
 _SIZE: Final = struct.Struct("<I")
 _UNCOMPRESSED: Final = 0x8000_0000  # in a block's size: the block is stored as it is
+ONE_BYTE: Final = _SIZE.pack(1)
+"""The size before an empty block: a compressed one of one byte."""
 _FLAGS: Final = 0x60  # what Kafka writes: version 1, independent blocks, no checksums, no content size
 _BLOCK_64K: Final = 4
 _CONTENT_CHECKSUM, _CONTENT_SIZE, _BLOCK_CHECKSUM, _INDEPENDENT = 0x04, 0x08, 0x10, 0x20
@@ -79,8 +82,8 @@ def compress(data: bytes, *, broken_header: bool = False) -> bytes:
     return b"".join(out)
 
 
-def chunks(data: bytes, *, check_header: bool = True) -> Iterator[bytes]:
-    """The plain bytes, block by block.
+def chunks(data: bytes, *, check_header: bool = True, read_on: bool = True) -> Iterator[bytes]:
+    """The plain bytes, block by block; with ``read_on`` also those behind an empty block, else it ends them (LG-74).
 
     Raises:
         RecordStreamError: at once for a bad frame header, later for damage further on.
@@ -104,7 +107,8 @@ def chunks(data: bytes, *, check_header: bool = True) -> Iterator[bytes]:
         raise RecordStreamError("lz4: Stream ended prematurely", None)
     if check_header and data[position] != xxh32(data[4:position]) >> 8 & 0xFF:
         raise RecordStreamError("lz4: Stream frame descriptor corrupted", None)
-    return _blocks(data, position + 1, flags, block_size_id)
+    blocks = _blocks(data, position + 1, flags, block_size_id)
+    return blocks if read_on else takewhile(bool, blocks)
 
 
 def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Iterator[bytes]:
@@ -130,8 +134,6 @@ def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Itera
         if flags & _BLOCK_CHECKSUM:
             _check(block, data[position : position + _SIZE.size])
             position += _SIZE.size
-        if not plain:  # Kafka takes it for the end, from 3.6 on (LG-74)
-            return
         yield plain
 
 

@@ -6,18 +6,23 @@ damaged checksum behind it; and a record that claims two gigabytes costs only wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kidx.records.varint import read_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NO_BYTE: Final = b"\xff"
+
 
 class Source:
     """A forward-only reader over chunks of bytes. Whatever the chunks raise goes through."""
 
     __slots__ = ("_buffer", "_chunks", "_position")
+
+    is_chunked: ClassVar = False
+    """It has empty blocks, so that records have to be read as Kafka reads them; it is short then."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -63,6 +68,15 @@ class Source:
     def at_end(self) -> bool:
         """Whether no byte is left."""
         return not self._has(1)
+
+    def head(self, longest: int) -> bytes:
+        """The next bytes up to the end of a number, ``longest`` at most; a byte of -1 for each that is missing."""
+        head = b""
+        while len(head) < longest:
+            head += self.read(1) or _NO_BYTE
+            if head[-1] < 0x80:
+                break
+        return head
 
     def read_varint(self) -> int:
         """The next ``int``.
