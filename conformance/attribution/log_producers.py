@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.rules import ANY, Row
-from conformance.operations.log import VERIFICATION
+from conformance.operations.log import LOG_ERROR_KINDS, VERIFICATION
 from kidx.producers import SNAPSHOT_SUFFIX
 from kidx.producers.snapshot import HEAD
 
@@ -46,6 +46,14 @@ def counts(step: LogStep) -> list[int]:
 def deletes(step: LogStep) -> bool:
     """A snapshot is gone."""
     return bool(gone(step))
+
+
+def outlives(step: LogStep) -> bool:
+    """A snapshot is there whose segment the step has removed."""
+    if step.was is None or step.now is None:
+        return False
+    removed = {base for base, _ in step.was.segments} - {base for base, _ in step.now.segments}
+    return any(int(name.removesuffix(SNAPSHOT_SUFFIX)) in removed for name in names(step.files))
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -109,6 +117,7 @@ PRODUCER_ROWS = (
         "the names of the snapshots", writes),
     Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes),
     Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes),
+    Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives),
     Row("LG-35", "append_as_leader append_verified", "ok producer", "another outcome, or another state", is_client),
     Row("LG-36a", "append_as_leader", "producer", "another outcome", is_unknown),
     Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),

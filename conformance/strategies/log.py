@@ -91,7 +91,7 @@ def openings() -> Draw[tuple[bool, str, str]]:
 
 
 def damages() -> Draw[list[Damage]]:
-    """Mostly none; else a lost index, lost leader epochs, or the last bytes of a log, which a crash can cost."""
+    """Mostly none; else a lost index, lost or damaged epochs, or the last bytes of a log, which a crash can cost."""
     lost = st.builds(
         Damage,
         st.integers(0, 3),
@@ -100,7 +100,8 @@ def damages() -> Draw[list[Damage]]:
         st.just(()),
     )
     cut = st.builds(Damage, st.just(-1), st.just(".log"), st.just("cut_file"), st.sampled_from(((100,), (0,), (61,))))
-    epochs = st.just(Damage(-1, FILE_NAME, "remove_file", ()))
+    ways = st.sampled_from((("remove_file", ()), ("remove_file", ()), ("cut_file", (2,)), ("zero_range", (4, 5))))
+    epochs = ways.map(lambda way: Damage(-1, FILE_NAME, *way))
     snapshot = st.builds(
         Damage,
         st.integers(-2, 1),

@@ -35,6 +35,16 @@ class LogBehaviours(SegmentBehaviours):
         return self.version >= (3, 0)
 
     @cached_property
+    def epochs_escape(self) -> bool:
+        """A number that is none in the checkpoint of epochs is not said to be of a file (LG-78; from 3.1)."""
+        return self.version >= (3, 1)
+
+    @cached_property
+    def stored_epochs_are_checked(self) -> bool:
+        """The epochs in a checkpoint are taken one after another, as new ones are (from 2.7)."""
+        return self.version >= (2, 7)
+
+    @cached_property
     def loading_cuts_epochs_at_start(self) -> bool:
         """Loading moves the first epoch to the log start; from 3.0 only to its checkpoint, which may be smaller."""
         return self.version < (3, 0)
@@ -88,6 +98,11 @@ class LogBehaviours(SegmentBehaviours):
     def end_is_located(self) -> bool:
         """A high watermark that is moved to the log's end is known with its batch, and not looked up (from 2.7)."""
         return self.version >= (2, 7)
+
+    @cached_property
+    def watermark_is_located_last(self) -> bool:
+        """A fetch holds the first unstable offset to the high watermark before that is looked up (LG-79; 2.4)."""
+        return self.version < (2, 5)
 
     @cached_property
     def truncation_applies_any_watermark(self) -> bool:

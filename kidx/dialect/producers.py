@@ -41,6 +41,11 @@ class ProducerBehaviours(LogBehaviours):
         return self.version >= (3, 1)
 
     @cached_property
+    def truncation_keeps_snapshots_first(self) -> bool:
+        """The snapshots of truncated segments go when the last one left has been cut (LG-77; from 3.1)."""
+        return self.version >= (3, 1)
+
+    @cached_property
     def producers_are_in_scala(self) -> bool:
         """Producers are in a hash table of Scala's, which shows in the order of a snapshot (up to 3.4)."""
         return self.version < (3, 5)

@@ -7,7 +7,7 @@ has an empty file.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +17,11 @@ from kidx.java_numbers import INT_MAX, LONG_MAX
 from kidx.printable import shortened
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
-_VERSION: Final = "0"
+_VERSION: Final = 0
+_WHITE: Final = " \t\n\v\f\r"
+_SPACES: Final = re.compile(f"[{_WHITE}]+")
+_LINE_END: Final = re.compile("\r\n|\n|\r")
+_DIGITS: Final = re.compile(r"[+-]?\d{1,40}")
 
 
 class EpochEntry(NamedTuple):
@@ -28,39 +32,67 @@ class EpochEntry(NamedTuple):
 
 
 def read_epochs(path: Path) -> list[EpochEntry]:
-    """The entries of a checkpoint file; none if it does not exist or is empty.
+    """The entries of a checkpoint file; none if it does not exist, is empty, or ends behind its version.
 
     Raises:
         OSError: it cannot be read, is of another version, or its lines are not what its second one says.
     """
     try:
-        lines = read_text(path).splitlines()
+        entries = stored_epochs(path)
+    except InvalidArgumentError as error:
+        raise OSError(f"{path} is not a checkpoint of leader epochs: {error}") from error
+    for entry in entries:
+        if entry.epoch < 0 or entry.start_offset < 0:
+            raise OSError(f"{path} is not a checkpoint of leader epochs: {entry} is negative")
+    return entries
+
+
+def stored_epochs(path: Path) -> list[EpochEntry]:
+    """The entries as a log reads them, negative ones too (``CheckpointFile.java``, LG-78).
+
+    Raises:
+        OSError: as :func:`read_epochs`.
+        InvalidArgumentError: a number of an entry is none, or not one of an ``int`` and a ``long``; or that of the
+            entries is negative.
+    """
+    try:
+        lines = _LINE_END.split(read_text(path))
     except FileNotFoundError:
         return []
+    if not lines[-1]:
+        lines.pop()
     if not lines:
         return []
     try:
-        count = int(lines[1])
-    except (IndexError, ValueError):
-        count = -1
-    if lines[0] != _VERSION or count < 0 or count != len(lines) - 2:
-        raise OSError(
-            f"{path} is not a checkpoint of leader epochs of version {_VERSION}: it begins with "
-            f"{shortened(lines[0])} and has {len(lines) - 2} entries"
-        )
-    return [_entry(line, number, path) for number, line in enumerate(lines[2:], 3)]
+        version, *counts = (_number(line, INT_MAX) for line in lines[:2])
+    except InvalidArgumentError as error:
+        raise OSError(f"{path} is not a checkpoint of leader epochs: {error}") from error
+    if version != _VERSION:
+        raise OSError(f"{path} is a checkpoint of leader epochs of version {version}, not {_VERSION}")
+    if not counts:
+        return []
+    if counts[0] < 0:
+        raise InvalidArgumentError(f"Illegal Capacity: {counts[0]}")
+    entries = [_entry(line, number, path) for number, line in enumerate(lines[2:], 3)]
+    if counts[0] != len(entries):
+        raise OSError(f"{path} is not a checkpoint of leader epochs: it has {len(entries)} entries, not {counts[0]}")
+    return entries
 
 
 def _entry(line: str, number: int, path: Path) -> EpochEntry:
-    try:
-        entry = EpochEntry(*map(int, line.split()))
-    except (ValueError, TypeError):
-        entry = EpochEntry(-1, -1)
-    if not (0 <= entry.epoch <= INT_MAX and 0 <= entry.start_offset <= LONG_MAX):
-        raise OSError(
-            f"{path} is not a checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
-        )
-    return entry
+    match _SPACES.split(line.rstrip(_WHITE)):
+        case epoch, start_offset:
+            return EpochEntry(_number(epoch, INT_MAX), _number(start_offset, LONG_MAX))
+    raise OSError(
+        f"{path} is not a checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
+    )
+
+
+def _number(text: str, largest: int) -> int:
+    """As ``Integer.parseInt`` and ``Long.parseLong`` take one."""
+    if not _DIGITS.fullmatch(text) or not ~largest <= (number := int(text)) <= largest:
+        raise InvalidArgumentError(f"no number: {shortened(text)}")
+    return number
 
 
 class LeaderEpochs:
@@ -89,14 +121,27 @@ class LeaderEpochCache(LeaderEpochs):
 
     Args:
         path: the checkpoint file; created empty.
+        numbers_escape: an entry that is no number is an argument, not a file, that is wrong (LG-78).
+        are_checked: entries that contradict each other go.
 
     Raises:
         OSError: the file cannot be read or created.
+        InvalidArgumentError: an entry is negative, or with ``numbers_escape`` no number.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, numbers_escape: bool = True, are_checked: bool = True) -> None:
         self.path = Path(path)
-        super().__init__(read_epochs(self.path))
+        super().__init__([])
+        try:
+            stored = stored_epochs(self.path)
+        except InvalidArgumentError as error:
+            if numbers_escape:
+                raise
+            raise OSError(f"Malformed line in checkpoint file ({self.path}): {error}") from error
+        if not are_checked:
+            self.entries = stored
+        for entry in stored if are_checked else ():
+            self._add(entry)
         self.path.touch()
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -105,40 +150,39 @@ class LeaderEpochCache(LeaderEpochs):
         Raises:
             InvalidArgumentError: one of the numbers is negative.
         """
-        entry = EpochEntry(epoch, start_offset)
+        if self._add(EpochEntry(epoch, start_offset)):
+            self._write()
+
+    def _add(self, entry: EpochEntry) -> bool:
+        epoch, start_offset = entry
         if epoch < 0 or start_offset < 0:
             raise InvalidArgumentError(f"Received invalid partition leader epoch entry {entry}")
         if self.entries and epoch == self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
-            return
+            return False
         while self.entries and (self.entries[-1].epoch >= epoch or self.entries[-1].start_offset >= start_offset):
             self.entries.pop()
         self.entries.append(entry)
-        self._write()
+        return True
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forgets the epochs that began at or behind ``end_offset``."""
-        self._keep(lambda: [entry for entry in self.entries if entry.start_offset < end_offset])
+        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
+        if kept != self.entries:
+            self.entries = kept
+            self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forgets the epochs that ended before ``start_offset``; the one that it lies in now begins there."""
-
-        def kept() -> list[EpochEntry]:
-            before = [entry for entry in self.entries if entry.start_offset <= start_offset]
-            first = [EpochEntry(before[-1].epoch, start_offset)] if before else []
-            return first + self.entries[len(before) :]
-
-        self._keep(kept)
+        before = [entry for entry in self.entries if entry.start_offset <= start_offset]
+        if before:
+            behind = [entry for entry in self.entries if entry.start_offset > start_offset]
+            self.entries = [EpochEntry(before[-1].epoch, start_offset), *behind]
+            self._write()
 
     def clear(self) -> None:
         """Forgets all epochs."""
         self.entries = []
         self._write()
-
-    def _keep(self, kept: Callable[[], list[EpochEntry]]) -> None:
-        entries = kept()
-        if entries != self.entries:
-            self.entries = entries
-            self._write()
 
     def _write(self) -> None:
         lines = [_VERSION, str(len(self.entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in self.entries)]

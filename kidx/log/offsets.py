@@ -86,17 +86,20 @@ class LogOffsets:
     def offset_snapshot(self) -> tuple[int, int, int, int]:
         """Start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
 
-        The batch of the high watermark is looked up if it is not known yet: it may move back (LG-67).
+        The batch of the high watermark is looked up if it is not known yet: it may move (LG-67, LG-79).
 
         Raises:
             OffsetOutOfRangeError: there is nothing at the high watermark, up to 3.7.
             KidxError, OSError: the batch cannot be read.
         """
         if not self.watermark_is_located:
-            self.high_watermark = self._located(self.high_watermark)
+            was, first = self.high_watermark, self.first_unstable_offset
+            self.high_watermark = self._located(was)
             self.watermark_is_located = True
             self.producers.on_high_watermark(self.high_watermark)
             self._settle()
+            if self.dialect.watermark_is_located_last and (first is None or was <= first):
+                return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
         return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
 
     def _set_end_offset(self, offset: int) -> None:

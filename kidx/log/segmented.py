@@ -49,7 +49,11 @@ class SegmentedLog(LogOffsets):
     def _retire(self, segments: list[LogSegment], *, rolling: bool = False) -> None:
         """Removes segments, and the snapshots that they began with."""
         self.segments.retire(segments)
-        if segments and self.dialect.snapshots_go_at_once and not (rolling and self.dialect.rolling_keeps_snapshot):
+        if not (rolling and self.dialect.rolling_keeps_snapshot):
+            self._delete_snapshots(segments)
+
+    def _delete_snapshots(self, segments: list[LogSegment]) -> None:
+        if self.dialect.snapshots_go_at_once:
             for segment in segments:
                 self.producers.delete_snapshot(segment.base_offset)
 
@@ -127,8 +131,14 @@ class SegmentedLog(LogOffsets):
             if self.segments.first.base_offset > offset:
                 self._truncate_fully(offset)
                 return True
-            self._retire([segment for segment in self.segments if segment.base_offset > offset])
-            self.segments.active.truncate_to(offset)
+            behind = [segment for segment in self.segments if segment.base_offset > offset]
+            if self.dialect.truncation_keeps_snapshots_first:
+                self.segments.retire(behind)
+                self.segments.active.truncate_to(offset)
+                self._delete_snapshots(behind)
+            else:
+                self._retire(behind)
+                self.segments.active.truncate_to(offset)
             start = min(offset, self.start_offset)
             if self.dialect.truncation_looks_for_transactions:
                 self._set_end_offset(offset)

@@ -86,7 +86,11 @@ class UnifiedLog(SegmentedLog):
         self.dialect = dialect_of(dialect)
         self.clock = clock
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.epochs = LeaderEpochCache(self.directory / FILE_NAME)
+        self.epochs = LeaderEpochCache(
+            self.directory / FILE_NAME,
+            numbers_escape=self.dialect.epochs_escape,
+            are_checked=self.dialect.stored_epochs_are_checked,
+        )
         self.producers = self.producer_state(
             self.directory, self.dialect, expiration_ms=self.config.producer_id_expiration_ms
         )

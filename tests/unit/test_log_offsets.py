@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kidx.errors import InvalidArgumentError
 from kidx.log import (
     EpochEntry,
     LeaderEpochCache,
@@ -157,12 +158,42 @@ def test_epochs_are_kept_in_a_file(tmp_path):
     assert (cache.latest_epoch, cache.earliest_entry) == (None, None)
 
 
-@pytest.mark.parametrize("text", ["1\n0\n", "0\n2\n1 1\n", "0\n", "0\nx\n", "0\n1\n1\n"])
+@pytest.mark.parametrize(
+    "text", ["1\n0\n", "0\n2\n1 1\n", "x\n", "0\nx\n", "0\n-1\n", "0\n1\n1\n", "0\n1\n1 -1\n", "0\n1\nx 0\n"]
+)
 def test_what_is_no_checkpoint_is_refused(tmp_path, text):
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text(text)
     with pytest.raises(OSError, match="leader-epoch-checkpoint"):
         read_epochs(path)
+
+
+@pytest.mark.parametrize(("text", "error"), [("0\n1\nx 0\n", "no number"), ("0\n1\n-1 0\n", "invalid")])
+def test_what_is_no_epoch_is_an_argument_that_is_wrong(tmp_path, text, error):
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=error):
+        LeaderEpochCache(path)
+
+
+def test_old_releases_take_epochs_as_they_are(tmp_path):
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text("0\n1\nx 0\n")
+    with pytest.raises(OSError, match="Malformed"):
+        LeaderEpochCache(path, numbers_escape=False)
+    path.write_text("0\n2\n1 1\n0 0\n")
+    assert LeaderEpochCache(path).entries == [EpochEntry(0, 0)]
+    cache = LeaderEpochCache(path, are_checked=False)
+    assert cache.entries == [EpochEntry(1, 1), EpochEntry(0, 0)]
+    cache.truncate_from_start(0)
+    assert path.read_text() == "0\n2\n0 0\n1 1\n"
+
+
+@pytest.mark.parametrize("text", ["", "0", "0\n", "0\r0"])
+def test_a_checkpoint_may_end_behind_its_version(tmp_path, text):
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text(text)
+    assert read_epochs(path) == []
 
 
 def test_no_checkpoint_is_an_empty_one(tmp_path):
