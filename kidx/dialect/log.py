@@ -100,6 +100,11 @@ class LogBehaviours(SegmentBehaviours):
         return self.version >= (2, 7)
 
     @cached_property
+    def loading_locates_moved_watermark(self) -> bool:
+        """So is one that loading moves to the end, together with the log start (2.7 and 2.8)."""
+        return (2, 7) <= self.version < (3, 0)
+
+    @cached_property
     def watermark_is_located_last(self) -> bool:
         """A fetch holds the first unstable offset to the high watermark before that is looked up (LG-79; 2.4)."""
         return self.version < (2, 5)

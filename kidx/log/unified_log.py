@@ -117,6 +117,9 @@ class UnifiedLog(SegmentedLog):
         self.high_watermark = (
             self.start_offset if not moved or self.dialect.start_moves_other_offsets else log_start_offset
         )
+        self.watermark_is_located = (
+            moved and self.high_watermark >= self.end_offset and self.dialect.loading_locates_moved_watermark
+        )
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.truncate_from_start(
             self.start_offset if not moved or self.dialect.loading_cuts_epochs_at_start else log_start_offset
