@@ -104,6 +104,7 @@ def exceeds_limit(step: LogStep) -> bool:
 
 
 _STAMPED: Final = any_batch(is_stamped)
+_DAMAGED_LZ4: Final = any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")
 _COMPACTED: Final = topic_says("cleanup.policy", "compact")
 _CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TIME_TYPE, "LogAppendTime")(step)  # noqa: E731
 _LEADER: Final = "append_as_leader"
@@ -129,10 +130,8 @@ LEADER_ROWS = (
         both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable)),
     Row("LG-64", _LEADER, "ok invalid_record kafka", "a refusal or another one, or the batch would be appended",
         any_batch(is_damaged_stream)),
-    Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes",
-        any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")),
-    Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes",
-        any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")),
+    Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes", _DAMAGED_LZ4),
+    Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes", _DAMAGED_LZ4),
     Row("LG-75", _LEADER, "buffer_underflow", "another refusal", any_batch(is_compressed)),
     Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
     Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted)),

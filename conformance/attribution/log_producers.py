@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.rules import ANY, Row
 from conformance.operations.log import LOG_ERROR_KINDS, VERIFICATION
-from kidx.producers import SNAPSHOT_SUFFIX
+from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
 from kidx.producers.snapshot import HEAD
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def outlives(step: LogStep) -> bool:
     if step.was is None or step.now is None:
         return False
     removed = {base for base, _ in step.was.segments} - {base for base, _ in step.now.segments}
-    return any(int(name.removesuffix(SNAPSHOT_SUFFIX)) in removed for name in names(step.files))
+    return any(snapshot_name(base) in step.files for base in removed)
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:

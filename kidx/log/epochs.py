@@ -138,10 +138,11 @@ class LeaderEpochCache(LeaderEpochs):
             if numbers_escape:
                 raise
             raise OSError(f"Malformed line in checkpoint file ({self.path}): {error}") from error
-        if not are_checked:
+        if are_checked:
+            for entry in stored:
+                self._add(entry)
+        else:
             self.entries = stored
-        for entry in stored if are_checked else ():
-            self._add(entry)
         self.path.touch()
 
     def assign(self, epoch: int, start_offset: int) -> None:

@@ -75,6 +75,7 @@ def test_a_log_is_read_with_the_libraries_of_its_dialect(tmp_path):
 def test_what_libraries_of_kidx_make_of_a_stream():
     assert decompressed(Codec.ZSTD, compress(Codec.ZSTD, b"plain")) == Decompressed(b"plain", Ending.END)
     assert decompressed(Codec.ZSTD, compress(Codec.ZSTD, b"plain")[:-3]) == Decompressed(b"plain", Ending.DAMAGE)
+    assert decompressed(Codec.ZSTD, compress(Codec.ZSTD, b"")) == Decompressed(b"", Ending.END)
     assert decompressed(Codec.SNAPPY, b"") == REFUSES
     negative = compress(Codec.SNAPPY, b"plain") + struct.pack(">i", -5)
     failure = "snappy: chunkSize is too big or negative : -5"

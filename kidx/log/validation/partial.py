@@ -154,21 +154,21 @@ class _Stream:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def _number(self, read: Callable[[bytes, int], tuple[int, int]], longest: int) -> int:
-        try:
-            return read(self._source.head(longest), 0)[0]
-        except InvalidArgumentError as error:
-            raise InvalidRecordError(_STRUCTURE) from error
-
     def byte(self) -> None:
         """Passes over a byte, or an end."""
         self._source.read(1)
 
     def varint(self) -> int:
-        return self._number(read_varint, _VARINT)
+        try:
+            return self._source.read_varint()
+        except (EOFError, InvalidArgumentError) as error:
+            raise InvalidRecordError(_STRUCTURE) from error
 
     def varlong(self) -> int:
-        return self._number(read_varlong, _VARLONG)
+        try:
+            return read_varlong(self._source.head(_VARLONG), 0)[0]
+        except InvalidArgumentError as error:
+            raise InvalidRecordError(_STRUCTURE) from error
 
     def skip_sized(self) -> int:
         """Passes over a field behind its size, which is returned."""

@@ -167,7 +167,7 @@ def decompressed(
     blocks: list[int] = []
 
     def ended(ending: Ending, text: str | None = None) -> Decompressed:
-        return Decompressed(bytes(plain), ending, text, tuple(blocks) if 0 in blocks else ())
+        return Decompressed(bytes(plain), ending, text, tuple(blocks) if codec is Codec.LZ4 and 0 in blocks else ())
 
     try:
         chunks = _opened(codec, data, magic)
