@@ -160,16 +160,14 @@ class LeaderEpochCache(LeaderEpochs):
             raise InvalidArgumentError(f"Received invalid partition leader epoch entry {entry}")
         if self.entries and epoch == self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
             return False
-        while self.entries and (self.entries[-1].epoch >= epoch or self.entries[-1].start_offset >= start_offset):
-            self.entries.pop()
-        self.entries.append(entry)
+        kept = [before for before in self.entries if before.epoch < epoch and before.start_offset < start_offset]
+        self.entries = [*kept, entry]
         return True
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forgets the epochs that began at or behind ``end_offset``."""
-        kept = [entry for entry in self.entries if entry.start_offset < end_offset]
-        if kept != self.entries:
-            self.entries = kept
+        """Forgets the epochs that began at or behind ``end_offset``, if the newest one did."""
+        if self.entries and self.entries[-1].start_offset >= end_offset:
+            self.entries = [entry for entry in self.entries if entry.start_offset < end_offset]
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:

@@ -124,8 +124,7 @@ class SegmentedLog(LogOffsets):
             )
         with self._operation():
             if offset >= self.end_offset:
-                last = self.epochs.entries[-1:]
-                if last and last[0].start_offset >= self.end_offset and self.dialect.idle_truncation_cuts_epochs:
+                if self.dialect.idle_truncation_cuts_epochs:
                     self.epochs.truncate_from_end(self.end_offset)
                 return False
             if self.segments.first.base_offset > offset:

@@ -185,8 +185,13 @@ def test_old_releases_take_epochs_as_they_are(tmp_path):
     assert LeaderEpochCache(path).entries == [EpochEntry(0, 0)]
     cache = LeaderEpochCache(path, are_checked=False)
     assert cache.entries == [EpochEntry(1, 1), EpochEntry(0, 0)]
+    cache.truncate_from_end(1)
+    assert cache.entries == [EpochEntry(1, 1), EpochEntry(0, 0)]
     cache.truncate_from_start(0)
     assert path.read_text() == "0\n2\n0 0\n1 1\n"
+    cache.entries = [EpochEntry(2, 0), EpochEntry(0, 1)]
+    cache.assign(1, 8)
+    assert cache.entries == [EpochEntry(0, 1), EpochEntry(1, 8)]
 
 
 @pytest.mark.parametrize("text", ["", "0", "0\n", "0\r0"])
