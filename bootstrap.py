@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("KIDX_VENV", ROOT / ".venv")).resolve()
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-TEST_COMMANDS = {"pytest", "ruff", "mypy", "coverage", "python"}
+TEST_COMMANDS = {"pytest", "ruff", "mypy", "coverage", "codespell", "python"}
 EXTRAS = {"kidx": "scan"}
 SOURCE = r"pyspark\b"  # published without a wheel, half a gigabyte of it: pip makes one while it installs the others
 

@@ -12,6 +12,7 @@ from kidx.java import JavaNotFoundError
 
 __all__ = [
     "CacheError",
+    "CoverageError",
     "FetchError",
     "HashMismatchError",
     "JavaNotFoundError",
@@ -27,6 +28,10 @@ class UnknownReleaseError(ToolError):
 
 class NotDrivenError(ToolError):
     """A machine has no way of driving an implementation: an index behind a pipe has no segment, a broker no index."""
+
+
+class CoverageError(ToolError):
+    """The generator of the harness has left out what this run demanded; its verdict has been printed before."""
 
 
 class FetchError(ToolError):

@@ -113,6 +113,7 @@ class Diverged(Event):
         times: how often it was seen.
         also: other sights of the same difference: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace``
             and ``because``, which says in words why it is no difference of its own.
+        note: what could not be done for it, in words, such as writing its trace; mostly empty.
     """
 
     machine: str
@@ -130,6 +131,7 @@ class Diverged(Event):
     times: int = 1
     also: tuple[Json, ...] = ()
     detail: str = ""
+    note: str = ""
 
     @property
     def clauses(self) -> tuple[str, ...]:

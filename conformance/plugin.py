@@ -81,6 +81,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says which tiers did not run."""
-    from conformance.pytest_plugin.tiers import tell  # noqa: PLC0415
+    from conformance.pytest_plugin.tiers import report_missing_tiers  # noqa: PLC0415
 
-    tell(terminalreporter)
+    report_missing_tiers(terminalreporter)

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from kidx.commands import dump, lookup, manual, rebuild, repair, trends, verify
+from kidx.commands.aliases import COMMANDS, accepting
 from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="kidx",
+    cls=accepting(COMMANDS),
     help="Looks into, verifies and repairs Kafka's log directories; reading never changes them.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -23,7 +25,7 @@ app.command("lookup")(lookup.lookup_command)
 app.command("rebuild")(rebuild.rebuild_command)
 app.command("verify")(verify.verify_command)
 app.command("repair")(repair.repair_command)
-app.command("trends")(trends.trends_command)
+app.command("compare")(trends.trends_command)
 app.command("man")(manual.man_command)
 
 

@@ -12,15 +12,35 @@ import errno
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+"""Size, time of the last change and inode of some files; None of one that is not there."""
 
 CHUNK: Final = 1 << 20
 """Bytes that are read at once where a file is read through."""
 
 TEXT_LIMIT: Final = 64 << 20
 """Bytes that a checkpoint may have: more than a million lines."""
+
+
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Numbers of the errors of a full disk, or of a full share of it."""
+
+
+def signature_of(paths: Iterable[Path]) -> Signature:
+    """Return what changes whenever one of the files does."""
+    return tuple(map(_signature, paths))
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class FileChangedError(OSError):
@@ -118,15 +138,16 @@ def _read_all(descriptor: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
+def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Position and bytes of the pieces of a file that are not all zeros, in order; each of at most :data:`CHUNK` bytes.
 
-    Holes of a sparse file are not read where the system knows them. Zeros at the end of a piece are left out.
+    They are looked for from byte ``start`` on. Holes of a sparse file are not read where the system knows them. Zeros
+    at the end of a piece are left out.
 
     Raises:
         OSError: the file cannot be read.
     """
-    position = 0
+    position = start
     while position < size and (position := _next_data(descriptor, position, size)) < size:
         data = os.pread(descriptor, min(CHUNK, size - position), position)
         if not data:

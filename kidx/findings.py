@@ -22,15 +22,17 @@ from kidx.printable import encodable, json_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Verdict = Literal["exact", "sound", "unreadable", "missing", "broken"]
+Verdict = Literal["exact", "sound", "changing", "unreadable", "missing", "broken"]
 """What a file is. *exact*: the very bytes that a release writes for this log; *sound*: others that still give every
-look-up a right answer; *unreadable*: it could not be looked at; *missing*: it should be there; *broken*: it can give a
-wrong answer."""
+look-up a right answer; *changing*: it changed at every look, so that nothing is certain; *unreadable*: it could not be
+looked at; *missing*: it should be there; *broken*: it can give a wrong answer."""
 
-SEVERITY: Final[dict[str, int]] = {"exact": 0, "sound": 1, "unreadable": 2, "missing": 3, "broken": 4}
+SEVERITY: Final[dict[str, int]] = {
+    name: number for number, name in enumerate(("exact", "sound", "changing", "unreadable", "missing", "broken"))
+}
 """The verdicts from best to worst."""
 
-HARMLESS: Final = frozenset({"exact", "sound"})
+HARMLESS: Final = frozenset({"exact", "sound", "changing"})
 """Verdicts that need no action."""
 
 

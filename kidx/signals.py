@@ -1,19 +1,24 @@
 """A signal ends the process as an error does: context managers remove what they have made.
 
 By default SIGTERM (``timeout``, CI systems, systemd) and SIGHUP (a closed terminal) end Python at once. Temporary
-directories in memory and child processes then stay behind.
+directories in memory and child processes then stay behind. SIGINT raises KeyboardInterrupt by default, also in the
+middle of starting a process, and a second one interrupts what the first one has begun to tidy up.
 """
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
-_SIGNALS: Final = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_DEFAULTS: Final = (signal.SIG_DFL, signal.default_int_handler)
+_AGAIN: Final = 0.02
+"""Seconds after which a signal is raised again whose exception got lost."""
 
 
 class SignalledError(BaseException):
@@ -26,13 +31,33 @@ class SignalledError(BaseException):
     """
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"ended by {signal.Signals(number).name}")
+        super().__init__("interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}")
+        self.number = number
         self.exit_code = 128 + number
+
+
+class _Held:
+    """How many blocks hold signals back now, and the first signal that came meanwhile."""
+
+    depth = 0
+    number: int | None = None
+
+
+_raised: Final[list[int]] = []
+"""The signals for which an exception was raised."""
+
+
+def _raise(number: int) -> None:
+    if _Held.depth:
+        _Held.number = _Held.number or number
+        return
+    _raised.append(number)
+    raise SignalledError(number)
 
 
 @contextlib.contextmanager
 def raised_signals() -> Iterator[None]:
-    """In this block SIGTERM and SIGHUP raise :class:`SignalledError`, once; from then on they are ignored.
+    """Raises :class:`SignalledError` in this block for SIGINT, SIGTERM and SIGHUP, once; then they are ignored.
 
     A signal that is ignored, as SIGHUP is under ``nohup``, or that something else handles, stays what it is. In another
     thread than the main one nothing changes. A process that is made in the block needs a block of its own.
@@ -40,18 +65,85 @@ def raised_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
+    mine = [number for number in SIGNALS if before[number] in _DEFAULTS]
 
     def end(number: int, _: FrameType | None) -> None:
         for each in mine:
             signal.signal(each, signal.SIG_IGN)
-        raise SignalledError(number)
+        _raise(number)
 
+    known = len(_raised)
     for number in mine:
         signal.signal(number, end)
     try:
-        yield
+        with _raised_again(mine, end):
+            yield
+    except Exception as error:
+        # Code in C, and what catches everything, make another error of the exception.
+        if len(_raised) > known:
+            raise SignalledError(_raised[known]) from error
+        raise
     finally:
         for number in mine:
             if signal.getsignal(number) is end:
-                signal.signal(number, signal.SIG_DFL)
+                signal.signal(number, before[number])
+
+
+@contextlib.contextmanager
+def _raised_again(numbers: list[signal.Signals], end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Raises a signal again whose exception came where Python drops exceptions, such as in a finalizer."""
+    usual = sys.unraisablehook
+
+    def hook(dropped: Any) -> None:
+        if not isinstance(dropped.exc_value, SignalledError) or not numbers:
+            usual(dropped)
+            return
+        number = dropped.exc_value.number
+        signal.signal(number, end)
+        again = threading.Timer(_AGAIN, signal.pthread_kill, (threading.main_thread().ident, number))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = usual
+
+
+@contextlib.contextmanager
+def held_signals() -> Iterator[None]:
+    """Holds signals back until the block ends. A process that is made in it begins with them blocked."""
+    held = int(threading.current_thread() is threading.main_thread())  # where handlers run
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    _Held.depth += held
+    try:
+        yield
+    finally:
+        _Held.depth -= held
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if held and not _Held.depth and (number := _Held.number) is not None:
+            _Held.number = None
+            _raise(number)
+
+
+@contextlib.contextmanager
+def signalled_exit(name: str) -> Iterator[None]:
+    """Leaves with one line on stderr and an exit code where a signal ends the block.
+
+    Behind it an interrupt ends the process at once: all is tidied up.
+
+    Args:
+        name: what the line begins with.
+    """
+    try:
+        with raised_signals():
+            yield
+    except SignalledError as signalled:
+        print(f"{name}: {signalled}", file=sys.stderr)  # noqa: T201
+        sys.exit(signalled.exit_code)
+    finally:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)

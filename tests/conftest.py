@@ -1,8 +1,11 @@
-"""How much is done, in which order, and by which worker; ``conformance.plugin`` looks after the tiers (``--require``).
+"""Selection and order of the tests, and their distribution to workers. ``conformance.plugin`` has ``--require``.
 
-Without ``--thorough`` the property tests do the same few cases every time, and tests marked ``thorough`` wait for CI,
-which passes it for them. With it property tests do three times as many cases, and the same every time, too; with
-``--hypothesis-seed N`` they do those of that seed.
+Without ``--thorough`` the property tests run the same few cases every time, and tests marked ``thorough`` are
+deselected. With it, as in CI, property tests run three times as many cases, again the same every time. With
+``--hypothesis-seed N`` the cases depend on that seed.
+
+Cases marked ``in_turn(n)`` are similar and slow. With ``--thorough`` one in ``n`` runs, which one depends on the seed;
+``--every-case`` runs all.
 """
 
 from __future__ import annotations
@@ -12,17 +15,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
+from golden_archives import unpack_golden
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Also where an editable installation is older than the entry point.
+# The entry point may be missing in an older editable installation.
 pytest_plugins = ["conformance.plugin"]
 
-# Hypothesis loads a profile of its own where it sees a CI machine; ours are the same everywhere, without a database.
+# Hypothesis loads its CI profile on a CI machine; these profiles are the same everywhere, without a database.
 COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("kidx", COMMON, derandomize=True, max_examples=30)
 settings.register_profile("kidx-thorough", COMMON, derandomize=True, max_examples=100, print_blob=True)
@@ -30,12 +35,12 @@ settings.register_profile("kidx-drawn", COMMON, max_examples=30, print_blob=True
 settings.register_profile("kidx-thorough-drawn", COMMON, max_examples=100, print_blob=True)
 settings.load_profile("kidx")
 
-LEFT: pytest.StashKey[dict[str, str]] = pytest.StashKey()
-"""What is said in the end of tests that were left out."""
+DESELECTED_KEY: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+"""Key of the message about deselected tests."""
 
 HERE = Path(__file__).resolve().parent
 ALL_RELEASES = ("all_releases", "damaged_records", "dump", "log_machine", "records_jvm", "segment_machine")
-FIRST = (
+SLOWEST_FIRST = (
     "spark",
     *(f"jvm/test_{name}.py" for name in ALL_RELEASES),
     "broker/test_broker_machine.py",
@@ -48,37 +53,43 @@ FIRST = (
     "golden",
     "meta",
 )
-"""What takes long comes first: the others fill up what is left of the time."""
-TOGETHER = ({"spark"}, {f"jvm/test_{name}.py" for name in ALL_RELEASES})
-"""Folders and files that share what is made once a session: Spark's session, the classes of 26 releases."""
+"""Folders and files in the order of their duration, so that short files fill the remaining time of the workers."""
+SAME_WORKER = ({"spark"}, {f"jvm/test_{name}.py" for name in ALL_RELEASES})
+"""Folders and files that share a session fixture: Spark's session, the classes of 26 releases."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="tests marked thorough, too, and more cases (CI)")
+    parser.addoption("--every-case", action="store_true", help="with --thorough: also each case marked in_turn")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "thorough: takes long, and what it shows is shown by less; --thorough runs it")
-    config.addinivalue_line("markers", "more: does more with --thorough; set for tests that use its fixture")
+    config.addinivalue_line("markers", "thorough: slow, and a cheaper test covers the same; --thorough runs it")
+    config.addinivalue_line(
+        "markers", "more: runs more cases with --thorough; set automatically for tests with the fixture thorough"
+    )
+    if not hasattr(config, "workerinput"):
+        unpack_golden()
+    config.addinivalue_line("markers", "in_turn(n): --thorough runs one in n of the cases; the seed decides which")
     drawn = "" if config.getoption("--hypothesis-seed") is None else "-drawn"
     settings.load_profile(f"kidx{'-thorough' if config.getoption('--thorough') else ''}{drawn}")
 
 
 @pytest.fixture(scope="session")
 def thorough(pytestconfig: pytest.Config) -> bool:
-    """Whether to do all that CI does."""
+    """Return True if everything that CI runs is to run."""
     return bool(pytestconfig.getoption("--thorough"))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks the tests that do more with ``--thorough``: CI does them again."""
+    """Mark the tests that do more with ``--thorough``: CI runs them again."""
     if "thorough" in getattr(item, "fixturenames", ()):
         item.add_marker("more")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Every worker begins with another folder: what one has compiled, the others find when they come to it."""
+    """Start every worker with a different folder, so that each finds the others' compiled kernels in the cache."""
     config = session.config
     if [Path(name).resolve() for name in config.args] == [HERE] and (worker := getattr(config, "workerinput", None)):
         ignored = {Path(name).resolve() for name in config.getoption("ignore") or ()}
@@ -88,34 +99,56 @@ def pytest_collection(session: pytest.Session) -> None:
         config.args = [*map(str, folders[number:]), *map(str, folders[:number])]
 
 
-def place_of(nodeid: str) -> str:
-    """The path of a test's file below ``tests/``."""
+def relative_path(nodeid: str) -> str:
+    """Return the path of a test's file below ``tests/``."""
     return nodeid.partition("::")[0].removeprefix("tests/")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is for CI, and sorts by how long it takes; within a file nothing is moved."""
+    """Deselect the tests for CI, and put slow files first; the order within a file is unchanged."""
     if not config.getoption("--thorough"):
         waiting = [item for item in items if item.get_closest_marker("thorough") is not None]
         if waiting:
             config.hook.pytest_deselected(items=waiting)
             items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
-            left = [
+            tiers = [
                 tier
                 for tier in config.getini("conformance_tiers")
                 if any(map(has(tier), waiting)) and not any(map(has(tier), items))
             ]
-            told = getattr(config, "workeroutput", config.stash.setdefault(LEFT, {}))
-            told["waiting"] = f"{len(waiting)} tests wait for --thorough, which CI passes"
-            if left:
-                told["waiting"] += f"; among them all of the tiers {', '.join(left)}"
+            output = getattr(config, "workeroutput", config.stash.setdefault(DESELECTED_KEY, {}))
+            output["waiting"] = f"{len(waiting)} tests wait for --thorough, which CI passes"
+            if tiers:
+                output["waiting"] += f"; among them all of the tiers {', '.join(tiers)}"
+
+    elif not config.getoption("--every-case"):
+        waiting = waiting_for_their_turn(items, int(config.getoption("--hypothesis-seed") or 0))
+        config.hook.pytest_deselected(items=waiting)
+        items[:] = [item for item in items if item not in waiting]
 
     def rank(item: pytest.Item) -> tuple[int, str]:
-        place = place_of(item.nodeid)
-        return next((number for number, first in enumerate(FIRST) if place.startswith(first)), len(FIRST)), place
+        path = relative_path(item.nodeid)
+        position = next((number for number, slow in enumerate(SLOWEST_FIRST) if path.startswith(slow)), None)
+        return len(SLOWEST_FIRST) if position is None else position, path
 
     items.sort(key=rank)
+
+
+def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
+    """Return the cases whose turn it is not. The cases of one test take turns, and tests start at different cases."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("in_turn") is not None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    waiting = set()
+    for test, its in cases.items():
+        for number, item in enumerate(its, start=crc32(test.encode()) + seed):
+            marker = item.get_closest_marker("in_turn")
+            assert marker is not None
+            if number % marker.args[0]:
+                waiting.add(item)
+    return waiting
 
 
 def has(marker: str) -> Callable[[pytest.Item], bool]:
@@ -124,29 +157,29 @@ def has(marker: str) -> Callable[[pytest.Item], bool]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Every worker collects the same: what one has left out is what all have."""
-    node.config.stash.setdefault(LEFT, {}).update(getattr(node, "workeroutput", {}))
+    """Store the deselected tests of a worker: all workers collect and deselect the same."""
+    node.config.stash.setdefault(DESELECTED_KEY, {}).update(getattr(node, "workeroutput", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if said := config.stash.get(LEFT, {}).get("waiting"):
-        terminalreporter.write_sep("!", said, yellow=True, bold=True)
+    if message := config.stash.get(DESELECTED_KEY, {}).get("waiting"):
+        terminalreporter.write_sep("!", message, yellow=True, bold=True)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: a test that talks to a broker waits for most of the time."""
+    """Return one more than the number of processors, because a test of a broker mostly waits."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file is one worker's: what a module makes once is made once. So is what ``TOGETHER`` has in one set."""
+    """Keep each file, and each set of ``SAME_WORKER``, on one worker, so that module fixtures are made once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class InTheirOrder(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            place = place_of(nodeid)
-            names = {place, place.partition("/")[0]}
-            return next((min(shared) for shared in TOGETHER if shared & names), place)
+            path = relative_path(nodeid)
+            names = {path, path.partition("/")[0]}
+            return next((min(shared) for shared in SAME_WORKER if shared & names), path)
 
     if config.getoption("dist") != "loadfile":
         return None
@@ -159,7 +192,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command line ended with; the names are those of :class:`subprocess.CompletedProcess`."""
+    """Result of a command line; the attributes have the names of :class:`subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str
@@ -168,10 +201,10 @@ class Finished:
 
 @pytest.fixture
 def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
-    """Performs a command line of ours in this process, where Java runs already and everything is imported.
+    """Return a function that runs a command line in this process, where Java runs and everything is imported.
 
-    Takes the words, the directory it runs in, and changes of the environment. What it imports from that directory is
-    forgotten again.
+    It takes the arguments, the working directory, and changes of the environment. Modules that were imported from that
+    directory are unloaded again.
     """
 
     def run(*words: object, work: Path, environment: dict[str, str] | None = None) -> Finished:

@@ -11,7 +11,7 @@ One engine, :mod:`~conformance.attribution.rules`, reads a table for each level 
 the catalogue's business and never a row's. A lockstep keeps a tracked state and asks::
 
     tracked = TrackedIndex("3.9.2")
-    tracked.preexisting = (directory / path).exists()    # before an ``open``
+    follow_opening(tracked, operation, content)          # before an ``open``; None for a file that is not there
     ids = clauses_of(operation, tracked, observation)
     follow(tracked, operation, observation)
 """
@@ -19,9 +19,23 @@ the catalogue's business and never a row's. A lockstep keeps a tracked state and
 from __future__ import annotations
 
 from conformance.attribution.changes import follow
-from conformance.attribution.index import ROWS, clauses_of
+from conformance.attribution.index import ROWS, clauses_at_stake, clauses_of, follow_opening, is_a_brokers
 from conformance.attribution.rules import Row
 from conformance.attribution.tracked import Step, TrackedIndex
-from conformance.attribution.verdicts import is_observed_only
+from conformance.attribution.verdicts import Difference, breaks_promise, is_observed_only, noticed_facets
 
-__all__ = ["ROWS", "Row", "Step", "TrackedIndex", "clauses_of", "follow", "is_observed_only"]
+__all__ = [
+    "ROWS",
+    "Difference",
+    "Row",
+    "Step",
+    "TrackedIndex",
+    "breaks_promise",
+    "clauses_at_stake",
+    "clauses_of",
+    "follow",
+    "follow_opening",
+    "is_a_brokers",
+    "is_observed_only",
+    "noticed_facets",
+]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
-from kidx.log.lookup import knows
+from kidx.log.lookup import supports_target
 
 if TYPE_CHECKING:
-    from conformance.kafka.client import Answer
+    from conformance.kafka.client import OffsetResult
     from kidx.dialect import Dialect
 
 _SPECIAL: Final = {-1: "LO-2b", -2: "LO-1", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}
-_LARGEST: Final = {"M0": "LO-20", "M1": "LO-9", "M2": "LO-10"}
+_LARGEST: Final = {"unknown": "LO-20", "remembered": "LO-9", "read": "LO-10"}
 _FILES: Final = {
     "running": ("SEG-25", "SEG-3", "SEG-4", "SEG-20", "SEG-22"),
     "clean stop": ("SEG-24a", "SEG-24b", "SEG-25", "SEG-22"),
@@ -28,13 +28,22 @@ _OPERATIONS: Final = {
     "delete_before": ("LG-12",),
 }
 
+RECORDS_STAY: Final = "LG-16"
+"""What is held when the files after a restart are looked at."""
+BEYOND_RECOVERY: Final = "LG-19"
+"""What is held when a broker comes up again."""
+CLAUSES: Final = frozenset(
+    (*_SPECIAL.values(), *_LARGEST.values(), "LO-6", "LO-12", "LO-13", "LO-14", "LO-15b", "LO-15c")
+).union((RECORDS_STAY, BEYOND_RECOVERY), *_FILES.values(), *_OPERATIONS.values())
+"""All that the broker machine can show."""
 
-def clause_of_answer(target: int, answer: Answer, dialect: Dialect) -> tuple[str, ...]:
+
+def clause_of_answer(target: int, answer: OffsetResult, dialect: Dialect) -> tuple[str, ...]:
     """The clauses that say what a broker answers to a target."""
     if target == -3:
         return (_LARGEST[dialect.max_lookup],)
-    if target < 0 and not knows(dialect, target):
-        return ("LO-15c",) if dialect.refuses_unknown_targets else ("LO-15b",)
+    if target < 0 and not supports_target(dialect, target):
+        return ("LO-15c",) if dialect.rejects_unknown_targets else ("LO-15b",)
     if target < 0:
         return (_SPECIAL[target], "LO-13")
     return ("LO-6", "LO-12") if answer.offset is not None else ("LO-6", "LO-12", "LO-14")
@@ -52,4 +61,4 @@ def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
 
 def _known(clauses: tuple[str, ...], release: str) -> tuple[str, ...]:
     catalogue = load_clauses()
-    return tuple(clause for clause in clauses if clause in catalogue and catalogue[clause].applies_to(release))
+    return tuple(clause for clause in clauses if catalogue[clause].applies_to(release))

@@ -32,7 +32,7 @@ def follow(tracked: TrackedIndex, operation: Operation, observation: Observation
 
 def forget_content(now: TrackedIndex) -> None:
     """There are no entries, or nothing is known of them."""
-    now.damaged = now.unsorted = now.unsorted_positions = now.low_version = False
+    now.damaged = now.broken = now.beyond = now.unsorted = now.unsorted_positions = now.low_version = False
     now.duplicates.clear()
     now.first_position = now.last_position = None
     now.file_length = 0
@@ -41,6 +41,9 @@ def forget_content(now: TrackedIndex) -> None:
 def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """The object is new; what is known of the content stays if it is the same file."""
     kind, path, base_offset, max_index_size, writable = args
+    if outcome.error is not None and path != now.path:
+        now.closed = True  # what the other file holds stays as it is
+        return
     expected = now.state.entries if now.state is not None else None
     if not now.preexisting or path != now.path:
         expected = None
@@ -80,6 +83,7 @@ def _note_positions(now: TrackedIndex, state: State, position: int, step: int) -
     if added <= 0:
         return
     now.written = max(now.written, state.entries)
+    now.beyond |= position < 0 or position + step * (added - 1) < 0
     if was == 0:
         now.first_position = position
     elif position == now.last_position:

@@ -57,6 +57,11 @@ def reopens(step: LogStep) -> bool:
     return step.now is not None and any(size for _, size in step.now.segments)
 
 
+def reads_a_batch(step: LogStep) -> bool:
+    """There is a batch at the offset or behind it."""
+    return step.value is not None
+
+
 def recovers_epochs(step: LogStep) -> bool:
     """A recovery has to find the leader epochs of batches that no file names any more."""
     return not step.args[3] and EPOCHS in step.before.damaged and reopens(step)
@@ -85,6 +90,14 @@ def changes(suffix: str) -> Condition:
 def finds(step: LogStep) -> bool:
     """One of the answers to an ordinary timestamp is a record."""
     return any(target >= 0 and answer for target, answer in step.answers.items())
+
+
+def hides_largest(step: LogStep) -> bool:
+    """The largest timestamp is asked for, and another answer comes than the record that has it."""
+    if MAX_TIMESTAMP not in step.answers:
+        return False
+    right, answer = promised(MAX_TIMESTAMP, visible(step)), step.answers[MAX_TIMESTAMP]
+    return right is not None and right[0] >= 0 and right != (answer and tuple(answer[:2]))
 
 
 def finds_largest(step: LogStep) -> bool:
@@ -125,7 +138,7 @@ def misses_because_of_deleted(step: LogStep) -> bool:
 def promised(target: int, records: list[SeenRecord]) -> tuple[int, int] | None:
     """Timestamp and offset of the record that KIP-79 names for a time, and KIP-734 for the largest one."""
     if target == MAX_TIMESTAMP:
-        target = max((record.timestamp for record in records), default=target)
+        target = max(0, max((record.timestamp for record in records), default=0))
     return next(((record.timestamp, record.offset) for record in records if record.timestamp >= target), None)
 
 
@@ -239,13 +252,16 @@ ROWS = (
     Row("LG-22", "list_offsets", "ok", "the answer", misses_because_of_untimed),
     Row("LG-23", "list_offsets", "ok", "the answer", misses_because_of_deleted),
     Row("LG-24", "list_offsets", "ok", "the answer", finds_deleted),
+    Row("LG-84", "list_offsets", "ok", "the answer", hides_largest),
     Row("LG-25", "list_offsets", "ok", "the answer", finds_no_time),
     Row("LG-70", "list_offsets", "ok", "the answer", finds_behind_lost_indexes),
-    Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or another refusal"),
+    Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or another refusal",
+        rare="few damaged batches are looked up"),
     Row("SEG-8a", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8b", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8c", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8d", "append_as_follower", "ok", "the entry of the time index", changes(".timeindex")),
+    Row("SEG-5", "append_as_follower append_as_leader", "ok", "the entry of the offset index", changes(".index")),
     Row("SEG-20", "append_as_follower append_as_leader", "ok", "another number of segments"),
     Row("SEG-23", "roll_log", "ok", "the files, or a refusal",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
@@ -258,9 +274,16 @@ ROWS = (
     Row("SEG-34", "open_log", "ok", "the lengths of the index files",
         lambda s: not s.args[3] and reopens(s) and s.now is not None and len(s.now.segments) > 1),
     Row("SEG-36", "open_log", "ok", "the bytes of the time index",
-        lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s)),
+        lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s),
+        "few damages are to a time index, and few openings behind them follow a clean stop"),
     Row("TX-15", "append_as_follower", "ok", "the bytes of the transaction index", changes(".txnindex")),
     Row("LG-1", "append_as_leader append_verified", "ok", "the bytes of the log and of the indexes"),
+    Row("LG-1", "read_log", "ok", "the fields of the batch", reads_a_batch),
+    Row("LG-80", "read_log", "ok", "another batch", reads_a_batch),
+    Row("LG-81", "open_log", "ok", "the end of the log, and its records",
+        lambda s: bool(s.args[3]) and s.before.prepared and not s.before.damaged and reopens(s)),
+    Row("LG-82", "append_as_leader append_as_follower", "ok", "the bytes of the log"),
+    Row("LG-82", "read_log", "ok", "the epoch of the batch", reads_a_batch),
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
         lambda s: any(batch.get("epoch", -1) > s.args[1] for batch in s.args[0])),
@@ -272,16 +295,22 @@ ROWS = (
     Row("LG-68", "roll_log", "kafka", "whether there is a time index", changes(".timeindex")),
     Row("SEG-22", "roll_log append_as_follower append_as_leader", "ok", "the bytes of the old indexes", rolled),
     Row("SEG-3", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
+    Row("SEG-3", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
+    Row("SEG-4", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
     Row("SEG-4", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
+    Row("SEG-38", "truncate_log", "ok", "the entries that are left", cuts),
     Row("LG-7", "truncate_log", "ok invalid_argument", "the files", cuts),
-    Row("LG-69", "truncate_log", "ok", "the log start", cuts_the_batch_of_the_start),
+    Row("LG-83", "truncate_log", "ok", "the entries that are left", cuts),
+    Row("LG-69", "truncate_log", "ok", "the log start", cuts_the_batch_of_the_start,
+        "few log starts lie inside a batch, and few truncations reach them"),
     Row("LG-8a", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
     Row("LG-8b", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
     Row("LG-9", "truncate_fully", "ok", "the files"),
     Row("LG-10", "truncate_fully open_log", "ok", "the state"),
     Row("LG-11", "truncate_fully truncate_log", "out_of_range", "another outcome"),
     Row("LG-73", "truncate_log", " ".join(LOG_ERROR_KINDS), "the high watermark, or another refusal",
-        lambda s: s.now is not None and s.now.high_watermark > s.now.end_offset),
+        lambda s: s.now is not None and s.now.high_watermark > s.now.end_offset,
+        "few truncations come to a damaged batch"),
     Row("LG-78", "open_log", "ok io invalid_argument", "another outcome, or other epochs",
         lambda s: EPOCHS in s.before.damaged and bool(s.files_before.get(EPOCHS))),
     Row("LG-12", "delete_records", "ok out_of_range", "the state and the epoch file"),

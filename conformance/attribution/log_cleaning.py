@@ -185,6 +185,9 @@ def finds_half_renamed(step: LogStep) -> bool:
 
 
 # fmt: off
+_FEW_OLD: Final = "few logs hold batches of the older formats"
+_FEW_KILLED: Final = "few rounds are killed while they replace a segment"
+
 CLEANING_ROWS = (
     Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
     Row("CL-1b", "clean_log", "ok", "the segments, or none cleaned", ends_early),
@@ -202,22 +205,23 @@ CLEANING_ROWS = (
     Row("CL-10a", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_tombstone))),
     Row("CL-10b", "clean_log", "ok", "the bytes of the log",
         all_of(cleans, before(lambda batch: not is_old(batch), is_tombstone))),
-    Row("CL-11", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old, is_tombstone))),
+    Row("CL-11", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old, is_tombstone)), _FEW_OLD),
     Row("CL-12", "clean_log", "ok", "the bytes of the log", all_of(cleans, lambda s: s.value[_KEYLESS] > 0)),
     Row("CL-13", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_producer))),
     Row("CL-14a", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
     Row("CL-14b", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
-    Row("CL-15", "clean_log", "illegal_state", "another outcome", before(is_old)),
+    Row("CL-15", "clean_log", "illegal_state", "another outcome", before(is_old), _FEW_OLD),
     Row("CL-16", "clean_log", "ok", "the names of the files", all_of(cleans, merges)),
-    Row("CL-17", "open_log", "ok", "the files", finds(".cleaned")),
+    Row("CL-17", "open_log", "ok", "the files", finds(".cleaned"), _FEW_KILLED),
     Row("CL-18a", "open_log", "ok", "the files", finds(".log.swap")),
-    Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap")),
+    Row("CL-18b", "open_log", "ok", "the files", finds(".log.swap"), _FEW_KILLED),
     Row("CL-19", "clean_log", "ok", "the next dirty offset", all_of(cleans, reaches_gap)),
     Row("CL-20", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds(is_compressed))),
-    Row("CL-21", "open_log", "ok", "the files", finds_half_renamed),
+    Row("CL-21", "open_log", "ok", "the files", finds_half_renamed, _FEW_KILLED),
     Row("CL-22", "clean_log", "ok", "the segments, or none cleaned", waits),
-    Row("CL-25", "clean_log", "invalid_argument", "a round", before()),
-    Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old))),
+    Row("CL-25", "clean_log", "invalid_argument", "a round", before(),
+        "few logs hold records before the base of their segment"),
+    Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old)), _FEW_OLD),
 )
 # fmt: on
 """The rows; in which releases a clause holds is the catalogue's business."""

@@ -110,34 +110,40 @@ _CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TI
 _LEADER: Final = "append_as_leader"
 
 # fmt: off
+_FEW_COMPACTED: Final = "few topics of this machine are compacted"
+_FEW_DAMAGED: Final = "few batches are wrong in this way"
+
 LEADER_ROWS = (
     Row("LG-50a", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
     Row("LG-50b", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
     Row("LG-50a", _LEADER, "ok", "the batch would be refused", has_limits),
     Row("LG-50b", _LEADER, "ok", "the batch would be refused", has_limits),
-    Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _STAMPED),
+    Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _STAMPED,
+        "few producers stamp batches as a broker does"),
     Row("LG-51b", _LEADER, "ok", "the batch would be refused",
         both(_CREATE_TIME, any_batch(is_stamped, lambda batch: not is_old(batch)))),
     Row("LG-52a", _LEADER, "refused_records invalid_timestamp", "another refusal",
         any_batch(lambda batch: len(batch["records"]) > 1)),
     Row("LG-52b", _LEADER, "refused_records invalid_timestamp", "another refusal",
         any_batch(lambda batch: len(batch["records"]) > 1)),
-    Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED),
-    Row("LG-53", _LEADER, "ok", "the batch would be refused", both(_COMPACTED, any_batch(has_empty_key))),
+    Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED, _FEW_COMPACTED),
+    Row("LG-53", _LEADER, "ok", "the batch would be refused", both(_COMPACTED, any_batch(has_empty_key)),
+        _FEW_COMPACTED),
     Row("LG-54a", _LEADER, "invalid_record kafka corrupt_record invalid_argument closed out_of_bounds",
         "the batch would be appended", any_batch(lambda batch: bool(_DAMAGES & batch.keys()))),
     Row("LG-54b", _LEADER, "ok", "the batch would be refused",
-        both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable)),
+        both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable), _FEW_DAMAGED),
     Row("LG-64", _LEADER, "ok invalid_record kafka", "a refusal or another one, or the batch would be appended",
         any_batch(is_damaged_stream)),
     Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes", _DAMAGED_LZ4),
     Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another refusal, or other bytes", _DAMAGED_LZ4),
-    Row("LG-75", _LEADER, "buffer_underflow", "another refusal", any_batch(is_compressed)),
+    Row("LG-75", _LEADER, "buffer_underflow", "another refusal", any_batch(is_compressed), _FEW_DAMAGED),
     Row("LG-55a", _LEADER, "refused_records", "the batch would be appended", any_batch(is_compressed, is_miscounted)),
-    Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted)),
-    Row("LG-55c", _LEADER, "unsupported_operation", "another refusal, or the batch would be appended"),
+    Row("LG-55b", _LEADER, "ok", "a refusal, or other bytes", any_batch(is_compressed, is_miscounted), _FEW_DAMAGED),
+    Row("LG-55c", _LEADER, "unsupported_operation", "another refusal, or the batch would be appended",
+        rare=_FEW_DAMAGED),
     Row("LG-55d", _LEADER, "ok", "a refusal, or other bytes",
-        any_batch(is_miscounted, lambda batch: not is_old(batch) and not is_compressed(batch))),
+        any_batch(is_miscounted, lambda batch: not is_old(batch) and not is_compressed(batch)), _FEW_DAMAGED),
     Row("LG-56", _LEADER, "ok invalid_record corrupt_record", "a refusal, or other bytes", any_batch(is_old)),
     Row("LG-57", _LEADER, "ok", "the bytes", is_recompressed),
     Row("LG-58", _LEADER, "ok", "the bytes", is_compressed_anew),
@@ -151,6 +157,7 @@ LEADER_ROWS = (
     Row("LG-65a", "append_as_follower", "too_large", "the batch would be appended", exceeds_limit),
     Row("LG-65b", "append_as_follower", "ok", "the batch would be refused", exceeds_limit),
     Row("LG-62", _LEADER, "invalid_record", "the batch would be appended",
-        both(topic_says("max.decompressed.message.bytes"), any_batch(is_compressed))),
+        both(topic_says("max.decompressed.message.bytes"), any_batch(is_compressed)),
+        "few topics limit what is decompressed"),
 )
 # fmt: on

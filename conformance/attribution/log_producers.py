@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.rules import ANY, Row
-from conformance.operations.log import LOG_ERROR_KINDS, VERIFICATION
+from conformance.operations.log import LOG_ERROR_KINDS, PRODUCER_ERRORS, VERIFICATION
 from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
 from kidx.producers.snapshot import HEAD
 
@@ -109,6 +109,8 @@ def passes_by(step: LogStep) -> bool:
     return any(f"{base}.log" in step.files for base in bases)
 
 
+_PRODUCER: Final = " ".join(PRODUCER_ERRORS)
+
 # fmt: off
 PRODUCER_ROWS = (
     Row("LG-30", "open_log", "ok", "the producers, or a snapshot", forgets),
@@ -117,25 +119,31 @@ PRODUCER_ROWS = (
         "the names of the snapshots", writes),
     Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes),
     Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes),
-    Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives),
-    Row("LG-35", "append_as_leader append_verified", "ok producer", "another outcome, or another state", is_client),
-    Row("LG-36a", "append_as_leader", "producer", "another outcome", is_unknown),
+    Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives,
+        "few truncations come to a damaged batch"),
+    Row("LG-35", "append_as_leader append_verified", f"ok {_PRODUCER}", "another outcome, or another state", is_client),
+    Row("LG-36a", "append_as_leader", "unknown_producer out_of_order_sequence", "another outcome", is_unknown),
     Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),
     Row("LG-37", "append_as_leader", "ok", "the bytes of the log", is_repeated),
-    Row("LG-38", "append_as_leader", "producer", "another outcome", is_old),
+    Row("LG-38", "append_as_leader", "producer_fenced coordinator_fenced", "another outcome", is_old,
+        "few batches are older than those that a producer's state holds"),
     Row("LG-39", "open_log truncate_log", "ok", "the producers", reads_snapshot),
     Row("LG-40", "expire_producers", "ok", "the producers"),
     Row("LG-41", "roll_log append_as_follower append_as_leader", "ok", "the names of the snapshots", passes_by),
     Row("LG-44", "open_log", "ok", "the bytes of snapshots and of transaction indexes",
         lambda s: not s.args[3] and s.now is not None and len(s.now.segments) > 2 and bool(s.now.producers)),
     Row("LG-45a", "verify_transaction", "ok", "the answer"),
-    Row("LG-45a", "append_verified append_as_leader", "ok producer", "another outcome", begins_where_verified),
-    Row("LG-45b", "append_verified", "ok producer", "another outcome", is_client),
-    Row("LG-45c", "verify_transaction", "producer", "there would be a guard"),
-    Row("LG-45c", "append_verified", "producer", "another outcome",
+    Row("LG-45a", "append_verified append_as_leader", f"ok {_PRODUCER}", "another outcome", begins_where_verified),
+    Row("LG-45b", "append_verified", "ok out_of_order_sequence", "another outcome", is_client),
+    Row("LG-45c", "verify_transaction", "producer_fenced", "there would be a guard",
+        rare="few epochs are older than the producer's"),
+    Row("LG-45c", "append_verified", "out_of_order_sequence", "another outcome",
         lambda s: is_client(s) and s.args[0][0]["producer"][2] > 0),
-    Row("LG-45d", "append_verified", "ok producer", "another outcome",
+    Row("LG-45d", "append_verified", f"ok {_PRODUCER}", "another outcome",
         lambda s: not is_client(s) and s.args[2] > 1),
+    Row("LG-45e", "append_verified append_as_leader", "producer_fenced invalid_txn_state", "another outcome",
+        lambda s: begins_where_verified(s) and is_old(s),
+        "few batches are older than those that a producer's state holds"),
     Row("LG-43", ANY, "ok", "the last stable offset",
         lambda s: s.now is not None and s.now.last_stable_offset < s.now.high_watermark),
     Row("LG-42", ANY, "ok", "the bytes of a snapshot", lambda s: any(count > 1 for count in counts(s))),

@@ -25,6 +25,7 @@ class TrackedLog:
 
     Attributes:
         unprepared: it was closed without a clean shutdown being prepared.
+        prepared: it was closed by a clean shutdown, and has not been opened since.
         damaged: suffixes of the files that were damaged since it was last open.
         furthest_start: the largest start offset since it was opened.
         has_lost_indexes: the offset or the time index of a segment was removed or damaged.
@@ -32,6 +33,7 @@ class TrackedLog:
     """
 
     unprepared: bool = False
+    prepared: bool = False
     damaged: set[str] = field(default_factory=set)
     furthest_start: int = 0
     has_lost_indexes: bool = False
@@ -40,7 +42,7 @@ class TrackedLog:
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal if and only if all of it is."""
-        return self.unprepared, frozenset(self.damaged), self.furthest_start, self.has_lost_indexes
+        return self.unprepared, self.prepared, frozenset(self.damaged), self.furthest_start, self.has_lost_indexes
 
 
 def follow_damage(now: TrackedLog, path: str) -> None:
@@ -53,12 +55,13 @@ def follow_damage(now: TrackedLog, path: str) -> None:
 def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
     """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
     if operation.name == "open_log":
-        now.unprepared = False
+        now.unprepared = now.prepared = False
         now.damaged.clear()
         now.furthest_start = 0
         now.settings = operation.args[0]
     elif operation.name == "close_log":
-        now.unprepared = not operation.args[0]
+        now.prepared = bool(operation.args[0])
+        now.unprepared = not now.prepared
     if observation.state is not None:
         now.furthest_start = max(now.furthest_start, observation.state.start_offset)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.attribution.mapped import grew, has_cold_section, lookups
+from conformance.attribution.mapped import AFTER_A_FAILED_SHRINK, grew, has_cold_section, lookups
 from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX, to_int
 
@@ -51,7 +51,8 @@ ROWS = (
     Row("OI-5", _APPENDS, "offset_overflow", "what lies outside of the limits would be accepted",
         lambda s: s.was.entries == 0),
     Row("OI-6a", _APPENDS, "invalid_argument", "another refusal, or none", off_the_entries),
-    Row("OI-6b", _APPENDS, "illegal_state", "another refusal, or none", off_the_entries),
+    Row("OI-6b", _APPENDS, "illegal_state", "another refusal, or none", off_the_entries,
+        AFTER_A_FAILED_SHRINK),
     Row("OI-7", "lookup", "ok", "the answer"),
     Row("OI-8a", "entry", "ok", "the answer", lambda s: s.args[0] >= 0),
     Row("OI-8a", "entry", "invalid_argument", "there would be an answer"),

@@ -31,6 +31,7 @@ class Row(NamedTuple):
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
         why: how the step would have shown a violation.
         holds: the condition; None if there is none.
+        rare: why a run of the size of CI's need not come to it; empty if it has to.
     """
 
     clause: str
@@ -38,6 +39,7 @@ class Row(NamedTuple):
     results: str
     why: str
     holds: Condition | None = None
+    rare: str = ""
 
     def is_about(self, operation: str, result: str) -> bool:
         """Whether an operation that comes out like this can exercise the clause."""
@@ -59,7 +61,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         catalogue = load_clauses()
         holding = (row for row in rows if catalogue[row.clause].applies_to(release))
         # What is only observed is the more particular statement, and leads the answer.
-        self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level == "MUST")
+        self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 
     def __missing__(self, key: tuple[str, str | None]) -> Compiled:
         operation, error = key

@@ -34,6 +34,9 @@ class TrackedIndex:
         state: the state before the step; None as long as nothing has been opened.
         closed: nothing is open, or the index is unmapped.
         damaged: the file has been tampered with since it was last made or emptied.
+        broken: the file has been opened with content that no append leaves: a part of an entry, or entries that do not
+            ascend; nothing that such an index answers is promised.
+        beyond: an entry has been appended that no broker appends.
         unsorted: its keys may be out of order: damage, or zeros counted as entries.
         unsorted_positions: positions have been appended that go back.
         duplicates: keys that were appended more than once: positions of an offset index, offsets of a time index.
@@ -62,6 +65,8 @@ class TrackedIndex:
     state: State | None = None
     closed: bool = True
     damaged: bool = False
+    broken: bool = False
+    beyond: bool = False
     unsorted: bool = False
     unsorted_positions: bool = False
     duplicates: set[int] = field(default_factory=set)

@@ -4,12 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
 from conformance.clauses import FACETS, load_clauses
+from kidx.layout import TIME_INDEX
 
 _OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
 """Fields of a state that say how long the file is."""
+
+
+class Difference(NamedTuple):
+    """In what a step differs.
+
+    Attributes:
+        clauses: the ids of those that the step was attributed to.
+        facets: which of :data:`conformance.clauses.FACETS` differ.
+        fields: the names of the fields of the state that differ.
+        files: the names of the files that differ, each with words for how it does.
+        both_refused: the operation was refused as it had to be, and the kind of the refusal is another one.
+    """
+
+    clauses: Collection[str]
+    facets: Collection[str]
+    fields: Collection[str] = ()
+    files: Collection[tuple[str, Collection[str]]] = ()
+    both_refused: bool = False
+
+
+def breaks_promise(difference: Difference, level: str) -> bool:
+    """Return whether a difference counts at a level of the verdict, ``"must"`` or ``"api"``.
+
+    It counts if a clause of the level speaks of the step, and something differs that no clause of a later level
+    excuses. At level must nothing counts that only a caller of Kafka's classes notices.
+
+    Args:
+        difference: the difference.
+        level: of the verdict.
+    """
+    catalogue = load_clauses()
+    levels = {catalogue[clause].level for clause in difference.clauses}
+    if level == "api":
+        if difference.clauses and levels == {"OBSERVED"}:
+            return False
+        return not is_observed_only(*difference[:4])
+    if "MUST" not in levels:
+        return False
+    noticed = noticed_facets(difference)
+    return bool(noticed) and not is_observed_only(
+        difference.clauses, noticed, difference.fields, difference.files, ("API", "OBSERVED")
+    )
+
+
+def noticed_facets(difference: Difference) -> frozenset[str]:
+    """Return the facets of a difference that somebody notices who reads the files, or consumes from the log.
+
+    The kind of a refusal is noticed where a clause promises it, the text of one never. How long an index is, is seen by
+    nobody: but for a finished time index, of which the last entry is taken for the largest timestamp.
+
+    Args:
+        difference: the difference.
+    """
+    catalogue = load_clauses()
+    noticed = set(difference.facets) - {"text"}
+    if difference.both_refused and not any(catalogue[clause].promises_kind for clause in difference.clauses):
+        noticed.discard("outcome")
+    if difference.fields and all(name.rpartition(".")[2] in _OF_THE_FILE for name in difference.fields):
+        noticed.discard("state")
+    if difference.files and all(_is_room(*file) for file in difference.files):
+        noticed.discard("bytes")
+    return frozenset(noticed)
+
+
+def _is_room(name: str, how: Collection[str]) -> bool:
+    return "room" in how and not ("longer" in how and PurePath(name).suffix == TIME_INDEX.name)
 
 
 def is_observed_only(
@@ -17,6 +84,7 @@ def is_observed_only(
     facets: Collection[str] = (),
     fields: Collection[str] = (),
     files: Collection[tuple[str, Collection[str]]] = (),
+    levels: Collection[str] = ("OBSERVED",),
 ) -> bool:
     """Whether a diverging step may be left out of a verdict at level MUST.
 
@@ -37,6 +105,7 @@ def is_observed_only(
             difference lies, and any OBSERVED clause decides.
         fields: the fields of the state that differ, as far as they are known.
         files: the names of the files that differ, as far as they are known, each with words for how it does.
+        levels: of the clauses that may excuse something.
 
     Raises:
         ValueError: there is no such facet.
@@ -44,7 +113,8 @@ def is_observed_only(
     if unknown := sorted(set(facets) - set(FACETS)):
         raise ValueError(f"no facet {', '.join(unknown)}; there are {', '.join(FACETS)}")
     catalogue = load_clauses()
-    excuses = frozenset[str]().union(*(catalogue[clause].excuses for clause in ids))
+    excusing = (catalogue[clause] for clause in ids)
+    excuses = frozenset[str]().union(*(clause.excuses for clause in excusing if clause.level in levels))
     if not excuses:
         return False
     left = {facet for facet in facets if facet not in excuses}

@@ -9,20 +9,26 @@ One file a chapter, ``<chapter>.toml``; the file says which section of the behav
     id = "AI-16c"                     # the letter is a variant of AI-16, mostly one for other releases
     title = "Trimming an unmapped index does nothing"
     statement = "On an unmapped index …"
-    level = "MUST"                    # or OBSERVED: then with a reason, and what it excuses
-    releases = "3.9.2, 4.0.1.."       # see conformance.clauses.release_range
-    promise = "files: …"              # of a MUST: its source, or what of Kafka depends on it
+    level = "MUST"                    # or API or OBSERVED: then with a reason, and what it excuses
+    releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, behaviour_range
+    promise = "files: …"              # of a MUST or API: its source, or what of Kafka depends on it
+    promises = ["kind"]               # of a MUST that promises which kind of refusal it is, too
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
-    exercised_by = ["offset", "time"] # or not_exercised = "why no machine can show it"
+    not_exercised = "…"               # of a clause that no machine can show: why
 
 ``MUST`` is what users and other tools depend on: ``promise`` names the KIP, the page of Kafka's documentation or the
 public Javadoc that promises it, or begins with ``files:`` and says what of Kafka cannot read or believe other files.
-``OBSERVED`` is an accident or a defect of Kafka that an implementation need not copy; ``excuses`` names the parts of a
-step (:data:`FACETS`) in which it may do better, all of them if it is left out. A part of a part may stand there, too:
-``state/FIELD``, ``bytes/SUFFIX`` for the files whose names end so, and ``bytes/room``, ``bytes/sound`` and
-``bytes/absentSUFFIX`` by how a file differs (see :mod:`conformance.lockstep.file_differences`).
+``API`` is promised as well, but to callers of Kafka's Java classes alone: nobody notices it who reads the files with
+Kafka, or consumes from the log. Which kind of refusal it is, how much room there is behind the entries of an index, and
+what a closed index answers is theirs, too, whatever clause speaks of it.
+``OBSERVED`` is an accident or a defect of Kafka that an implementation need not copy. ``reason`` says of both why.
+``excuses`` names the parts of a step (:data:`FACETS`) in which it may do better: if it is left out, all of them for an
+OBSERVED clause, none for one of the API. A part of a part may stand there, too:
+``state/FIELD``, ``bytes/SUFFIX`` for the files whose names end so, and ``bytes/room``, ``bytes/sound``,
+``bytes/sparseSUFFIX`` and ``bytes/absentSUFFIX`` by how a file differs (see
+:mod:`conformance.lockstep.file_differences`).
 """
 
 from __future__ import annotations
@@ -36,21 +42,21 @@ from importlib.resources import files
 from string import ascii_lowercase
 from typing import Any, Final, Literal
 
-from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
+from conformance.clauses.behaviour_range import parse_range
 from conformance.errors import ToolError
+from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
-Level = Literal["MUST", "OBSERVED"]
-LEVELS: Final = ("MUST", "OBSERVED")
+Level = Literal["MUST", "API", "OBSERVED"]
+LEVELS: Final = ("MUST", "API", "OBSERVED")
+"""From what everyone is promised to what Kafka merely does; a verdict at one of them leaves the later ones out."""
 EVIDENCE: Final = {"E": "executed", "S": "read in the source", "I": "from an issue", "U": "unverified"}
 FACETS: Final = ("outcome", "text", "state", "bytes")
 """The parts of a step that are compared: value or error kind, Kafka's own text, the state after it, the files."""
-MACHINES: Final = ("offset", "time", "transaction", "lazy", "segment", "log", "cleaned", "broker", "wire")
+MACHINES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned", "cache", "broker", "wire")
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
 _NEEDED: Final = ("id", "title", "statement", "level", "releases", "source", "evidence")
-_ALLOWED: Final = frozenset(
-    {*_NEEDED, "promise", "reason", "ticket", "trace", "excuses", "exercised_by", "not_exercised"}
-)
+_ALLOWED: Final = frozenset({*_NEEDED, "promise", "promises", "reason", "ticket", "trace", "excuses", "not_exercised"})
 
 
 class CatalogueError(ToolError):
@@ -67,17 +73,17 @@ class Clause:
         section: the section it belongs to, e.g. ``"1.1"``.
         title: three to eight words.
         statement: what holds, in full.
-        level: ``"MUST"`` or ``"OBSERVED"``.
+        level: ``"MUST"``, ``"API"`` or ``"OBSERVED"``.
         releases: where it holds.
         source: Kafka's file, class and method.
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
-        exercised_by: the machines whose steps can show it; empty if none can.
-        not_exercised: why none can; empty if one can.
-        promise: of a MUST clause, the source of the promise, or what depends on it.
-        reason: of an OBSERVED clause, why an implementation need not copy it.
+        not_exercised: why no step of a machine can show it; empty if one can.
+        promise: of a MUST or API clause, the source of the promise, or what depends on it.
+        promises_kind: whether a MUST clause promises which kind of refusal it is.
+        reason: of another one, why it is none.
         ticket: Kafka's issue about it, where one is known.
         trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
-        excuses: of an OBSERVED clause, the facets, or parts of them, in which a step may differ because of it.
+        excuses: of such a clause, the facets, or parts of them, in which a step may differ because of it.
     """
 
     id: str
@@ -89,13 +95,13 @@ class Clause:
     releases: ReleaseRange
     source: str
     evidence: str
-    exercised_by: tuple[str, ...] = ()
     not_exercised: str = ""
     promise: str = ""
     reason: str = ""
     ticket: str = ""
     trace: str = ""
     excuses: frozenset[str] = frozenset()
+    promises_kind: bool = False
 
     def applies_to(self, release: str) -> bool:
         """Whether the clause says something about a release."""
@@ -124,17 +130,9 @@ def load_chapters() -> dict[str, str]:
     return {e.name.removesuffix(".toml"): str(tomllib.loads(e.read_text("utf-8")).get("title", "")) for e in chapters}
 
 
-def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
-    """The clauses that a machine can exercise on a release, in the catalogue's order.
-
-    Raises:
-        ValueError: there is no such machine.
-    """
-    if machine not in MACHINES:
-        raise ValueError(f"no machine {machine!r}; there are {', '.join(MACHINES)}")
-    return tuple(
-        clause for clause in load_clauses().values() if machine in clause.exercised_by and clause.applies_to(release)
-    )
+def family(clause: str) -> str:
+    """Return an id without the letter of its variant."""
+    return clause.rstrip(ascii_lowercase)
 
 
 def read_catalogue(chapters: Mapping[str, str]) -> dict[str, Clause]:
@@ -177,16 +175,16 @@ def _read_clause(chapter: str, section: str, entry: Mapping[str, Any]) -> Clause
     _check_keys(where, entry)
     _check_values(where, entry)
     try:
-        releases = ReleaseRange.parse(entry["releases"])
+        releases = parse_range(entry["releases"])
     except ReleaseRangeError as error:
         raise CatalogueError(f"{where}: {error}") from None
-    observed = entry["level"] == "OBSERVED"
+    by_default = FACETS if entry["level"] == "OBSERVED" else ()
     return Clause(
         chapter=chapter,
         section=section,
         releases=releases,
-        exercised_by=tuple(entry.get("exercised_by", ())),
-        excuses=frozenset(entry.get("excuses", FACETS) if observed else ()),
+        excuses=frozenset(entry.get("excuses", by_default)),
+        promises_kind="kind" in entry.get("promises", ()),
         **{key: entry[key] for key in ("id", "title", "statement", "level", "source", "evidence")},
         **{key: entry.get(key, "") for key in ("not_exercised", "promise", "reason", "ticket", "trace")},
     )
@@ -197,23 +195,23 @@ def _check_keys(where: str, entry: Mapping[str, Any]) -> None:
         raise CatalogueError(f"{where} has no {', '.join(missing)}")
     if unknown := sorted(set(entry) - _ALLOWED):
         raise CatalogueError(f"{where} has {', '.join(unknown)}, which no clause has")
-    if bool(entry.get("exercised_by")) == bool(entry.get("not_exercised")):
-        raise CatalogueError(f"{where} must say either exercised_by or not_exercised")
-    observed = entry["level"] == "OBSERVED"
-    if observed != bool(entry.get("reason")):
-        raise CatalogueError(f"{where} is {entry['level']}: an OBSERVED clause has a reason, a MUST has none")
-    if observed == bool(entry.get("promise")):
-        raise CatalogueError(f"{where} is {entry['level']}: a MUST clause has a promise, an OBSERVED one has none")
-    if "excuses" in entry and not observed:
-        raise CatalogueError(f"{where} is {entry['level']} and excuses nothing")
+    level = entry["level"]
+    _one_of(where, "level", [level], LEVELS)
+    if (level != "MUST") != bool(entry.get("reason")):
+        raise CatalogueError(f"{where} is {level}: a clause of API or OBSERVED has a reason, a MUST has none")
+    if (level != "OBSERVED") != bool(entry.get("promise")):
+        raise CatalogueError(f"{where} is {level}: a clause of MUST or API has a promise, an OBSERVED one has none")
+    if "excuses" in entry and level == "MUST":
+        raise CatalogueError(f"{where} is MUST and excuses nothing")
+    if "promises" in entry and level != "MUST":
+        raise CatalogueError(f"{where} is {level} and promises no kind of refusal")
 
 
 def _check_values(where: str, entry: Mapping[str, Any]) -> None:
     if not _ID.fullmatch(entry["id"]):
         raise CatalogueError(f"{where}: an id is two or three letters, a number and perhaps a letter, such as AI-16c")
-    _one_of(where, "level", [entry["level"]], LEVELS)
     _one_of(where, "evidence", [entry["evidence"]], EVIDENCE)
-    _one_of(where, "machine", entry.get("exercised_by", ()), MACHINES)
+    _one_of(where, "promise", entry.get("promises", ()), ("kind",))
     _one_of(where, "facet", (each.partition("/")[0] for each in entry.get("excuses", ())), FACETS)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
-from conformance.clauses.release_range import ReleaseRange
 from kidx.dialect import version_of
+from kidx.dialect.release_range import ReleaseRange
+
+_FIRST: Final = re.compile(r"\d+\.\d+\.\d+")
 
 
 def with_release(text: str, release: str, known: Sequence[str]) -> str:
@@ -17,7 +21,10 @@ def with_release(text: str, release: str, known: Sequence[str]) -> str:
         known: the other releases.
     """
     newest = all(version_of(other) < version_of(release) for other in known)
-    return _checked(f"{text}, {release}{'..' if newest else ''}", release, known, text, holds=True)
+    spans = [span.strip() for span in text.split(",")]
+    behind = (number for number, span in enumerate(spans) if version_of(_FIRST.findall(span)[0]) > version_of(release))
+    spans.insert(next(behind, len(spans)), f"{release}{'..' if newest else ''}")
+    return _checked(", ".join(spans), release, known, text, holds=True)
 
 
 def without_release(text: str, release: str, known: Sequence[str]) -> str:

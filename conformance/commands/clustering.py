@@ -17,7 +17,7 @@ from conformance.commands.options import (
     echo,
     plain_console,
 )
-from conformance.kafka.broker.settings import Mode, modes_of
+from conformance.kafka.broker.config import Mode, modes_of
 from conformance.kafka.progress import show_progress
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def cluster_command(
     kafka: ReleaseOption = None,
-    both: Annotated[bool, typer.Option("--both", help="With KRaft and with ZooKeeper, where a release can.")] = False,
+    both: Annotated[
+        bool, typer.Option("--all-modes", help="With KRaft and with ZooKeeper, where a release can.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="What is produced; the same seed produces the same.")] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

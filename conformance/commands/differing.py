@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from conformance.commands.options import (
+    DiffVerboseOption,
     HangShrinkTimeOption,
     JsonOption,
     QuietOption,
     StepTimeoutOption,
-    VerboseOption,
     chosen_machines,
     echo,
     state_directory,
@@ -38,7 +38,7 @@ from conformance.experiments.release_diff.sides import side_of
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
 from conformance.operations import Json
-from conformance.report.console import shielded
+from conformance.report.console import sanitizing
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.script import write_text
@@ -47,20 +47,20 @@ from conformance.runs.stuck import limit_of
 
 
 def diff_command(
-    old: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Whose behaviour is the measure.")],
-    new: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="What is held to it.")],
+    old: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Baseline release or build.")],
+    new: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Release or build to compare with it.")],
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run (repeatable).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Start here; the same seed finds the same.")] = Plan.seed,
+    seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = Plan.seed,
     max_examples: Annotated[
         int | None,
         typer.Option(min=1, help="Examples for each machine. By default it ends when nothing new turns up."),
     ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for everything.")] = None,
-    expect: Annotated[
+    expectations: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The differences that are meant; new or stale ones are exit 1."),
+        typer.Option(metavar="FILE", help="The expected differences; a new or a stale one is exit 1."),
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request's comment.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
@@ -68,15 +68,15 @@ def diff_command(
     shrink_time: HangShrinkTimeOption = SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    verbose: DiffVerboseOption = False,
 ) -> int:
     """Show what Kafka's own classes of two releases or builds do differently, each with a trace of a few steps.
 
     Exit code 0: nothing differs, or only what is meant, 1: differences are printed, 2: could not do the work.
 
-    Example: `conformance diff 4.4.0 jvm:kafka/build --expect meant.toml`
+    Example: `conformance diff 4.4.0 jvm:kafka/build --expectations meant.toml`
     """
-    entries = None if expect is None else load_expected(expect)
+    entries = None if expectations is None else load_expected(expectations)
     plan = Plan(
         side_of(old).label,
         side_of(new).label,
@@ -86,7 +86,7 @@ def diff_command(
         max_examples,
         max_time,
     )
-    console = shielded(Console())
+    console = sanitizing(Console())
     with ExitStack() as stack:
         writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
         progress = stack.enter_context(show_progress("Kafka's jars"))

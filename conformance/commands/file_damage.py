@@ -1,4 +1,4 @@
-"""``conformance hands``, or ``file-damage``: damage index files of a stopped broker, and see what it makes of them."""
+"""``conformance corrupt``: damage index files of a stopped broker, and see what it makes of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def file_damage_command(
     Every case says what the broker made of the file, how many records a consumer would miss or read again after
     `offsetsForTimes`, and whether kidx had predicted it. Exit code 0: all as predicted, 1: not.
 
-    Example: `conformance hands --kafka 2.4.1 --kafka 4.4.0 --report out/hands`
+    Example: `conformance corrupt --kafka 2.4.1 --kafka 4.4.0 --report out/corrupt`
     """
     from conformance.experiments.file_damage import damage_files  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.file_damage.table import markdown, to_json  # noqa: PLC0415
@@ -84,7 +84,7 @@ def file_damage_command(
         tell(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
-        made_by = f"Made by `conformance hands {chosen}` with kidx {version('kidx')}."
+        made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
         _write(report / "hands.md", f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}")
         _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
     if as_json:
@@ -109,7 +109,7 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
                 "actual": "; ".join(outcome.differences),
                 "clauses": list(CLAUSES),
             }
-            again = f"conformance hands --kafka {release}"
+            again = f"conformance corrupt --kafka {release}"
             events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", again, "broker"))
     differing = len(events)
     details = {

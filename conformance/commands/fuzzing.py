@@ -13,7 +13,7 @@ from rich.table import Table
 
 from conformance.commands.options import (
     HangShrinkTimeOption,
-    ImplementationOption,
+    IndexImplementationOption,
     JsonOption,
     QuietOption,
     ReleaseOption,
@@ -44,7 +44,7 @@ FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", 
 
 def fuzz_command(
     kafka: ReleaseOption = None,
-    implementation: ImplementationOption = None,
+    implementation: IndexImplementationOption = None,
     formats: Annotated[list[FormatName] | None, typer.Option("--format", help="Format; all four by default.")] = None,
     max_time: Annotated[float, typer.Option(min=1, metavar="S", help="Seconds for the whole run.")] = 60.0,
     max_examples: Annotated[
@@ -59,7 +59,7 @@ def fuzz_command(
         typer.Option(metavar="DIR", help="Write the traces of findings here, and what of Kafka's classes was reached."),
     ] = None,
     guided: Annotated[
-        bool, typer.Option("--guided", help="Let atheris, if it is installed, choose by what code is reached.")
+        bool, typer.Option("--coverage-guided", help="Use coverage-guided fuzzing (needs atheris).")
     ] = False,
     step_timeout: StepTimeoutOption = LIMIT,
     shrink_time: HangShrinkTimeOption = SECONDS,
@@ -85,7 +85,7 @@ def fuzz_command(
         if is_server(text):
             raise ToolError("a broker opens no file it is handed: write jvm, exec:COMMAND or python:MODULE:FACTORY")
     if guided and not has_atheris():
-        raise ToolError("--guided needs atheris: pip install atheris")
+        raise ToolError("--coverage-guided needs atheris: pip install atheris")
     only_indexes = any(parse_spec(text).form != "jvm" for text in implementations)
     chosen = tuple(str(name) for name in formats or FormatName if not (only_indexes and not formats and name == "log"))
     home = state_directory()

@@ -12,26 +12,33 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
+from conformance.commands.aliases import KAFKA
 from conformance.commands.options import JsonOption, chosen_releases, echo
 from conformance.commands.proposing import propose_command
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.broker.image import BASE, assemble, build, image_name
 from conformance.kafka.builds import release_of
-from conformance.kafka.commands import fetch_release, list_releases, show_java
-from conformance.kafka.lock import LOCKS, write_lock
+from conformance.kafka.lock_file import LOCKS, write_lock
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import GROUPS, user_locks
-from conformance.report.console import shielded
+from conformance.kafka.status import fetch_release, list_releases, show_java
+from conformance.report.console import sanitizing
+from kidx.commands.aliases import accepting
 
-app = typer.Typer(help="Kafka's jars and the Java to run them: what is locked, cached and found.", no_args_is_help=True)
-app.command("propose")(propose_command)
+app = typer.Typer(
+    cls=accepting(KAFKA),
+    help="Kafka's jars and the Java to run them: what is locked, cached and found.",
+    no_args_is_help=True,
+)
+app.command("infer-dialect")(propose_command)
 
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
     """List the locked releases, your own locks among them, and how much of each is in the cache.
 
-    `--kafka all` means those of the package.
+    `--kafka all` means those of the package, `--kafka every` each published release from 2.4.0 on; what is not locked
+    is locked on its first use.
 
     Example: `conformance kafka list`
     """
@@ -43,7 +50,7 @@ def list_command(as_json: JsonOption = False) -> None:
     for row in rows:
         cached = "all" if row.cached else f"{row.cached_jars}"
         table.add_row(f"{row.release} (yours)" if row.users else row.release, str(row.jars), cached, decimal(row.size))
-    shielded(Console()).print(table)
+    sanitizing(Console()).print(table)
 
 
 @app.command("fetch")
@@ -70,10 +77,10 @@ def fetch_command(
 def lock_command(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A published release that is not locked.")],
     repository: Annotated[
-        bool, typer.Option("--repository", help="Write it beside the package's own locks, for a commit.")
+        bool, typer.Option("--in-package", help="Write it beside the package's own locks, for a commit.")
     ] = False,
     work: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep what is downloaded here, for the next time.")
+        Path | None, typer.Option("--download-dir", metavar="DIR", help="Keep downloads here, for the next time.")
     ] = None,
 ) -> None:
     """Lock a release: resolve its class path, download every jar, and write coordinates and SHA-256.
@@ -87,7 +94,7 @@ def lock_command(
     path, jars = write_lock(release, directory, work)
     echo(f"{release}: {jars} jars, {path}")
     echo(f"compare it: conformance diff {release_of(release, before=True)} {release}")
-    echo(f"what the package would say of it: conformance kafka propose {release}")
+    echo(f"what the package would say of it: conformance kafka infer-dialect {release}")
 
 
 @app.command("image")

@@ -1,50 +1,70 @@
-"""``conformance list``: the clauses."""
+"""``conformance clauses``: the clauses."""
 
 from __future__ import annotations
 
 import json
+from string import ascii_lowercase
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from conformance.clauses import load_clauses
-from conformance.commands.options import JsonOption, VerboseOption
+from conformance.attribution.tables import machines_of
+from conformance.clauses import LEVELS, load_clauses
+from conformance.commands.options import JsonOption, ListVerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
-from conformance.report.console import shielded
+from conformance.report.console import sanitizing
+
+_LEVELS = tuple(each.lower() for each in LEVELS)
 
 
 def list_command(
-    clause: Annotated[str, typer.Option("--clause", metavar="PREFIX", help="Only ids that start like this.")] = "",
+    clause: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ID ...",
+            help="Only these clauses and their variants; `OI` is a family, `OI-1*` too.",
+            show_default="all",
+        ),
+    ] = None,
     kafka: Annotated[str | None, typer.Option("--kafka", metavar="RELEASE", help="Only what holds there.")] = None,
+    level: Annotated[
+        str, typer.Option("--level", metavar="LEVEL", help=f"Only clauses of this level: {', '.join(_LEVELS)}.")
+    ] = "",
     as_json: JsonOption = False,
-    verbose: VerboseOption = False,
+    verbose: ListVerboseOption = False,
 ) -> None:
     """List the clauses: id, level, releases, and what must hold.
 
-    Example: `conformance list --clause TI --kafka 3.9.2`
+    Example: `conformance clauses TI --kafka 3.9.2 --level must`
     """
     release = load_release(kafka).name if kafka else None
+    if level and level.lower() not in _LEVELS:
+        raise ToolError(f"unknown level {level!r}; choose from {', '.join(_LEVELS)}")
     chosen = [
         entry
         for entry in load_clauses().values()
-        if entry.id.startswith(clause) and (release is None or entry.applies_to(release))
+        if any(is_meant(entry.id, each) for each in clause or [""])
+        and (release is None or entry.applies_to(release))
+        and level.upper() in ("", entry.level)
     ]
     if not chosen:
-        raise ToolError(f"no clause starts with {clause!r}" + (f" and holds in {release}" if release else ""))
+        holds, of_level = f" and holds in {release}" if release else "", f" and is {level.upper()}" if level else ""
+        named = f" is {' or '.join(map(repr, clause))}" if clause else ""
+        raise ToolError(f"no clause{named}{holds}{of_level}")
     if as_json:
         typer.echo(json.dumps([_document(entry.id) for entry in chosen]))
         return
-    console = shielded(Console())
+    console = sanitizing(Console())
     for entry in chosen:
         console.print(
             f"[bold]{entry.id}[/] {entry.level} [dim]{entry.releases}[/]  {escape(entry.title)}", soft_wrap=True
         )
         console.print(f"    {escape(entry.statement)}", highlight=False, soft_wrap=True)
         if verbose:
-            machines = ", ".join(entry.exercised_by) or f"none: {entry.not_exercised}"
+            machines = ", ".join(machines_of(entry.id)) or f"none: {entry.not_exercised}"
             said = f"    source {entry.source}; evidence {entry.evidence}; exercised by {machines}"
             console.print(f"[dim]{escape(said)}[/]", highlight=False, soft_wrap=True)
             if entry.promise:
@@ -53,6 +73,18 @@ def list_command(
                 console.print(f"[dim]    {escape(entry.reason)} {entry.ticket}[/]", highlight=False, soft_wrap=True)
             if entry.trace:
                 console.print(f"[dim]    conformance replay {entry.trace}[/]", highlight=False, soft_wrap=True)
+
+
+def is_meant(clause: str, asked: str) -> bool:
+    """Return whether an id is asked for: by itself, without its letter, by its family, or by a beginning and ``*``.
+
+    Args:
+        clause: the id.
+        asked: what was given on the command line; empty for all.
+    """
+    if asked.endswith("*") or not asked:
+        return clause.startswith(asked.removesuffix("*"))
+    return asked in (clause, clause.rstrip(ascii_lowercase), clause.partition("-")[0])
 
 
 def _document(clause: str) -> dict[str, object]:
@@ -65,7 +97,7 @@ def _document(clause: str) -> dict[str, object]:
         "releases": str(entry.releases),
         "source": entry.source,
         "evidence": entry.evidence,
-        "exercised_by": list(entry.exercised_by),
+        "exercised_by": list(machines_of(entry.id)),
         "not_exercised": entry.not_exercised,
         "promise": entry.promise,
         "reason": entry.reason,

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from conformance.commands.options import plain_console, state_directory
 from conformance.errors import ToolError
-from conformance.report.console import shielded
+from conformance.report.console import sanitizing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     from conformance.report.markdown import markdown  # noqa: PLC0415 -- jinja2, which only this needs
 
     directory = report or state_directory() / "campaigns" / datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ")
-    console = shielded(Console(stderr=True, quiet=quiet))
+    console = sanitizing(Console(stderr=True, quiet=quiet))
     said = -1
 
     def tell(done: int, total: int) -> None:

@@ -15,32 +15,77 @@ from rich.console import Console
 from conformance.errors import ToolError
 from conformance.implementations.forms import FORMS, SERVER_MACHINES, directory_of, machine_of
 from conformance.kafka.builds import open_build
-from conformance.kafka.releases import RELEASES, load_release, newest
+from conformance.kafka.lock_file import published_release
+from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
-from conformance.report.console import shielded
+from conformance.report.console import sanitizing
+from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import Wish, read_seed
-from kidx.dialect import DIALECTS, version_of
+from kidx.dialect import DIALECTS, PUBLISHED, version_of
 from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
     from conformance.runs.no_answer import NoAnswer
 
-ReleaseOption = Annotated[
+PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
+    "What is run",
+    "What counts, and how it is told",
+    "Real brokers (-i broker)",
+    "Output",
+)
+"""Groups of options in help."""
+_SEVERAL = "May be given several times."
+
+
+def _releases(default: str, panel: str | None = None) -> Any:
+    return typer.Option(
+        "--kafka",
+        metavar="RELEASE|all|every",
+        help=f"Kafka release from 2.4.0 on. {_SEVERAL} all: those that the package has locked, see `conformance kafka"
+        " list`; every: each published release. What is not locked is locked on first use.",
+        show_default=default,
+        rich_help_panel=panel,
+    )
+
+
+def _implementations(text: str, panel: str | None = None) -> Any:
+    return typer.Option(
+        "-i", "--implementation", metavar="IMPL", help=f"{text} {_SEVERAL}", show_default="jvm", rich_help_panel=panel
+    )
+
+
+_DRIVEN = (
+    "jvm (Kafka's own classes), jvm:DIR (those of a build), exec:COMMAND (your program; {release} in it is replaced by"
+    " the release), python:MODULE:FACTORY, mutant:NAME (see `conformance mutate --list`)"
+)
+_ANY = f"{_DRIVEN}, subject:NAME (see `conformance implementations list`), broker, broker:DIR or wire:HOST:PORT."
+ReleaseOption = Annotated[list[str] | None, _releases(newest())]
+RunReleaseOption = Annotated[list[str] | None, _releases(newest(), PANEL_RUN)]
+TraceReleaseOption = Annotated[list[str] | None, _releases("the release of the trace")]
+ImplementationOption = Annotated[list[str] | None, _implementations(_ANY)]
+RunImplementationOption = Annotated[list[str] | None, _implementations(_ANY, PANEL_RUN)]
+IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_DRIVEN}.")]
+MachineOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--kafka", metavar="RELEASE|all", help="Kafka release; may be given several times. all: those of the package."
+        "--machine",
+        metavar="NAME",
+        help=f"Machine to run: {', '.join((*MACHINES, *SERVER_MACHINES))}. {_SEVERAL}",
+        show_default="all that drive the implementation",
+        rich_help_panel=PANEL_RUN,
     ),
 ]
-ImplementationOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-i",
-        "--implementation",
-        metavar="IMPL",
-        help="jvm, broker, jvm:DIR or broker:DIR (a build's jars), wire:HOST:PORT, subject:NAME, exec:COMMAND,"
-        " python:MODULE:FACTORY or mutant:NAME (see `conformance power`).",
-    ),
-]
+
+
+Level = StrEnum("Level", ["must", "api", "observed"])
+
+
+def _profiles() -> str:
+    each = (f"{one.name} {one.examples:,} of up to {one.steps} steps" for one in PROFILES.values())
+    return f"Examples for each machine: {', '.join(each)}; fewer of segments and logs, where a step costs more."
+
+
+PROFILE_HELP = _profiles()
 
 
 class BrokerChoice(StrEnum):
@@ -52,7 +97,12 @@ class BrokerChoice(StrEnum):
 
 
 BrokerOption = Annotated[
-    BrokerChoice, typer.Option("--broker", help="auto: in a container where an engine has the image, else local.")
+    BrokerChoice,
+    typer.Option(
+        "--broker",
+        help="Where brokers run; auto: in a container where an engine has the image, else local.",
+        rich_help_panel=PANEL_BROKER,
+    ),
 ]
 
 
@@ -69,7 +119,9 @@ SeedOption = Annotated[
         "--seed",
         parser=_seed,
         metavar="N|random",
-        help="Start here; the same seed does the same. Fixed for the profiles dev and ci, drawn for nightly.",
+        help="Random seed (N or random); a fixed seed reproduces the run.",
+        show_default="0 for the profiles dev and ci, drawn for nightly",
+        rich_help_panel=PANEL_RUN,
     ),
 ]
 StepTimeoutOption = Annotated[
@@ -78,19 +130,42 @@ StepTimeoutOption = Annotated[
         "--step-timeout",
         min=0.1,
         metavar="S",
-        help="Seconds that a step may take in this process; one that takes longer is a difference, and ends the run.",
+        help="Seconds for a step of what runs in this process (jvm, python, mutant): one that takes longer is a"
+        " difference, and ends the run. A program behind exec: has 10 s for each reply, and is started again.",
+        rich_help_panel=PANEL_VERDICT,
     ),
 ]
 HangShrinkTimeOption = Annotated[
     float,
-    typer.Option("--shrink-time", min=0, metavar="S", help="Seconds for shrinking the steps to one without an answer."),
+    typer.Option(
+        "--max-shrink-time",
+        min=0,
+        metavar="S",
+        help="If a step does not come back: seconds for finding fewer steps that lead there.",
+        rich_help_panel=PANEL_VERDICT,
+    ),
 ]
 FiguresOption = Annotated[
-    Path | None, typer.Option("--report", metavar="DIR", help="Write the figures for `conformance report`.")
+    Path | None,
+    typer.Option(
+        "--report", metavar="DIR", help="Write the figures for `conformance report`.", rich_help_panel=PANEL_OUTPUT
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Also what was not exercised.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of text.", rich_help_panel=PANEL_OUTPUT)
+]
+QuietOption = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.", rich_help_panel=PANEL_OUTPUT)
+]
+
+
+def _verbose(text: str) -> Any:
+    return typer.Option("-v", "--verbose", help=text, rich_help_panel=PANEL_OUTPUT)
+
+
+VerboseOption = Annotated[bool, _verbose("Also the clauses that no step exercised.")]
+ListVerboseOption = Annotated[bool, _verbose("Also source, evidence, promise, and which machines exercise it.")]
+DiffVerboseOption = Annotated[bool, _verbose("Also differences that are meant.")]
 
 
 _WIDE = 120
@@ -103,7 +178,7 @@ def chosen_releases(names: list[str] | None, implementations: Sequence[str] = ()
     Where builds are all that takes part, a release needs no lock.
 
     Raises:
-        UnknownReleaseError: one is not locked.
+        UnknownReleaseError: one is neither published nor locked.
         ToolError: two builds are of different releases, or one is no build of Kafka.
     """
     builds = {directory: open_build(directory) for text in implementations if (directory := directory_of(text))}
@@ -113,10 +188,12 @@ def chosen_releases(names: list[str] | None, implementations: Sequence[str] = ()
             said = ", ".join(f"{build.text} is {build.version}" for build in mine.values())
             raise ToolError(f"{said}: hold them to one release with --kafka, or run them one at a time")
         return tuple(mine) if mine else (newest(),)
-    if "all" in names:
+    if "every" in names:
+        names = [*PUBLISHED.split(), *RELEASES]
+    elif "all" in names:
         return RELEASES
     only_builds = bool(builds) and all(map(directory_of, implementations))
-    chosen = {name if only_builds and name in DIALECTS else load_release(name).name for name in names}
+    chosen = {name if only_builds and name in DIALECTS else published_release(name).name for name in names}
     return tuple(sorted(chosen, key=version_of))
 
 
@@ -143,7 +220,7 @@ def chosen_machines(names: list[str] | None, implementations: Collection[str] = 
 def plain_console() -> Console:
     """Standard output; as wide as a table needs where it is not a terminal."""
     console = Console()
-    return shielded(console if console.is_terminal else Console(width=_WIDE))
+    return sanitizing(console if console.is_terminal else Console(width=_WIDE))
 
 
 def echo(text: str, *, nl: bool = True) -> None:

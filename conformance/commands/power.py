@@ -1,4 +1,4 @@
-"""``conformance power``: are defects found, and how soon."""
+"""``conformance mutate``: are defects found, and how soon."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conformance.commands.options import (
 )
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.hunting import LIMIT
-from conformance.experiments.mutation.measuring import Measured, chosen_mutants, measure
+from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
 from conformance.lockstep.step_watch import LIMIT as LIMIT_OF_STEP
 from conformance.runs.no_answer import no_answer
 from conformance.runs.profiles import PROFILES
@@ -66,7 +66,7 @@ def power_command(
     implementation, `mutant:NAME`, for `conformance run -i`. Exit code 0: all are found, 1: one survives, 2: could not
     do the work.
 
-    Example: `conformance power --mutant 'warm-*' --seed 7`
+    Example: `conformance mutate --mutant 'warm-*' --seed 7`
     """
     mutants = chosen_mutants(mutant or ("*",), chosen_machines(machine) if machine else ())
     if listed:
@@ -126,7 +126,7 @@ def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:
         echo(f"{mutant.machine:<12} {mutant.clause:<7} {mutant.name}\n    {mutant.title}")
 
 
-def _table(measured: Sequence[Measured]) -> Table:
+def _table(measured: Sequence[MutantScore]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("machine", no_wrap=True)
     table.add_column("mutant", no_wrap=True)
@@ -141,7 +141,7 @@ def _table(measured: Sequence[Measured]) -> Table:
     return table
 
 
-def _summary(measured: Sequence[Measured], seeds: Sequence[int], limit: int) -> str:
+def _summary(measured: Sequence[MutantScore], seeds: Sequence[int], limit: int) -> str:
     killed = [each for each in measured if not each.survived]
     counts = sorted(each.median or 0 for each in killed)
     worst = max((each.worst or 0 for each in killed), default=0)

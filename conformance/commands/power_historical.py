@@ -1,4 +1,4 @@
-"""``conformance historical``: would the machines have found what Kafka's indexes once had wrong."""
+"""``conformance known-bugs``: would the machines have found what Kafka's indexes once had wrong."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from conformance.commands.options import FiguresOption, JsonOption, plain_consol
 from conformance.errors import ToolError
 from conformance.events import Measured
 from conformance.experiments.mutation.figures import figures_to
-from conformance.experiments.mutation.historical import HistoricalBug, load_bugs
-from conformance.experiments.mutation.hunting import Hunt, hunt
+from conformance.experiments.mutation.historical import KnownBug, load_bugs
+from conformance.experiments.mutation.hunting import KillResult, search_kill
 
 
 def historical_command(
@@ -28,13 +28,13 @@ def historical_command(
 
     Exit code 0: all are found, 1: one survives, 2: could not do the work.
 
-    Example: `conformance historical KAFKA-588 KAFKA-6492`
+    Example: `conformance known-bugs KAFKA-588 KAFKA-6492`
     """
     bugs = _chosen(ticket)
     found = []
     with figures_to(report, [bug.planted.machine for bug in bugs], profile="ci", seed=seed) as tell:
         for bug in bugs:
-            result = hunt(bug.planted, seed, shrink=True)
+            result = search_kill(bug.planted, seed, shrink=True)
             found.append((bug, result))
             tell(Measured("historical bugs", bug.ticket, result.examples is not None, _figures(bug, result)))
     if as_json:
@@ -44,7 +44,7 @@ def historical_command(
     return 1 if any(result.examples is None for _, result in found) else 0
 
 
-def _chosen(tickets: list[str] | None) -> list[HistoricalBug]:
+def _chosen(tickets: list[str] | None) -> list[KnownBug]:
     """The bugs of these tickets.
 
     Raises:
@@ -57,7 +57,7 @@ def _chosen(tickets: list[str] | None) -> list[HistoricalBug]:
     return [bugs[ticket] for ticket in tickets or bugs]
 
 
-def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
+def _row(bug: KnownBug, result: KillResult) -> dict[str, object]:
     return {
         "ticket": bug.ticket,
         "link": bug.link,
@@ -79,17 +79,17 @@ def _row(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
     }
 
 
-def _figures(bug: HistoricalBug, result: Hunt) -> dict[str, object]:
+def _figures(bug: KnownBug, result: KillResult) -> dict[str, object]:
     counts = {"examples to kill": result.examples or "survived", "steps": len(result.steps)}
     origin = {"machine": bug.planted.machine, "verified by": bug.verified, "mutant is": _kind(bug)}
     return {**origin, **counts, "seconds": round(result.seconds, 1)}
 
 
-def _kind(bug: HistoricalBug) -> str:
+def _kind(bug: KnownBug) -> str:
     return "the bug" if bug.is_the_bug else "an analogy"
 
 
-def _table(found: list[tuple[HistoricalBug, Hunt]]) -> Table:
+def _table(found: list[tuple[KnownBug, KillResult]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, narrow in (("ticket", True), ("machine", True), ("what went wrong", False), ("verified by", False)):
         table.add_column(heading, no_wrap=narrow)

@@ -1,4 +1,4 @@
-"""``conformance small-world``: all short sequences and all crash points, instead of a draw from them."""
+"""``conformance exhaustive``: all short sequences and all crash points, instead of a draw from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from conformance.commands.options import (
     FiguresOption,
     HangShrinkTimeOption,
-    ImplementationOption,
+    IndexImplementationOption,
     JsonOption,
     ReleaseOption,
     StepTimeoutOption,
@@ -22,10 +22,12 @@ from conformance.commands.options import (
 from conformance.errors import ToolError
 from conformance.events import Measured
 from conformance.experiments.mutation.figures import figures_to
-from conformance.experiments.small_world.crashes import Crashed, explore_crashes
-from conformance.experiments.small_world.sequences import Explored, explore
+from conformance.experiments.small_world.crashes import CrashResult, explore_crashes
+from conformance.experiments.small_world.sequences import SequenceResult, check_all_sequences
+from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.step_watch import LIMIT
 from conformance.operations import KINDS
+from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.runs.no_answer import ended_when_stuck
 from conformance.runs.shrinking import SECONDS
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 def small_world_command(
     kafka: ReleaseOption = None,
-    implementation: ImplementationOption = None,
+    implementation: IndexImplementationOption = None,
     kind: Annotated[
         list[str] | None, typer.Option("--machine", metavar="NAME", help="offset, time, transaction or segment.")
     ] = None,
@@ -51,7 +53,7 @@ def small_world_command(
     interrupted at every point, with nothing, a beginning or only the end of the bytes on disk, then opened, asked and
     recovered. Exit code 0: all agree, 1: one differs, 2: could not do the work.
 
-    Example: `conformance small-world --kafka 3.9.2 --kafka 4.4.0 --machine offset`
+    Example: `conformance exhaustive --kafka 3.9.2 --kafka 4.4.0 --machine offset`
     """
     releases = chosen_releases(kafka)
     implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
@@ -64,8 +66,8 @@ def small_world_command(
         figures_to(report, chosen, profile="exhaustive") as tell,
         ended_when_stuck(traces, no_answer_teller(as_json=as_json), step_timeout, shrink_time),
     ):
-        rows: list[Explored | Crashed] = [
-            explore(name, length, releases, implementations) for name in chosen if name in KINDS
+        rows: list[SequenceResult | CrashResult] = [
+            check_all_sequences(name, length, releases, implementations) for name in chosen if name in KINDS
         ]
         if "segment" in chosen:
             for release in releases:
@@ -78,38 +80,44 @@ def small_world_command(
         for row in rows:
             echo(_line(row))
             if row.failure is not None:
-                echo(_told(row.failure))
+                echo(_told(row, row.failure))
     return 1 if any(row.failure is not None for row in rows) else 0
 
 
-def _line(row: Explored | Crashed) -> str:
+def _line(row: SequenceResult | CrashResult) -> str:
     verdict = "agree" if row.failure is None else "DIVERGE"
-    if isinstance(row, Crashed):
+    if isinstance(row, CrashResult):
         return f"segment {row.release}: {row.points} crash points of {row.operation}, {row.steps} steps: {verdict}"
     return f"{row.kind} index: {row.sequences} sequences, {row.steps} steps: {verdict}"
 
 
-def _measured(row: Explored | Crashed) -> Measured:
+def _measured(row: SequenceResult | CrashResult) -> Measured:
     holds = row.failure is None
-    if isinstance(row, Crashed):
+    if isinstance(row, CrashResult):
         name = f"crash points of {row.operation}, segment {row.release}"
         return Measured("small world", name, holds, {"cases": row.points, "steps": row.steps})
     return Measured("small world", f"sequences, {row.kind} index", holds, {"cases": row.sequences, "steps": row.steps})
 
 
-def _told(failure: DivergenceError) -> str:
-    divergence = failure.divergence
-    steps = "\n".join(f"  {number:>3}  {step}" for number, step in enumerate(failure.operations, start=1))
-    return f"{divergence.participant}: expected {divergence.expected}, actual {divergence.actual}\n{steps}"
+def _told(row: SequenceResult | CrashResult, failure: DivergenceError) -> str:
+    told = failure_json(failure.divergence)
+    steps = [str(step) for step in failure.operations]
+    machine = "segment" if isinstance(row, CrashResult) else row.kind
+    lines = [
+        f"{told['party']} diverges",
+        *sides(machine, steps[: told["step"] + 1], told["aspects"], told["expected"], told["actual"]),
+        *(f"{number:>3}  {step}" for number, step in enumerate(steps, start=1)),
+    ]
+    return "\n".join(indent_continuation_lines((f"  {line}" for line in lines), indent=" " * 17))
 
 
-def _row(row: Explored | Crashed) -> dict[str, object]:
+def _row(row: SequenceResult | CrashResult) -> dict[str, object]:
     failure = row.failure
     common: dict[str, object] = {
         "steps": row.steps,
         "agree": failure is None,
         "failure": None if failure is None else [operation.to_json() for operation in failure.operations],
     }
-    if isinstance(row, Crashed):
+    if isinstance(row, CrashResult):
         return {"machine": "segment", "release": row.release, "operation": row.operation, "points": row.points} | common
     return {"machine": row.kind, "sequences": row.sequences} | common

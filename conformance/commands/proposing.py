@@ -1,4 +1,4 @@
-"""``conformance kafka propose``: what the package's data would have to say of a release."""
+"""``conformance kafka infer-dialect``: what the package's data would have to say of a release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from conformance.runs.script import write_text
 def propose_command(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A locked release: see `conformance kafka lock`.")],
     against: Annotated[
-        str | None, typer.Option(metavar="RELEASE", help="What it is compared with; the newest locked one before it.")
+        str | None,
+        typer.Option("--baseline", metavar="RELEASE", help="Release to compare with; the newest locked one before it."),
     ] = None,
     machine: Annotated[
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
@@ -40,7 +41,7 @@ def propose_command(
     Its own classes are held to every value that a dialect can have. Exit code 0: a row of known values says all that
     it does, 1: there are steps that none explains, 2: could not do the work.
 
-    Example: `conformance kafka propose 4.1.1`
+    Example: `conformance kafka infer-dialect 4.1.1`
     """
     name = load_release(release).name
     base = release_of(name, before=True) if against is None else load_release(against).name

@@ -9,23 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conformance.errors import ToolError
+from conformance.implementations.wire.features import NEEDED
 from conformance.implementations.wire.opening import is_wire, words_of
 
 if TYPE_CHECKING:
     from conformance.runs.wire_options import WireOptions
 
+_PANEL = "Any broker by its protocol (-i wire:HOST:PORT)"
 CommandConfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With -i wire: TLS and SASL, as Kafka's tools take them.")
+    Path | None,
+    typer.Option(metavar="FILE", help="TLS and SASL, as Kafka's tools take them.", rich_help_panel=_PANEL),
 ]
 StartCommandOption = Annotated[
     str,
     typer.Option(
         metavar="COMMAND",
-        help="With -i wire: starts the broker in the foreground; it is stopped by SIGTERM, killed, and started again.",
+        help="Starts the broker in the foreground; it is stopped by SIGTERM, killed, and started again.",
+        rich_help_panel=_PANEL,
     ),
 ]
 WithoutOption = Annotated[
-    list[str] | None, typer.Option(metavar="FEATURE", help="With -i wire: leave out what the broker lacks.")
+    list[str] | None,
+    typer.Option(
+        "--skip-feature",
+        metavar="FEATURE",
+        help=f"Skip what the broker lacks: {', '.join(NEEDED)}. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 
 
@@ -38,15 +48,16 @@ def wire_options(
         ToolError: an option is about nothing, or cannot be read.
     """
     if not any(map(is_wire, implementations)):
-        if command_config is not None or without or start_command:
-            raise ToolError("--command-config, --start-command and --without go with -i wire:HOST:PORT")
+        given = {"--command-config": command_config, "--start-command": start_command, "--skip-feature": without}
+        if names := [name for name, value in given.items() if value]:
+            goes = "goes" if len(names) == 1 else "go"
+            raise ToolError(f"{' and '.join(names)} {goes} with -i wire:HOST:PORT")
         return None
-    from conformance.implementations.wire.broker import NEEDED  # noqa: PLC0415 -- part of an extra
-    from conformance.kafka.client.security import read_command_config  # noqa: PLC0415
+    from conformance.kafka.client.security import read_command_config  # noqa: PLC0415 -- part of an extra
     from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
 
     if unknown := sorted(set(without) - set(NEEDED)):
-        raise ToolError(f"--without knows {', '.join(NEEDED)}, not {', '.join(map(repr, unknown))}")
+        raise ToolError(f"--skip-feature knows {', '.join(NEEDED)}, not {', '.join(map(repr, unknown))}")
     if command_config is not None:
         read_command_config(command_config)
     addresses = [name for name in implementations if name.startswith("wire:")]

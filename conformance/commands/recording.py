@@ -22,6 +22,7 @@ def record_command(
     kafka: Annotated[str, typer.Option("--kafka", metavar="RELEASE", help="Whose broker to start.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new directory, or one with a corpus to replace.")],
     seed: Annotated[int, typer.Option(help="What is produced; the same seed produces the same.")] = 0,
+    packed: Annotated[bool, typer.Option("--pack", help="Write DIR.tar.xz, too.")] = False,
     broker: BrokerOption = BrokerChoice.auto,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -31,9 +32,10 @@ def record_command(
     It is checked at once as the offline tests check it. Exit code 0: kidx does the same, 1: it does not, 2: nothing was
     recorded.
 
-    Example: `conformance record --kafka 3.9.2 --out tests/golden/3.9.2`
+    Example: `conformance record --kafka 3.9.2 --out tests/golden/3.9.2 --pack`
     """
     from conformance.experiments.golden import CHECKS, judge, record  # noqa: PLC0415 -- numpy is not for --help
+    from conformance.experiments.golden.archive import pack  # noqa: PLC0415 -- the same
 
     release = load_release(kafka).name
 
@@ -43,6 +45,8 @@ def record_command(
 
     with show_progress(f"Kafka {release}") as progress:
         corpus = record(release, out, seed=seed, broker=broker.value, progress=progress, tell=tell)
+    if packed:
+        pack(corpus.directory)
     findings = [finding for check in CHECKS.values() for finding in check(corpus)]
     verdicts = list(judge(corpus))
     if as_json:

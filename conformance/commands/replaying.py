@@ -12,9 +12,10 @@ import typer
 from conformance.commands.options import (
     ImplementationOption,
     JsonOption,
+    Level,
     QuietOption,
-    ReleaseOption,
     StepTimeoutOption,
+    TraceReleaseOption,
     chosen_releases,
     echo,
     state_directory,
@@ -22,9 +23,10 @@ from conformance.commands.options import (
 from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.divergence import failure_json, plain
 from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
-from conformance.report.divergence import in_words, on_lines_of_their_own, show
+from conformance.report.divergence import indent_continuation_lines, sides
+from conformance.report.fields import fields_of_value, in_one_line
 from conformance.runs.replay import Replayed, find_trace, replay
 from kidx.printable import printable
 
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
 
 def replay_command(
-    trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, or the id of a recorded one.")],
-    kafka: ReleaseOption = None,
+    trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, FILE.ndjson#ID, or the id of one.")],
+    kafka: TraceReleaseOption = None,
     implementation: ImplementationOption = None,
     directories: Annotated[
         list[str] | None, typer.Argument(metavar="[DIR ...]", help="With --each: builds, one after the other.")
@@ -46,11 +48,17 @@ def replay_command(
     ] = False,
     script: Annotated[
         list[Path] | None,
-        typer.Option("--script", metavar="FILE", help="Write it as a program, too: .py or .java."),
+        typer.Option("--export", metavar="FILE", help="Write it as a program, too: .py or .java."),
     ] = None,
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
     without: WithoutOption = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            help="must leaves differences out that no MUST clause speaks of.", show_default="that of the recorded run"
+        ),
+    ] = None,
     step_timeout: StepTimeoutOption = LIMIT,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -66,8 +74,11 @@ def replay_command(
     places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
     recorded = find_trace(trace, places)
     wire = wire_options(implementation or (), command_config, without or (), start_command)
+    counted: Any = None if level is None else level.value
     if each or directories:
-        return _replay_each(recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout)
+        return _replay_each(
+            recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout, level=counted
+        )
     implementations = implementation or ["jvm"]
     releases = chosen_releases(kafka or [recorded.release], implementations)
     programs: list[tuple[Path, str]] = []
@@ -81,7 +92,7 @@ def replay_command(
         if as_json:
             steps.append(_step(step, seen, difference))
         elif not quiet:
-            echo(_line(number, step, seen, difference))
+            echo(_line(recorded.machine, number, step, seen, difference))
 
     def conclude(result: Replayed) -> None:
         if as_json:
@@ -97,7 +108,7 @@ def replay_command(
         end_process(1)
 
     with show_progress("Kafka's jars") as progress, watched_steps(step_timeout, give_up):
-        result = replay(recorded, releases, implementations, tell, progress, wire)
+        result = replay(recorded, releases, implementations, tell, progress, wire, counted)
     for path, text in programs:  # nothing is left behind by a replay that was refused
         write_text(path, text)
     conclude(result)
@@ -105,7 +116,14 @@ def replay_command(
 
 
 def _replay_each(
-    recorded: Trace, directories: list[str], kafka: list[str] | None, *, each: bool, as_json: bool, step_timeout: float
+    recorded: Trace,
+    directories: list[str],
+    kafka: list[str] | None,
+    *,
+    each: bool,
+    as_json: bool,
+    step_timeout: float,
+    level: Any,
 ) -> int:
     """One trace with many builds, in one process.
 
@@ -131,7 +149,7 @@ def _replay_each(
         for directory in directories:
             try:
                 releases = chosen_releases(kafka or [recorded.release], [f"jvm:{directory}"])
-                result = replay(recorded, releases, [f"jvm:{directory}"])
+                result = replay(recorded, releases, [f"jvm:{directory}"], level=level)
             except ToolError as error:
                 tell(directory, "ERROR", str(error))
             else:
@@ -151,17 +169,23 @@ def _step(step: Operation, seen: Observation | None, difference: Divergence | No
     return document
 
 
-def _line(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> str:
+def _line(machine: str, number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> str:
     if difference is None:
-        return printable(f"  {number + 1:3}  {step}  →  {seen.outcome if seen is not None else ''}")
+        return printable(f"  {number + 1:3}  {step}  →  {_answer(machine, step, seen)}")
     failure = failure_json(difference)
-    expected, actual = failure["expected"], failure["actual"]
-    if failure["aspects"][0] == "outcome":
-        expected, actual = in_words(expected), in_words(actual)
-    against = "the model" if difference.against == "model" else "expected"
-    lines = (
-        f"> {number + 1:3}  {step}",
-        f"       {against:9} {show(expected)}",
-        f"       {'actual':9} {show(actual)}   ({difference.participant}, {', '.join(difference.aspects)})",
-    )
-    return "\n".join(on_lines_of_their_own(lines, indent=" " * 17))
+    # The steps before this one have been printed; nothing of them is needed where one differs.
+    told = sides(machine, [str(step)], failure["aspects"], failure["expected"], failure["actual"])
+    lines = [f"> {number + 1:3}  {step}", *(f"       {line}" for line in told)]
+    against = " (expected is what the model says)" if difference.against == "model" else ""
+    lines.append(f"       of           {difference.participant}{against}")
+    return "\n".join(indent_continuation_lines(lines, indent=" " * 20))
+
+
+def _answer(machine: str, step: Operation, seen: Observation | None) -> str:
+    """What the reference answers, which every implementation has agreed with; a refusal's words are its own."""
+    if seen is None:
+        return ""
+    outcome = seen.outcome
+    if outcome.error is not None:
+        return f"{outcome.error} (kidx: {outcome.text})" if outcome.text else outcome.error
+    return in_one_line(fields_of_value(machine, str(step), plain(outcome.value))) or str(outcome)

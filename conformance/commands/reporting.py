@@ -11,8 +11,9 @@ import typer
 from conformance.commands.options import JsonOption, QuietOption, echo, plain_console
 from conformance.commands.writing import write_texts
 from conformance.errors import ToolError
-from conformance.report.combined import Combined
+from conformance.report.combined import CombinedReport
 from conformance.report.stream import read_streams
+from kidx.commands.line import complain
 
 
 def report_command(
@@ -26,11 +27,12 @@ def report_command(
 ) -> int:
     """Write what some runs came to; several directories, such as the shards of one campaign, become one report.
 
-    Without a file to write, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run was cut off.
+    Without a file to write, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run was cut off, and
+    nothing differed until then.
 
     Example: `conformance report out/ci --html report.html --junit report.xml`
     """
-    report = Combined(read_streams(directories))
+    report = CombinedReport(read_streams(directories))
     texts = _texts(report, html=html, junit=junit, markdown=markdown, badge=badge)
     write_texts(texts)
     if as_json:
@@ -44,10 +46,12 @@ def report_command(
         echo(f"{report.verdict} · {len(report.divergences)} differences · {report.steps} steps · {said}")
     if report.verdict == "incomplete":
         raise ToolError("; ".join(report.cut_off))
+    if report.cut_off:
+        complain(*report.cut_off)
     return 0 if report.verdict == "conforms" else 1
 
 
-def _texts(report: Combined, **wanted: Path | None) -> dict[Path, str]:
+def _texts(report: CombinedReport, **wanted: Path | None) -> dict[Path, str]:
     """Each file that is to be written and its text: all are made before one is written."""
     import importlib  # noqa: PLC0415 -- jinja2 only where a page is wanted
 
@@ -61,7 +65,7 @@ def _texts(report: Combined, **wanted: Path | None) -> dict[Path, str]:
     return texts
 
 
-def _document(report: Combined) -> dict[str, Any]:
+def _document(report: CombinedReport) -> dict[str, Any]:
     """The report as one document: what every implementation came to, clause by clause."""
     matrix: dict[str, dict[str, dict[str, str]]] = {}
     for name in report.implementations:

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformance.commands.options import (
+    PANEL_BROKER,
+    PANEL_OUTPUT,
+    PANEL_RUN,
+    PANEL_VERDICT,
+    PROFILE_HELP,
     BrokerChoice,
     BrokerOption,
-    ImplementationOption,
     JsonOption,
+    Level,
+    MachineOption,
     QuietOption,
-    ReleaseOption,
+    RunImplementationOption,
+    RunReleaseOption,
     SeedOption,
     StepTimeoutOption,
     VerboseOption,
@@ -28,7 +35,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
-from conformance.errors import ToolError
+from conformance.errors import CoverageError, ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
 from conformance.expectations.proposal import propose
@@ -39,6 +46,7 @@ from conformance.kafka.progress import show_progress
 from conformance.lockstep.step_watch import LIMIT, end_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.report.together import Together
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import chosen_seed
@@ -50,7 +58,6 @@ if TYPE_CHECKING:
     from conformance.runs.attached import Attachment
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
-Level = StrEnum("Level", ["must", "observed"])
 _DEV = ProfileName("dev")
 _OBSERVED = Level("observed")
 _TIERS = ("jvm", "broker")
@@ -59,49 +66,135 @@ _LOCAL = Engine("local")
 
 
 def run_command(
-    kafka: ReleaseOption = None,
-    implementation: ImplementationOption = None,
-    machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run; several times for several.")
-    ] = None,
-    profile: Annotated[ProfileName, typer.Option(help="How much to do.")] = _DEV,
+    kafka: RunReleaseOption = None,
+    implementation: RunImplementationOption = None,
+    machine: MachineOption = None,
+    profile: Annotated[ProfileName, typer.Option(help=PROFILE_HELP, rich_help_panel=PANEL_RUN)] = _DEV,
     seed: SeedOption = None,
-    max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
-    max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    max_examples: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Examples for each machine.", show_default="those of the profile", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, metavar="S", help="Seconds for the whole run.", show_default="no limit", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
     shrink_time: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Seconds for shrinking the trace of one difference.")
+        float,
+        typer.Option(
+            "--max-shrink-time",
+            min=0,
+            metavar="S",
+            help="Seconds for shrinking the trace of one divergence.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
     ] = SECONDS,
     step_timeout: StepTimeoutOption = LIMIT,
     jobs: Annotated[
         int | None,
-        typer.Option("-j", "--jobs", min=1, help="Processes that share the examples.", show_default="all CPUs"),
+        typer.Option(
+            "-j",
+            "--jobs",
+            min=1,
+            metavar="N",
+            help="Processes that share the examples.",
+            show_default="all CPUs",
+            rich_help_panel=PANEL_RUN,
+        ),
     ] = None,
     stop_at_first: Annotated[
-        bool, typer.Option("--stop-at-first", help="An implementation leaves with its first difference.")
+        bool,
+        typer.Option(
+            "-x",
+            "--fail-fast",
+            help="Stop testing an implementation at its first divergence.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
     ] = False,
-    level: Annotated[Level, typer.Option(help="must leaves OBSERVED clauses out of the verdict.")] = _OBSERVED,
+    level: Annotated[
+        Level,
+        typer.Option(
+            help="What counts: must what users are promised, api also what callers of Kafka's classes are, observed all"
+            " that Kafka does. `conformance clauses --level` names the clauses.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = _OBSERVED,
     kill_cycles: Annotated[
-        int, typer.Option(min=0, metavar="N", help="With -i broker: kill it and start it N times, and nothing else.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Kill the broker and start it N times, and nothing else.",
+            rich_help_panel=PANEL_BROKER,
+        ),
     ] = 0,
-    require: Annotated[str, typer.Option(metavar="TIER,...", help="Fail if one of these does not run.")] = "",
+    require: Annotated[
+        str,
+        typer.Option(
+            metavar="TIER,...",
+            help=f"Fail if one of these does not run: {', '.join(_TIERS)}.",
+            show_default=False,
+            rich_help_panel=PANEL_RUN,
+        ),
+    ] = "",
     broker: BrokerOption = BrokerChoice.auto,
     bootstrap: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="A broker that is running: it is asked and read, nothing else.")
+        str,
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="Check a running broker, read-only.",
+            rich_help_panel=PANEL_BROKER,
+        ),
     ] = "",
-    log_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="That broker's log directory.")] = None,
+    log_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="That broker's log directory.", rich_help_panel=PANEL_BROKER)
+    ] = None,
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
     without: WithoutOption = None,
-    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write events and traces here.", rich_help_panel=PANEL_OUTPUT)
+    ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.")
+        Engine,
+        typer.Option(help="Where: here, or release × machine × seed as tasks of Spark.", rich_help_panel=PANEL_RUN),
     ] = _LOCAL,
-    seeds: Annotated[int | None, typer.Option(min=1, help="With spark: this many seeds, from --seed or 0 on.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With spark: this many seeds, from --seed or 0 on.", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
     expectations: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Known divergences, each with a reason and a link.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Known divergences, each with a reason and a link.",
+            show_default="those of the package, which are about subjects of its catalogue",
+            rich_help_panel=PANEL_VERDICT,
+        ),
     ] = None,
     update_expectations: Annotated[
-        bool, typer.Option("--update-expectations", help="Print as a diff what would have to change in them.")
+        bool,
+        typer.Option(
+            "--suggest-expectations",
+            help="Print as a diff for `git apply` what would have to change in them.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = False,
+    demand_coverage: Annotated[
+        bool,
+        typer.Option(
+            "--demand-coverage",
+            help="For this project's own CI: exit with 2, after the verdict, if the examples leave a row of the"
+            " harness's own tables of what shows a clause out.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -116,6 +209,8 @@ def run_command(
     """
     implementations = tuple(dict.fromkeys(implementation or ["broker" if bootstrap else "jvm"]))
     _check_required(require, implementations)
+    if kill_cycles and any(parse_spec(name)[0] != "broker" for name in implementations):
+        raise ToolError("--kill-cycles goes with -i broker")
     for specification in implementations:
         parse_spec(specification)  # a slip of the pen shows before anything is written
     releases = chosen_releases(kafka, implementations)
@@ -141,6 +236,7 @@ def run_command(
         jobs=jobs,
         step_timeout=step_timeout,
         wire=wire_options(implementations, command_config, tuple(without or ()), start_command),
+        demand_coverage=demand_coverage,
     )
     load_expectations(expectations)
     if engine == "spark":
@@ -166,25 +262,32 @@ def _run_here(plan: Plan, report: Path | None, shown: Shown | None, *, with_prop
     """A run in this process; one JSON document if nothing is shown meanwhile.
 
     Raises:
-        StaleExpectationError: there is one, once everything has been told.
+        StaleExpectationError: there is one, once everything has been reported.
+        CoverageError: the plan demands coverage, and rows were missed, once everything has been reported.
+        ToolError: it conforms, and a report of it could not be written.
     """
-    events, stale = _carried_out(plan, report, shown)
+    events, error = _carried_out(plan, report, shown)
+    stale = error if isinstance(error, StaleExpectationError) else None
     proposed = _proposal(plan.expectations, stale, events) if with_proposal else None
     if shown is None:
         document = _document(events)
         typer.echo(json.dumps(document if proposed is None else document | {"proposed_expectations": proposed}))
     elif proposed is not None:
         echo(proposed or "no expectation would have to change", nl=not proposed)
-    if stale is not None:
-        raise stale
+    if error is not None:
+        raise error
     (finished,) = (event for event in events if isinstance(event, RunFinished))
     return 0 if finished.verdict == "conforms" else 1
 
 
 def _carried_out(
     plan: Plan, report: Path | None, shown: Shown | None
-) -> tuple[list[Event], StaleExpectationError | None]:
-    """The events of a run, and what it says of stale expectations; they are written and shown as they happen."""
+) -> tuple[list[Event], StaleExpectationError | CoverageError | None]:
+    """The events of a run, and what is wrong besides its verdict; they are written and shown as they happen.
+
+    Raises:
+        ToolError: it conforms, and a report of it could not be written.
+    """
     events: list[Event] = []
     with ExitStack() as stack:
         sinks: list[Sink] = [events.append]
@@ -195,9 +298,7 @@ def _carried_out(
             sinks.append(stack.enter_context(writer))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
-        def tell(event: Event) -> None:
-            for sink in sinks:
-                sink(event)
+        tell = Together(sinks)
 
         def leave() -> None:
             stack.close()
@@ -211,13 +312,21 @@ def _carried_out(
 
         try:
             run(plan, tell, progress, announce, leave)
-        except StaleExpectationError as error:
+        except (StaleExpectationError, CoverageError) as error:
             return events, error
+    if tell.failures and not _diverges(events):
+        raise ToolError(tell.failures[0])  # the report that was asked for is not there
+    for line in tell.failures:
+        typer.echo(f"conformance: {printable(line)}", err=True)
     return events, None
 
 
+def _diverges(events: list[Event]) -> bool:
+    return any(isinstance(event, RunFinished) and event.verdict == "diverges" for event in events)
+
+
 def _proposal(directory: Path | None, stale: StaleExpectationError | None, events: list[Event]) -> str:
-    """What ``--update-expectations`` prints; nothing is written."""
+    """What ``--suggest-expectations`` prints; nothing is written."""
     divergences = [event for event in events if isinstance(event, Diverged)]
     return propose(directory, () if stale is None else stale.stale, divergences)
 
@@ -233,11 +342,11 @@ def _attachment(
     if not bootstrap and log_dir is None:
         return None
     if not bootstrap or log_dir is None:
-        raise ToolError("--bootstrap and --log-dir go together: the broker, and where its files are")
+        raise ToolError("--bootstrap-server and --log-dir go together: the broker, and where its files are")
     if implementations != ("broker",):
-        raise ToolError("--bootstrap goes with -i broker and nothing else")
+        raise ToolError("--bootstrap-server goes with -i broker and nothing else")
     if len(releases) != 1:
-        raise ToolError("--bootstrap takes one --kafka: the release that broker is of")
+        raise ToolError("--bootstrap-server takes one --kafka: the release that broker is of")
     from conformance.runs.attached import Attachment  # noqa: PLC0415 -- part of an extra
 
     attachment = Attachment(bootstrap, log_dir)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.experiments.scoreboard.making import Source
-    from conformance.experiments.scoreboard.performing import Extent
+    from conformance.experiments.scoreboard.performing import RunBudget
     from conformance.report.scoreboard.board import Board
     from conformance.runs.wire_options import WireOptions
 
@@ -74,12 +74,12 @@ def scoreboard_command(
     Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
     """
     from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415 -- only where it is wanted
-    from conformance.experiments.scoreboard.performing import Extent  # noqa: PLC0415
+    from conformance.experiments.scoreboard.performing import RunBudget  # noqa: PLC0415
 
     parted = [_parted(name) for name in names]
     running = [name for _, name in parted if form_of(name) is not None]
     wire = wire_options(running, command_config, tuple(without or ()), start_command)
-    extent = Extent(PROFILES[profile.value], seed, max_examples, max_time)
+    extent = RunBudget(PROFILES[profile.value], seed, max_examples, max_time)
     place = (report if report is not None else state_directory()) / "scoreboard"
     sources: list[Source] = []
     for label, name in parted:
@@ -123,14 +123,14 @@ def _performed(
     name: str,
     kafka: list[str] | None,
     machine: list[str] | None,
-    extent: Extent,
+    extent: RunBudget,
     place: Path,
     wire: WireOptions | None,
     *,
     quiet: bool,
 ) -> Source:
     from conformance.experiments.scoreboard.making import Source  # noqa: PLC0415
-    from conformance.experiments.scoreboard.performing import perform  # noqa: PLC0415
+    from conformance.experiments.scoreboard.performing import run_implementation  # noqa: PLC0415
 
     held_to = kafka
     if held_to is None and name.startswith("subject:"):
@@ -146,7 +146,9 @@ def _performed(
             typer.echo(printable(text), err=True)
 
     with show_progress("Kafka's jars") as progress:
-        stream = perform(name, releases, tuple(chosen), extent, place, wire=wire, progress=progress, announce=announce)
+        stream = run_implementation(
+            name, releases, tuple(chosen), extent, place, wire=wire, progress=progress, announce=announce
+        )
     return Source(label, [stream])
 
 

@@ -10,14 +10,29 @@ import typer
 from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases, echo
 from conformance.errors import ToolError
 from conformance.experiments.smoke.checks import smoke
+from conformance.implementations.process import DEADLINE, START_DEADLINE
 
 
 def smoke_command(
     implementation: Annotated[
-        str, typer.Option("-i", "--implementation", metavar="IMPL", help="exec:COMMAND or python:MODULE:FACTORY.")
+        str,
+        typer.Option(
+            "-i",
+            "--implementation",
+            metavar="IMPL",
+            help="exec:COMMAND or python:MODULE:FACTORY; jvm, jvm:DIR and mutant:NAME are taken, too.",
+        ),
     ],
     kafka: ReleaseOption = None,
-    deadline: Annotated[float, typer.Option(min=0.1, help="Seconds for each reply.")] = 10.0,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            metavar="S",
+            help="Seconds for each reply, that to start included.",
+            show_default=f"{DEADLINE:g}; {START_DEADLINE:g} for that to start, as a program may have to be compiled",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Look at an adapter: does it start, answer, write where it is told, and stop.
@@ -29,10 +44,14 @@ def smoke_command(
     releases = chosen_releases(kafka)
     if len(releases) > 1:
         raise ToolError("smoke looks at one release at a time")
-    report = smoke(implementation, release=releases[0], deadline=deadline)
+    report = smoke(
+        implementation, release=releases[0], deadline=deadline or DEADLINE, start_deadline=deadline or START_DEADLINE
+    )
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:
         for line in report.lines():
             echo(line)
+    if not report.started:
+        raise ToolError(f"{implementation} was started and did not answer: see the first check")
     return report.exit_code

@@ -1,4 +1,4 @@
-"""``conformance subjects list | build``: the foreign implementations of the catalogue."""
+"""``conformance implementations list | build``: the foreign implementations of the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from conformance.commands.options import JsonOption
 from conformance.implementations.subject.build import build, missing_tools, place_of
-from conformance.report.console import shielded
+from conformance.report.console import sanitizing
 from conformance.subjects import load_subject, load_subjects
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app = typer.Typer(
 def list_command(as_json: JsonOption = False) -> None:
     """List the subjects: version, how each is driven, and whether it is built here.
 
-    Example: `conformance subjects list`
+    Example: `conformance implementations list`
     """
     found = [(subject, missing_tools(subject), place_of(subject).is_dir()) for subject in load_subjects().values()]
     if as_json:
@@ -35,13 +35,13 @@ def list_command(as_json: JsonOption = False) -> None:
     for subject, missing, there in found:
         here = "built" if there else f"needs {', '.join(missing)}" if missing else "can be built"
         table.add_row(*map(escape, (subject.name, subject.version, subject.language, subject.driven, here)))
-    shielded(Console()).print(table)
+    sanitizing(Console()).print(table)
 
 
 @app.command("build")
 def build_command(name: Annotated[str, typer.Argument(metavar="NAME", help="Which subject.")]) -> None:
     """Build a subject with its language's own tools, into the cache.
 
-    Example: `conformance subjects build kfake`
+    Example: `conformance implementations build kfake`
     """
     typer.echo(build(load_subject(name)))

@@ -1,23 +1,24 @@
-"""Known divergences, as data: each with the clause it violates, where, why and a link.
+"""Known divergences as data: each with the violated clause, the implementation, a reason and a link.
 
-One file a topic, ``<topic>.toml``, in this package or in a directory of one's own; a file with no entry is fine::
+One file per topic, ``<topic>.toml``, in this package or in the user's directory; a file with no entry is valid::
 
     [[expectation]]
-    clause = "OI-22"                # the clause that does not hold; an id without letter stands for all its letters
+    clause = "OI-22"                # the violated clause; an id without letter covers all its letters
     machine = "offset"
     implementation = "my-index*"    # name of the implementation, with * and ? as in a shell; case counts
     releases = ">=2.4.0"            # of Kafka, see conformance.clauses.release_range
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
-A difference in a step that no clause speaks of is known by its shape, which reports tell; then ``shape`` stands in the
-place of ``clause``, as in ``shape = "append: outcome ok -> full"``; it may have * and ?, too. Of a log's shape it may
-say more, as reports do: ``shape = "truncate_log: state of end_offset"``.
+A divergence in a step that no clause covers is identified by its signature, which reports contain. Then ``shape``
+replaces ``clause``, as in ``shape = "append: outcome ok -> full"``; it may also have * and ?. A log's signature
+may have the detail that reports show: ``shape = "truncate_log: state of end_offset"``.
 
-An expectation is a debt. One whose clause was exercised by the implementation it names without a divergence is paid,
-and :meth:`Ledger.stale` reports it. In a directory of one's own that is an error: the entry has to go, so that the
-divergence cannot come back unnoticed. One whose clause was not exercised says nothing either way. What this package
-knows of the catalogue's subjects is about versions that are locked: that a run has not drawn it is told, and no error.
+An expectation must be removed once it is no longer true. It is stale if the implementation exercised its clause without
+a divergence, and :meth:`ExpectationTracker.stale` returns it. In the user's directory that is an error: the entry must
+be removed, so that the divergence cannot return unnoticed. An entry whose clause was not exercised is not stale. The
+package's entries for third-party implementations are about locked versions: that a run has not generated the divergence
+is reported, but is not an error.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from typing import Final
 from msgspec import ValidationError, convert
 
 from conformance.clauses import MACHINES, load_clauses
-from conformance.clauses.release_range import ReleaseRange, ReleaseRangeError
 from conformance.errors import ToolError
+from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
 _KEYS: Final = ("machine", "implementation", "releases", "reason", "link")
 _SUBJECTS: Final = ("clause", "shape")
 
 
 class ExpectationError(ToolError):
-    """A file of expectations is malformed; the message names the file and the entry."""
+    """Malformed file of expectations; the message names the file and the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One known divergence; the attributes are the keys of its entry, ``origin`` is where it stands."""
+    """Known divergence; the attributes are the keys of its entry, ``origin`` is the file and number of the entry."""
 
     clause: str
     machine: str
@@ -59,23 +60,23 @@ class Expectation:
     origin: str
     shape: str = ""
 
-    def concerns(self, machine: str, implementation: str, release: str) -> bool:
-        """Whether it is about this implementation on this release, as driven by this machine."""
+    def applies_to(self, machine: str, implementation: str, release: str) -> bool:
+        """Return True if it is about this implementation on this release, tested by this machine."""
         return machine == self.machine and fnmatchcase(implementation, self.implementation) and release in self.releases
 
-    def names(self, clause: str) -> bool:
-        """Whether ``clause`` is its clause, or a lettered variant of it."""
-        mine = self.clause
-        return bool(mine) and (clause == mine or (mine[-1].isdigit() and clause.rstrip(ascii_lowercase) == mine))
+    def covers_clause(self, clause: str) -> bool:
+        """Return True if ``clause`` is its clause, or a lettered variant of it."""
+        own = self.clause
+        return bool(own) and (clause == own or (own[-1].isdigit() and clause.rstrip(ascii_lowercase) == own))
 
-    def is_about(self, clauses: Iterable[str], shape: str, detail: str = "") -> bool:
-        """Whether a difference is the one that it names, with or without what tells it from others of its shape."""
+    def matches(self, clauses: Iterable[str], shape: str, detail: str = "") -> bool:
+        """Return True if it names a divergence, by a clause or by the signature with or without detail."""
         if not self.shape:
-            return any(map(self.names, clauses))
+            return any(map(self.covers_clause, clauses))
         return any(fnmatchcase(each, self.shape) for each in (shape, shape + detail))
 
-    def is_owed(self, *, own: bool) -> bool:
-        """Whether it has to go if nothing has met it; an ``own`` one does not come with this package."""
+    def must_not_be_stale(self, *, own: bool) -> bool:
+        """Return True if it is an error that nothing matches it; an ``own`` one is not part of this package."""
         return own or not self.implementation.startswith("subject:")
 
     def __str__(self) -> str:
@@ -84,29 +85,29 @@ class Expectation:
 
 
 class StaleExpectationError(ToolError):
-    """Nothing diverges any more as some expectations say, although their clauses were exercised."""
+    """Expectations that no divergence matches any more, although their clauses were exercised."""
 
     def __init__(self, stale: Iterable[Expectation]) -> None:
         self.stale = tuple(stale)
-        said = "; ".join(map(str, self.stale))
-        super().__init__(f"a stale expectation, which nothing diverges from any more: {said}")
+        text = "; ".join(map(str, self.stale))
+        super().__init__(f"a stale expectation, which no divergence matches any more: {text}")
 
 
-class Ledger:
-    """The expectations of one run, and which of them it has met."""
+class ExpectationTracker:
+    """Expectations of one run, with the ones that have been matched."""
 
     def __init__(self, expectations: Iterable[Expectation]) -> None:
         self.expectations = tuple(expectations)
-        self._met: set[Expectation] = set()
+        self._matched: set[Expectation] = set()
 
     def match(self, clauses: Iterable[str], machine: str, implementation: str, release: str) -> Expectation | None:
-        """The first expectation that a divergence meets, or None; it counts as met from then on.
+        """Return the first expectation that a divergence matches, or None, and mark it as matched.
 
         Args:
-            clauses: the clauses that the diverging step exercised.
-            machine: the machine that drove it.
+            clauses: clauses that the diverging step exercised.
+            machine: name of the machine.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it had to follow.
+            release: Kafka release that the implementation was compared with.
         """
         number = self.find(clauses, "", machine, implementation, release)
         return None if number is None else self.expectations[number]
@@ -114,58 +115,58 @@ class Ledger:
     def find(
         self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
     ) -> int | None:
-        """The number of the first expectation that a divergence meets, or None; see :meth:`find_all`."""
-        return next(iter(self.find_all(clauses, shape, machine, implementation, release, detail)), None)
+        """Return the number of the first expectation that a divergence matches, or None; see :meth:`match_all`."""
+        return next(iter(self.match_all(clauses, shape, machine, implementation, release, detail)), None)
 
-    def find_all(
+    def match_all(
         self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
     ) -> tuple[int, ...]:
-        """The numbers of the expectations that a divergence meets; all of them count as met from then on.
+        """Return the numbers of the expectations that a divergence matches, and mark all of them as matched.
 
         Args:
-            clauses: the clauses that the diverging step exercised.
-            shape: of the divergence, see :mod:`conformance.runs.differences.shapes`.
-            machine: the machine that drove it.
+            clauses: clauses that the diverging step exercised.
+            shape: signature of the divergence, see :mod:`conformance.runs.differences.shapes`.
+            machine: name of the machine.
             implementation: name of the implementation that diverged.
-            release: the Kafka release it had to follow.
-            detail: what may come behind the shape.
+            release: Kafka release that the implementation was compared with.
+            detail: detail that may follow the signature.
         """
         ids = tuple(clauses)
         found = tuple(
             number
             for number, each in enumerate(self.expectations)
-            if each.concerns(machine, implementation, release) and each.is_about(ids, shape, detail)
+            if each.applies_to(machine, implementation, release) and each.matches(ids, shape, detail)
         )
-        self.meet(found)
+        self.mark_matched(found)
         return found
 
-    def meet(self, numbers: Iterable[int]) -> None:
-        """These expectations have been met, in another process for instance."""
-        self._met.update(self.expectations[number] for number in numbers)
+    def mark_matched(self, numbers: Iterable[int]) -> None:
+        """Mark expectations as matched, for instance in another process."""
+        self._matched.update(self.expectations[number] for number in numbers)
 
     def stale(
         self,
         exercised: Mapping[tuple[str, str, str], Collection[str]],
         performed: Mapping[str, Collection[str]] | None = None,
     ) -> tuple[Expectation, ...]:
-        """The expectations that nothing has met although their clause was exercised where they apply.
+        """Return the expectations that nothing has matched although their clause was exercised where they apply.
 
         Args:
-            exercised: for machine, implementation and release, the clauses that its steps exercised.
-            performed: for each machine what stands before the colon of a shape, or before its arrow: the operations
-                that it performed, and what was answered rightly; for expectations that name a shape.
+            exercised: clauses that the steps exercised, by machine, implementation and release.
+            performed: for expectations with a signature: the executed operations of each machine, and their correct
+                outcomes, as the parts of a signature before the colon and before the arrow.
         """
         operations = performed or {}
         return tuple(
             expectation
             for expectation in self.expectations
-            if expectation not in self._met
+            if expectation not in self._matched
             and any(
-                expectation.concerns(*where)
+                expectation.applies_to(*where)
                 and (
                     _is_performed(expectation.shape, operations.get(expectation.machine, ()))
                     if expectation.shape
-                    else any(map(expectation.names, clauses))
+                    else any(map(expectation.covers_clause, clauses))
                 )
                 for where, clauses in exercised.items()
             )
@@ -178,20 +179,20 @@ def _is_performed(shape: str, performed: Collection[str]) -> bool:
 
 
 def expectation_files(directory: Path | None = None) -> list[Traversable]:
-    """The files of a directory that hold expectations, by name; by default those that the package ships.
+    """Return the files of expectations in a directory, by name; by default the package's files.
 
     Raises:
-        ExpectationError: it is no directory, or cannot be read.
+        ExpectationError: the directory does not exist, or cannot be read.
     """
     root: Traversable = files(__package__) if directory is None else directory
     try:
         return sorted((e for e in root.iterdir() if e.name.endswith(".toml")), key=lambda entry: entry.name)
     except OSError as error:
-        raise ExpectationError(f"cannot read expectations from {root}: {error}") from None
+        raise ExpectationError(f"cannot read expectations from {root}: {error.strerror or error}") from None
 
 
 def load_expectations(directory: Path | None = None) -> tuple[Expectation, ...]:
-    """All expectations of a directory; by default those that the package ships.
+    """Return all expectations of a directory; by default the package's.
 
     Raises:
         ExpectationError: a file cannot be read or is malformed.
@@ -201,20 +202,21 @@ def load_expectations(directory: Path | None = None) -> tuple[Expectation, ...]:
         try:
             text = entry.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ExpectationError(f"cannot read expectations from {entry}: {error}") from None
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise ExpectationError(f"cannot read expectations from {entry}: {reason}") from None
         found += read_expectations(entry.name, text)
     return tuple(found)
 
 
 def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
-    """The expectations of one file.
+    """Return the expectations of one file.
 
     Args:
-        origin: the file's name, for messages.
-        text: its content.
+        origin: name of the file, for messages.
+        text: content of the file.
 
     Raises:
-        ExpectationError: it is no TOML, or an entry is malformed or names a clause that does not exist.
+        ExpectationError: it is not TOML, or an entry is malformed or names a clause that does not exist.
     """
     try:
         table = tomllib.loads(text)
@@ -254,6 +256,6 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
         where,
         entry.get("shape", ""),
     )
-    if expectation.clause and not any(expectation.names(clause) for clause in load_clauses()):
+    if expectation.clause and not any(expectation.covers_clause(clause) for clause in load_clauses()):
         raise ExpectationError(f"{where}: there is no clause {entry['clause']}")
     return expectation

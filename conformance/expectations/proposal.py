@@ -1,7 +1,9 @@
-"""``run --update-expectations``: what would have to change in the expectations, as a diff and never as a change.
+"""``run --suggest-expectations``: the required changes of the expectations as a diff, without changing any file.
 
-A proposed entry has no reason and no link yet, and without them no expectation is read: a person writes them, or leaves
-the divergence to be mended.
+``git apply`` accepts the diff in the directory in which the run was started.
+
+A proposed entry has no reason and no link yet, and an expectation without them is rejected: the user adds them, or
+fixes the divergence.
 """
 
 from __future__ import annotations
@@ -9,53 +11,63 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.expectations import Expectation, expectation_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from conformance.events import Diverged
 
 _Key = tuple[str, str, tuple[str, str]]
-"""Implementation, machine, and the clause or shape."""
+"""Implementation, machine, and the clause or signature."""
 _ENTRY: Final = re.compile(r"^\[\[\s*expectation\s*\]\]", re.MULTILINE)
 
 
 def propose(directory: Path | None, stale: Iterable[Expectation], divergences: Sequence[Diverged]) -> str:
-    """A unified diff; empty if nothing would have to change.
+    """Return a unified diff; empty if nothing has to change.
 
     Args:
-        directory: where the expectations are kept; None for those of the package.
-        stale: entries that nothing meets any more: they go.
-        divergences: differences that no entry excuses: each gets one, still without reason and link.
+        directory: directory of the expectations; None for the package's.
+        stale: entries that nothing matches any more, which are removed.
+        divergences: divergences that no entry matches: each gets an entry, without reason and link.
     """
     texts = {file.name: file.read_text("utf-8") for file in expectation_files(directory)}
     after = dict(texts)
     for name, text in texts.items():
-        paid = {number for origin, number in map(_origin, stale) if origin == name}
-        after[name] = _without(text, paid)
+        removed = {number for origin, number in map(_origin, stale) if origin == name}
+        after[name] = _without(text, removed)
     for name, entries in _entries(divergences).items():
         after[name] = "\n".join(filter(None, (after.get(name, "").rstrip("\n"), *entries))) + "\n"
     lines: list[str] = []
     for name in sorted(after):
-        path = name if directory is None else str(directory / name)
+        path = name if directory is None else _from_here(directory / name)
         before = texts.get(name, "").splitlines(keepends=True)
-        source = path if name in texts else "/dev/null"
-        lines += difflib.unified_diff(before, after[name].splitlines(keepends=True), source, path)
+        source = f"a/{path}" if name in texts else "/dev/null"
+        lines += difflib.unified_diff(before, after[name].splitlines(keepends=True), source, f"b/{path}")
     return "".join(lines)
 
 
+def _from_here(path: Path) -> str:
+    """Return a path as in a diff: relative to the working directory if it is inside, else relative to the root.
+
+    A tab ends a name with a blank, as ``git`` and ``patch`` require.
+    """
+    full, here = path.resolve(), Path.cwd()
+    name = (full.relative_to(here) if full.is_relative_to(here) else full.relative_to(full.anchor)).as_posix()
+    return f"{name}\t" if " " in name else name
+
+
 def _origin(expectation: Expectation) -> tuple[str, int]:
-    """File and number of an entry, as :func:`read_expectations` names it."""
+    """Return file and number of an entry, from the form that :func:`read_expectations` writes."""
     name, _, number = expectation.origin.rpartition(", entry ")
     return name, int(number)
 
 
 def _without(text: str, numbers: set[int]) -> str:
-    """The text without some of its entries; a comment above an entry goes with it."""
+    """Return the text without some of its entries; a comment above an entry is removed with it."""
     if not numbers:
         return text
     starts = [_with_comment(text, match.start()) for match in _ENTRY.finditer(text)]
@@ -66,14 +78,14 @@ def _without(text: str, numbers: set[int]) -> str:
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Where the comment lines directly above a position begin."""
+    """Return the start of the comment lines directly above a position."""
     while start and (line := text[: start - 1].rpartition("\n")[2]).startswith("#"):
         start -= len(line) + 1
     return start
 
 
 def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
-    """For each file, the entries to be added: divergences of one kind in several releases are one."""
+    """Return the entries to add, by file: divergences of one kind in several releases make one entry."""
     releases: dict[_Key, list[str]] = {}
     examples: dict[_Key, Diverged] = {}
     for event in divergences:
@@ -102,15 +114,15 @@ def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
 
 
 def _about(event: Diverged) -> tuple[str, str] | None:
-    """What an entry names: the clause that fails, or the shape where no clause speaks of the step."""
+    """Return what an entry names: the violated clause, or the signature if no clause covers the step."""
     if event.requirements:
         return "clause", event.clause or _clause(event)
-    # A program that crashes, is late or talks nonsense is never expected.
+    # A program that crashes, times out or sends a malformed reply is never expected.
     return ("shape", event.shape) if event.shape and not event.shape.endswith(": failure") else None
 
 
 def _clause(event: Diverged) -> str:
-    """The narrowest of the clauses at stake: the last MUST, which is the operation's own, else the last."""
+    """Return the most specific implicated clause: the last MUST, which is the operation's, else the last."""
     musts = [clause for clause, level, _ in event.requirements if level == "MUST"]
     return (musts or [clause for clause, _, _ in event.requirements])[-1]
 

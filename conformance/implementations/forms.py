@@ -70,6 +70,12 @@ def is_server(text: str) -> bool:
     return form is not None and form.is_server
 
 
+def is_program(text: str) -> bool:
+    """Tell whether an IMPL is a program behind the line protocol, which is started once for each release."""
+    form = form_of(text)
+    return form is not None and form.name == "exec"
+
+
 def machine_of(text: str) -> str:
     """The machine of an IMPL that is a server; empty for every other one."""
     form = form_of(text)

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-METHODS: Final = {
-    "truncate_to": "truncate_to",
-    "reset": "reset",
-    "flush": "flush",
-    "sanity_check": "sanity_check",
-    "close": "close",
-    "delete": "delete_if_exists",
-    "rename": "rename_to",
-    "lookup": "lookup",
-    "entry": "entry",
-    "truncate": "truncate",
-    "resize": "resize",
-    "trim": "trim_to_valid_size",
-    "append": "append",
-    "fetch_upper_bound": "fetch_upper_bound_offset",
-    "maybe_append": "maybe_append",
-    "append_aborted": "append",
-    "collect_aborted": "collect_aborted_txns",
-    "all_aborted": "all_aborted_txns",
-}
+from conformance.operations.index import INDEX_OPS
 
-BULK: Final = {"bulk_append": "append", "bulk_maybe_append": "maybe_append"}
+METHODS: Final = {name: each.method or name for name, each in INDEX_OPS.items() if each.tried is not None}
+
+BULK: Final = {name: each.many for name, each in INDEX_OPS.items() if each.many}
 """The operation that a bulk operation is many of."""

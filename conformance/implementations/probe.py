@@ -10,45 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.replies import FAILURE
-from conformance.operations import Operation
+from conformance.operations import KINDS, Operation
+from conformance.operations.index import INDEX_OPS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from conformance.implementations.protocol import Implementation
+    from conformance.operations.op import Op
 
 SIZE: Final = 1200
 """Bytes of a new index: 150 entries of ``.index``, 100 of ``.timeindex``."""
 
-_MAPPED: Final = (
-    Operation("lookup", (9,)),
-    Operation("entry", (0,)),
-    Operation("sanity_check"),
-    Operation("flush"),
-    Operation("truncate_to", (15,)),
-    Operation("resize", (SIZE // 2,)),
-    Operation("trim"),
-    Operation("truncate"),
-    Operation("reset"),
-)
 
-TRY_OUT: Final[dict[str, tuple[Operation, ...]]] = {
-    "offset": (Operation("append", (7, 120)), Operation("fetch_upper_bound", (7, 0, 100)), *_MAPPED),
-    "time": (Operation("maybe_append", (7, 7, False)), *_MAPPED),
-    "transaction": (
-        Operation("append_aborted", (1, 0, 7, 8)),
-        Operation("collect_aborted", (0, 10)),
-        Operation("sanity_check"),
-        Operation("flush"),
-        Operation("truncate_to", (15,)),
-        Operation("reset"),
-    ),
-}
+def _tried(kind: str, wanted: Callable[[Op], bool]) -> tuple[Operation, ...]:
+    """What is tried of a kind of index, the operations first that no other kind has: they put something into it."""
+    found = (each for each in INDEX_OPS.values() if kind in each.of and each.tried is not None and wanted(each))
+    return tuple(Operation(each.name, each.tried or ()) for each in sorted(found, key=lambda each: len(each.of)))
+
+
+TRY_OUT: Final = {kind: _tried(kind, lambda each: bool(each.does) and each.effect is None) for kind in KINDS}
 """Every operation of the line protocol on an index of each kind, but for opening it and letting go of it."""
 
-_MORE: Final = {"transaction": (Operation("all_aborted"),)}
-_ENDS: Final = (Operation("close"), Operation("delete"))
+_MORE: Final = {kind: _tried(kind, lambda each: not each.does) for kind in KINDS}
+_ENDS: Final = _tried(KINDS[0], lambda each: each.effect is not None)
 
 
 def missing_operations(implementation: Implementation, kinds: Iterable[str]) -> set[str]:
@@ -71,7 +57,7 @@ def _try_out(implementation: Implementation, kind: str, directory: Path, missing
     opened = implementation.perform(Operation("open", (kind, f"probe-{kind}", 0, SIZE, True))).outcome
     if opened.error is not None:
         return opened.error != FAILURE
-    for operation in (*TRY_OUT[kind], Operation("rename", ("renamed",)), *_MORE.get(kind, ()), *_ENDS):
+    for operation in (*TRY_OUT[kind], *_MORE[kind], *_ENDS):
         outcome = implementation.perform(operation).outcome
         if outcome.error == FAILURE:
             return False

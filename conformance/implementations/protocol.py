@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
     from kidx.dialect import Dialect
     from kidx.records import Codec
-    from kidx.records.codecs import Decompressed, Reading
+    from kidx.records.codecs import DecompressedStream, ReadMode
 
 
 class Implementation(Protocol):
@@ -57,7 +57,7 @@ class CodecLibraries(Implementation, Protocol):
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
         """The bytes as a batch of this magic has them."""
 
-    def decompress(self, codec: Codec, data: bytes, magic: int, *, reading: Reading) -> Decompressed | None:
+    def decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
         """What comes of the bytes of a batch of this magic; see :class:`kidx.dialect.Decompressor`."""
 
 

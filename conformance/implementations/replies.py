@@ -13,18 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Json, Outcome, State
+from conformance.operations import EFFECTS, ERROR_KINDS, KINDS, OK, UNSUPPORTED, Effect, Json, Outcome, State
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES
+from conformance.operations.op import Shape
 from conformance.quoting import quoted
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 
 FAILURE: Final = "failure"
 """The error of an outcome that is no refusal: the implementation crashed, was late, or talked nonsense."""
 
+WAITED: Final = ("gave no reply within", "did not read its input within")
+"""How the text of a failure begins for which the harness had to wait until a deadline."""
+
 OUT_OF_MEMORY: Final = "out_of_memory"
 """The error of an outcome without information: Kafka allocates what a damaged record claims before it looks for its
 bytes, and the outcome under a larger heap is unknown. Such a reply ends the example for that implementation."""
 
-ESSENTIAL: Final = frozenset({"open", "close", "crash", "delete"})
+ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
 """Operations that a machine cannot leave out: after them it damages the file, or opens another one."""
 
 
@@ -39,6 +45,7 @@ class About(NamedTuple):
     version: str
     language: str
     kinds: tuple[str, ...]
+    capabilities: frozenset[str] = frozenset(INDEX_CAPABILITIES)
 
 
 def outcome_from(operation: str, reply: Any) -> Outcome:
@@ -91,7 +98,7 @@ def state_from(kind: str, reply: Any, *, is_open: bool = False) -> State | Outco
 
 
 def about_from(reply: Any) -> About:
-    """What the reply to ``start`` says; members beyond the four are left alone.
+    """What the reply to ``start`` says; members beyond the four and ``index_capabilities`` are left alone.
 
     Raises:
         MalformedReplyError: it does not introduce an implementation of at least one kind of index.
@@ -100,11 +107,19 @@ def about_from(reply: Any) -> About:
     if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version", "language")):
         kinds = value.get("kinds")
         if isinstance(kinds, list) and kinds and all(kind in _INTRODUCED for kind in kinds) and value["name"]:
-            return About(value["name"], value["version"], value["language"], tuple(kinds))
+            return About(value["name"], value["version"], value["language"], tuple(kinds), _capabilities(value))
     raise MalformedReplyError(
         'the reply to start is {"ok": {"name": TEXT, "version": TEXT, "language": TEXT, "kinds": [KIND, ...]}},'
         f" each KIND one of {', '.join(_INTRODUCED)}"
     )
+
+
+def _capabilities(about: Json) -> frozenset[str]:
+    """What its indexes have: everything, of a program that does not say."""
+    named = about.get("index_capabilities", list(INDEX_CAPABILITIES))
+    if isinstance(named, list) and all(isinstance(name, str) and name in INDEX_CAPABILITIES for name in named):
+        return frozenset(named)
+    raise MalformedReplyError(f"index_capabilities is a list of any of {', '.join(INDEX_CAPABILITIES)}")
 
 
 def is_long(value: Any) -> bool:
@@ -164,23 +179,12 @@ _STATE_OF_TRANSACTIONS: Final = frozenset({"entries", "last"})
 _LAST: Final = {"offset": (1,), "time": (2,), "transaction": (0, 1)}
 _LAST_IN_WORDS: Final = {"offset": "[offset]", "time": "[timestamp, offset]", "transaction": "[offset] or []"}
 
-SHAPES: Final[dict[str, Callable[[Any], Any]]] = {
-    "open": nothing,
-    "append": nothing,
-    "maybe_append": nothing,
-    "append_aborted": nothing,
-    "lookup": pair,
-    "entry": pair,
-    "fetch_upper_bound": pair_or_none,
-    "collect_aborted": collected,
-    "truncate": nothing,
-    "truncate_to": nothing,
-    "reset": nothing,
-    "resize": flag,
-    "trim": nothing,
-    "sanity_check": nothing,
-    "flush": nothing,
-    "close": nothing,
-    "delete": flag,
+_READERS: Final[dict[Shape, Callable[[Any], Any]]] = {
+    Shape.NOTHING: nothing,
+    Shape.FLAG: flag,
+    Shape.PAIR: pair,
+    Shape.MAYBE_PAIR: pair_or_none,
+    Shape.COLLECTED: collected,
 }
+SHAPES: Final = {name: _READERS[each.gives] for name, each in INDEX_OPS.items() if each.does}
 """What the ``ok`` of each operation holds. These are also the operations that the line protocol has."""

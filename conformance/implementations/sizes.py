@@ -1,18 +1,29 @@
-"""Negative sizes: the one argument of an index that only Kafka's classes and kidx take (AI-44).
+"""Arguments that not every implementation takes.
 
-An implementation says so with an attribute, ``takes_negative_sizes``; it does if it has none.
+Of an index behind the line protocol the capabilities decide; negative sizes only Kafka's classes and kidx take (AI-44).
+An implementation says so with the attributes ``capabilities`` and ``takes_negative_sizes``; without them it takes all.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.operations.index_capabilities import index_capability_missing
+
 if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
 def takes(implementation: Any, operation: Operation) -> bool:
-    """Whether the arguments of an operation are of a kind that an implementation knows."""
+    """Return whether an implementation takes an operation with these arguments.
+
+    Args:
+        implementation: any participant.
+        operation: on an index; others are taken.
+    """
+    capabilities: frozenset[str] | None = getattr(implementation, "capabilities", None)
+    if capabilities is not None and index_capability_missing(operation, capabilities):
+        return False
     if operation.name != "resize" or operation.args[0] >= 0:
         return True
     return bool(getattr(implementation, "takes_negative_sizes", True))

@@ -31,7 +31,7 @@ from conformance.subjects import load_subject
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
 """Called with a release and a progress callback for jars being fetched."""

@@ -1,8 +1,8 @@
-"""A build of Kafka that is no locked release: a release candidate, a fork, a patched checkout.
+"""Builds of Kafka that are not locked releases: a release candidate, a fork, a patched checkout.
 
 ``DIR`` is a directory of jars, a distribution (its ``libs``), a ``.tar.gz`` of one, or a checkout after
-``./gradlew jar`` (``**/build/libs`` and ``**/build/dependant-libs*``). All its jars make one class path. Its version is
-what ``kafka/kafka-version.properties`` or the names of the jars say.
+``./gradlew jar`` (``**/build/libs`` and ``**/build/dependant-libs*``). All its jars make one class path. Its version
+comes from ``kafka/kafka-version.properties`` or from the names of the jars.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.kafka.releases import RELEASES
 from kidx.dialect import DIALECTS, version_of
 
 INDEX_CLASSES: Final = ("org/apache/kafka/storage/internals/log/OffsetIndex.class", "kafka/log/OffsetIndex.class")
-"""What a build must have; the class of releases up to 3.4 comes second."""
+"""Class that a build must contain; the second name is the one in releases up to 3.4."""
 _CLIENTS_CLASS: Final = "org/apache/kafka/common/utils/Time.class"
 _MAIN_CLASS: Final = "kafka/Kafka.class"
 _PROPERTIES: Final = "kafka/kafka-version.properties"
@@ -34,7 +34,7 @@ _ARTIFACTS: Final = (
 _NAME: Final = re.compile(rf"(?P<artifact>{_ARTIFACTS})-(?P<version>\d+\.\d+\.\d+.*?)(?:\.jar)")
 _NO_CLASSES: Final = re.compile(r"-(?:sources|javadoc|scaladoc|test|tests|test-sources|test-fixtures|site-docs)\.jar$")
 _BINDINGS: Final = re.compile(r"(?:slf4j-(?:reload4j|log4j12|simple)|log4j-slf4j2?-impl|logback-classic)-\d")
-"""Jars that connect Kafka's log messages to a backend: classes in this process keep silent."""
+"""Jars that connect Kafka's log messages to a backend; left out in this process, where classes must not log."""
 _IN_CHECKOUT: Final = ("build/libs", "build/dependant-libs*")
 _DEPTHS: Final = ("", "*/", "*/*/", "*/*/*/")
 _ARCHIVES: Final = (".tar.gz", ".tgz")
@@ -42,15 +42,16 @@ _ARCHIVES: Final = (".tar.gz", ".tgz")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A build of Kafka.
+    """Build of Kafka.
 
     Attributes:
-        text: how it was asked for.
-        jars: its class path, Kafka's own jars first.
-        version: what it says it is, e.g. ``"4.5.0-SNAPSHOT"``.
-        release: the release whose dialect it has if it does not differ: the one of its version, or the newest before.
-        class_version: of the class file format of its index classes: 61 is Java 17.
-        is_kafka: its classes are Kafka's, and no fork under names of its own.
+        text: path as the user gave it.
+        jars: class path, Kafka's own jars first.
+        version: version according to the build, e.g. ``"4.5.0-SNAPSHOT"``.
+        release: release whose dialect applies unless the build differs: the one of its version, or the newest before
+            it.
+        class_version: class file version of its index classes: 61 is Java 17.
+        is_kafka: True if its classes are Kafka's; False for a fork with its own names.
     """
 
     text: str
@@ -61,48 +62,48 @@ class Build:
     is_kafka: bool = True
 
     @property
-    def silent_jars(self) -> tuple[Path, ...]:
-        """The jars without those that make classes in this process log."""
+    def jars_without_logging(self) -> tuple[Path, ...]:
+        """Jars without those that make classes in this process log."""
         return tuple(jar for jar in self.jars if not _BINDINGS.match(jar.name))
 
     @property
     def logging(self) -> str:
-        """The logging backend that its broker has: ``log4j2`` or ``reload4j`` (log4j 1)."""
+        """Logging backend of its broker: ``log4j2`` or ``reload4j`` (log4j 1)."""
         return "log4j2" if any(jar.name.startswith("log4j-core-") for jar in self.jars) else "reload4j"
 
     @property
     def stamp(self) -> tuple[object, ...]:
-        """Changes if a jar does."""
+        """Value that changes if a jar changes."""
         stats = ((jar, jar.stat()) for jar in self.jars)
         return tuple((str(jar), stat.st_size, stat.st_mtime_ns) for jar, stat in stats)
 
 
 def open_build(text: str) -> Build:
-    """Looks at a build.
+    """Return the build in a directory or archive.
 
     Args:
-        text: the directory or archive.
+        text: path of the directory or archive.
 
     Raises:
-        ToolError: it is not there, or holds no Kafka, half of one, or two versions.
+        ToolError: the build does not exist, is not Kafka, is incomplete, or has two versions.
     """
     try:
-        # Java keeps the working directory that it was started in.
+        # Java resolves relative paths in the working directory that it was started in.
         return _opened(text, Path(text).expanduser().absolute())
     except OSError as error:
-        raise ToolError(f"the build {text} cannot be read: {error.strerror or error}") from error
+        raise ToolError(f"cannot read the build {text}: {error.strerror or error}") from error
 
 
 def require_broker(build: Build) -> None:
-    """Looks for the main class of a broker.
+    """Check that a build has the main class of a broker.
 
     Raises:
-        ToolError: the build has the classes of indexes and logs alone.
+        ToolError: the build has only the classes of indexes and logs.
     """
     if not any(_MAIN_CLASS in _names(build.text, jar) for jar in build.jars):
         raise ToolError(
-            f"the build {build.text} starts no broker: none of its {len(build.jars)} jars has kafka.Kafka; name the"
-            " libs of a whole distribution"
+            f"the build {build.text} cannot start a broker: none of its {len(build.jars)} jars has kafka.Kafka; give"
+            " the libs of a whole distribution"
         )
 
 
@@ -110,10 +111,10 @@ def _opened(text: str, path: Path) -> Build:
     if path.is_file() and path.name.endswith(_ARCHIVES):
         path = _unpacked(text, path)
     elif not path.is_dir():
-        raise ToolError(f"there is no build at {text}: name a directory of jars, or a .tar.gz of a distribution")
+        raise ToolError(f"no build at {text}; give a directory of jars, or a .tar.gz of a distribution")
     jars = _jars_of(path)
     if not jars:
-        raise ToolError(f"the build {text} has no jars: name a distribution's libs, or a checkout after ./gradlew jar")
+        raise ToolError(f"the build {text} has no jars; give a distribution's libs, or a checkout after ./gradlew jar")
     properties = None
     index = clients = None
     for jar in jars:
@@ -138,7 +139,7 @@ def _opened(text: str, path: Path) -> Build:
 
 
 def _jars_of(directory: Path) -> list[Path]:
-    """The jars with classes, Kafka's own first; of two with one name the first one found."""
+    """Return the jars with classes, Kafka's own first; of two with the same name, the first one found."""
     for place in (directory, directory / "libs"):
         found = sorted(place.glob("*.jar"))
         if found:
@@ -159,7 +160,7 @@ def _names(text: str, jar: Path) -> frozenset[str]:
         with zipfile.ZipFile(jar) as archive:
             return frozenset(archive.namelist())
     except zipfile.BadZipFile:
-        raise ToolError(f"the build {text} has a jar that cannot be read: {jar.name} is no zip file") from None
+        raise ToolError(f"cannot read {jar.name} of the build {text}: not a zip file") from None
 
 
 def _read_version(jar: Path) -> str:
@@ -169,11 +170,11 @@ def _read_version(jar: Path) -> str:
     return found[1] if found else ""
 
 
-def _version(text: str, jars: Iterable[Path], told: str) -> str:
-    """The one version of Kafka that a build has.
+def _version(text: str, jars: Iterable[Path], declared: str) -> str:
+    """Return the version of Kafka that a build has.
 
     Raises:
-        ToolError: it has two, or tells none.
+        ToolError: the build has two versions, or none.
     """
     by_version: dict[str, str] = {}
     for jar in jars:
@@ -182,36 +183,36 @@ def _version(text: str, jars: Iterable[Path], told: str) -> str:
     if len(by_version) > 1:
         first, second, *_ = by_version.values()
         raise ToolError(f"the build {text} has two versions of Kafka: {first} and {second}; keep one of them")
-    version = told or next(iter(by_version), "")
+    version = declared or next(iter(by_version), "")
     if not re.match(r"\d+\.\d+\.\d+", version):
-        raise ToolError(f"the build {text} does not tell its version, neither in kafka-clients nor in a jar's name")
+        raise ToolError(f"the build {text} has no version, neither in kafka-clients nor in a jar's name")
 
     return version
 
 
 def release_of(version: str, *, before: bool = False) -> str:
-    """The release whose dialect a version has: its own, or that of the newest release before it.
+    """Return the release whose dialect a version has: its own, or the newest release before it.
 
     Args:
         version: e.g. ``"4.5.0-SNAPSHOT"``.
-        before: the newest locked one before it, in any case.
+        before: True to return the newest locked release before the version in any case.
 
     Raises:
-        ToolError: it is older than all that are known.
+        ToolError: the version is older than all known releases.
     """
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
     known = [release for release in RELEASES if version_of(release) < numbers] if before else list(DIALECTS)
     older = [release for release in known if version_of(release) <= numbers]
     if not older:
-        raise ToolError(f"Kafka {version} is older than {min(DIALECTS, key=version_of)}, the oldest that is known")
+        raise ToolError(f"Kafka {version} is older than {min(DIALECTS, key=version_of)}, the oldest known release")
     return max(older, key=version_of)
 
 
 def _unpacked(text: str, archive: Path) -> Path:
-    """The jars of an archive's ``libs`` in the cache, under the archive's hash.
+    """Return a cache directory, named by the archive's hash, with the jars of the archive's ``libs``.
 
     Raises:
-        ToolError: it is no archive, or the cache cannot be written.
+        ToolError: the file is not an archive, or the cache cannot be written.
     """
     target = cache_directory() / "builds" / sha256_of(archive)[:32]
     if target.is_dir():
@@ -231,7 +232,7 @@ def _unpacked(text: str, archive: Path) -> Path:
         if not target.is_dir():  # another process may have been faster
             scratch.rename(target)
     except (tarfile.TarError, EOFError) as error:
-        raise ToolError(f"the build {text} cannot be unpacked: {error}") from error
+        raise ToolError(f"cannot unpack the build {text}: {error}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return target

@@ -1,19 +1,19 @@
-"""Where jars live on this machine, and how we know that they are the locked ones.
+"""Cache of verified jars on this machine.
 
 The directory is ``KIDX_CACHE`` if set, else the user's cache directory for ``kidx``. Below it::
 
     jars/<Maven layout>/kafka-clients-3.9.2.jar            shared by every release that names it
     jars/<Maven layout>/kafka-clients-3.9.2.jar.verified   "<sha256> <size> <mtime_ns>" of that file
     partial/<random>/                                      downloads in progress
-    fetch.lock                                             held by the process that downloads
+    fetch.lock                                             locked by the process that downloads
 
-A class path has some fifty jars and hashing them takes a second, so it is done once: the ``.verified``
-file records size and modification time of the bytes that were hashed, and while both still hold the jar
-is taken as it is (about 1 ms for a whole class path). That finds an interrupted copy or a replaced jar,
-not a forged time stamp in the user's own cache directory.
+A class path has some fifty jars and hashing them takes a second, so each is hashed once: the ``.verified``
+file records size and modification time of the hashed bytes, and while both are unchanged the jar
+is used without hashing (about 1 ms for a whole class path). That detects an interrupted copy or a replaced jar,
+but not a forged modification time in the user's own cache directory.
 
-Nothing is ever written in place: a jar and its ``.verified`` file are completed elsewhere in the cache
-and renamed, so a process that dies leaves nothing half-written under ``jars/``.
+Nothing is written in place: a jar and its ``.verified`` file are completed elsewhere in the cache
+and renamed, so a process that dies leaves no partial file under ``jars/``.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from conformance.kafka.releases import Jar
 
-# Another process that downloads is waited for this long, in seconds. After that we download as well:
-# it may be a stopped process, and renaming is safe whichever comes first.
-LOCK_PATIENCE = 600.0
-# Leftovers of killed processes are removed when they are this old, in seconds.
+## Seconds to wait for another process that downloads. After that this process downloads as well:
+## the other one may be suspended, and renaming is safe in either order.
+LOCK_TIMEOUT_S = 600.0
+## Age in seconds at which leftovers of killed processes are removed.
 PARTIAL_AGE = 3600.0
 
 
@@ -58,7 +58,7 @@ def sha256_of(path: Path) -> str:
 
 
 def cache_error(error: OSError, cache: Path) -> CacheError:
-    """Say in one line why the cache cannot be written."""
+    """Return the error for a cache that cannot be written, with the reason in one line."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return CacheError(f"no space left in the cache {cache}: free some, or set KIDX_CACHE to another directory")
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
@@ -69,17 +69,17 @@ def cache_error(error: OSError, cache: Path) -> CacheError:
 
 
 class Cache:
-    """The jars of one cache directory."""
+    """Jars in one cache directory."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory or cache_directory()
 
     def path(self, jar: Jar) -> Path:
-        """Return where a jar is or will be."""
+        """Return the path that a jar has, or will have, in the cache."""
         return self.directory / "jars" / jar.path
 
     def has(self, jar: Jar) -> bool:
-        """Tell whether a jar is there and known to be the locked one; hash it if that is not on record."""
+        """Return True if a jar is cached and is the locked one; hash it unless that is on record."""
         path = self.path(jar)
         try:
             status = path.stat()
@@ -93,13 +93,13 @@ class Cache:
                 return False
         except OSError:
             return False
-        # In a read-only cache the mark cannot be written: then every start hashes again, and that is all.
+        # In a read-only cache the mark cannot be written; the only effect is that every start hashes again.
         with contextlib.suppress(OSError):
             self._write_mark(path, mark)
         return True
 
-    def keep(self, jar: Jar, complete: Path) -> Path:
-        """Move a complete and verified file into place; return its path there.
+    def store(self, jar: Jar, complete: Path) -> Path:
+        """Move a complete and verified file into the cache; return its path there.
 
         Raises:
             OSError: the cache cannot be written.
@@ -108,13 +108,13 @@ class Cache:
         path.parent.mkdir(parents=True, exist_ok=True)
         status = complete.stat()
         complete.replace(path)
-        # Between the two renames an old mark may stand beside the new jar: it names another time stamp.
+        # Between the two renames an old mark may exist next to the new jar; its modification time does not match.
         self._write_mark(path, f"{jar.sha256} {status.st_size} {status.st_mtime_ns}")
         return path
 
     @contextlib.contextmanager
     def partial(self) -> Iterator[Path]:
-        """Give a private directory on the cache's own file system, and remove it in the end.
+        """Yield a private directory on the cache's own file system, and remove it on exit.
 
         Raises:
             OSError: the cache cannot be written.
@@ -127,22 +127,22 @@ class Cache:
             shutil.rmtree(directory, ignore_errors=True)
 
     @contextlib.contextmanager
-    def locked(self, patience: float = LOCK_PATIENCE) -> Iterator[None]:
-        """Keep other processes from downloading the same jars at the same time.
+    def locked(self, timeout: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+        """Prevent other processes from downloading the same jars at the same time.
 
-        A courtesy, not a guard: after ``patience`` seconds, or where the file system has no locks, the
-        body runs anyway. The kernel releases the lock of a process that dies.
+        The lock only saves downloads: after ``timeout`` seconds, or if the file system has no locks, the
+        body runs without it. The kernel releases the lock of a process that dies.
 
         Raises:
             OSError: the cache cannot be written.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "fetch.lock").open("ab") as file:
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + timeout
             while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self._sweep()
+                    self._remove_stale()
                 except BlockingIOError:
                     if time.monotonic() < deadline:
                         time.sleep(0.05)
@@ -160,8 +160,8 @@ class Cache:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _sweep(self) -> None:
-        """Remove what killed processes left behind."""
+    def _remove_stale(self) -> None:
+        """Remove the partial downloads of killed processes."""
         for leftover in (self.directory / "partial").glob("*"):
             with contextlib.suppress(OSError):
                 if time.time() - leftover.stat().st_mtime > PARTIAL_AGE:

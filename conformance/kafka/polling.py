@@ -1,4 +1,4 @@
-"""Waiting for something, with a deadline."""
+"""Waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PAUSE = 0.05
 
 
 class Deadline:
-    """A moment on the monotonic clock, ``limit`` seconds from now."""
+    """Moment on the monotonic clock, ``limit`` seconds from now."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
@@ -16,16 +16,16 @@ class Deadline:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the deadline was created."""
         return time.monotonic() - self._start
 
     @property
     def left(self) -> float:
-        """Seconds that are left, never below zero."""
+        """Remaining seconds, never negative."""
         return max(0.0, self.limit - self.elapsed)
 
     def pause(self) -> bool:
-        """Wait a moment before the next try; return False, at once, when the time is up."""
+        """Sleep briefly before the next try; return False, immediately, when the time is up."""
         if not self.left:
             return False
         time.sleep(min(PAUSE, self.left))

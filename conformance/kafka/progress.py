@@ -1,4 +1,4 @@
-"""Show a fetch: a bar on a terminal, a few plain lines anywhere else."""
+"""Progress display of a fetch: a bar on a terminal, a few plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.kafka.fetch import Progress as Callback
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.jar_fetch import Progress as Callback
+    from conformance.kafka.jar_fetch import Step
 
 
 @contextlib.contextmanager
 def show_progress(title: str, console: Console | None = None) -> Iterator[Callback]:
-    """Give a progress callback for :func:`conformance.kafka.fetch.class_path`.
+    """Yield a progress callback for :func:`conformance.kafka.jar_fetch.class_path`.
 
-    Nothing appears while nothing has to be fetched. ``title`` is what is fetched ("Kafka 3.9.2"); the
+    Nothing is displayed while nothing has to be fetched. ``title`` names what is fetched ("Kafka 3.9.2"). The
     default console is stderr, so that a command's own output stays clean.
     """
     console = console or Console(stderr=True)
@@ -45,7 +45,7 @@ def _bar(title: str, console: Console) -> Iterator[Callback]:
 
 
 def _lines(title: str, console: Console) -> Callback:
-    # A line for each quarter: enough for a CI log to show life, too little to bury anything.
+    # One line per quarter shows in a CI log that the fetch progresses, without hiding other output.
     quarters = 4
     shown = -1
 
@@ -55,7 +55,7 @@ def _lines(title: str, console: Console) -> Callback:
         if shown < 0:
             shown = 0
             say(f"fetching {title}: {step.total_jars} jars, {decimal(step.total_size)}")
-        # The last line waits for the last jar to be checked and in place.
+        # The last line is printed when the last jar has been verified and moved into place.
         if shown < quarter < quarters or (step.jars == step.total_jars and shown < quarters):
             shown = quarters if step.jars == step.total_jars else quarter
             say(f"fetched {title}: {step.jars} of {step.total_jars} jars, {decimal(step.size)}")

@@ -1,4 +1,4 @@
-"""The Kafka releases that are locked, and what each lock file says.
+"""Locked Kafka releases, read from their lock files.
 
 A lock file, ``locks/<release>.toml``, names every jar of a release's run-time class path with its
 SHA-256 and its size in bytes::
@@ -9,15 +9,15 @@ SHA-256 and its size in bytes::
       { artifact = "org.apache.kafka:kafka-clients:3.9.2", sha256 = "…", size = 9236023, groups = ["index", …] },
     ]
 
-It holds no repository address: where jars come from is the resolver's business, that they are the
-right ones is ours. ``python -m conformance.kafka.lock RELEASE`` makes one.
+It contains no repository address: the resolver decides where jars come from, and the hashes ensure that they are the
+right ones. ``python -m conformance.kafka.lock_file RELEASE`` writes one.
 
-Groups let a caller fetch less than everything. They are not nested, because the in-process ones must
-stay silent while a broker must log:
+Groups let a caller fetch fewer jars. They are not nested, because in-process groups must
+not log and a broker must:
 
 ========= ==================================================================================
 index     the index objects (``OffsetIndex``, ``TimeIndex``, ``TransactionIndex``, ``LazyIndex``)
-segment   ``LogSegment`` and what it needs, the compression codecs included
+segment   ``LogSegment`` and its dependencies, including the compression codecs
 log       ``UnifiedLog``, ``DumpLogSegments``: everything, without a logging backend
 broker    everything, with the logging backend, to start ``kafka.Kafka`` (and ZooKeeper)
 ========= ==================================================================================
@@ -28,6 +28,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -37,8 +38,8 @@ from typing import Any, Literal, get_args
 from platformdirs import user_config_path
 
 from conformance.errors import ToolError, UnknownReleaseError
-from kidx.dialect import DIALECTS, adopt
-from kidx.dialect.spelling import meant
+from kidx.dialect import DIALECTS, register_release, version_of
+from kidx.dialect.suggestions import did_you_mean
 
 Group = Literal["index", "segment", "log", "broker"]
 GROUPS: tuple[Group, ...] = get_args(Group)
@@ -52,7 +53,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One locked artifact: Maven coordinates ``group:artifact:version``, SHA-256 in hex, size in bytes."""
+    """Locked artifact: Maven coordinates ``group:artifact:version[:classifier]``, SHA-256 in hex, size in bytes."""
 
     artifact: str
     sha256: str
@@ -61,23 +62,23 @@ class Jar:
 
     @property
     def name(self) -> str:
-        """The file name, ``kafka-clients-3.9.2.jar``."""
-        _, artifact, version = self.artifact.split(":")
-        return f"{artifact}-{version}.jar"
+        """File name, e.g. ``kafka-clients-3.9.2.jar``."""
+        _, artifact, version, *classifier = self.artifact.split(":")
+        return f"{'-'.join((artifact, version, *classifier))}.jar"
 
     @property
     def path(self) -> str:
-        """Where the jar lies below a repository or the cache: Maven's own layout, with ``/``."""
-        group, artifact, version = self.artifact.split(":")
+        """Path of the jar below a repository or the cache: Maven's own layout, with ``/``."""
+        group, artifact, version, *_ = self.artifact.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One locked Kafka release.
+    """Locked Kafka release.
 
-    ``logging`` is the backend on the ``broker`` class path, which decides the configuration file it
-    reads: ``reload4j`` (``-Dlog4j.configuration=``) or ``log4j2`` (``-Dlog4j2.configurationFile=``).
+    ``logging`` is the backend on the ``broker`` class path. It determines the configuration file that is
+    read: ``reload4j`` (``-Dlog4j.configuration=``) or ``log4j2`` (``-Dlog4j2.configurationFile=``).
     """
 
     name: str
@@ -88,25 +89,20 @@ class Release:
         """Return the jars of one group, in class path order.
 
         Raises:
-            ValueError: there is no such group.
+            ValueError: the group does not exist.
         """
         if group not in GROUPS:
-            raise ValueError(f"no group {group!r}; there are {', '.join(GROUPS)}")
+            raise ValueError(f"unknown group {group!r}; choose from {', '.join(GROUPS)}")
         return tuple(jar for jar in self.jars if group in jar.groups)
-
-
-def version_key(release: str) -> tuple[int, ...]:
-    """Order releases as versions: 3.10.0 after 3.9.2."""
-    return tuple(int(part) for part in release.split("."))
 
 
 RELEASES: tuple[str, ...] = tuple(
     sorted(
         (entry.name.removesuffix(".toml") for entry in _LOCKS.iterdir() if entry.name[0].isdigit()),
-        key=version_key,
+        key=version_of,
     )
 )
-"""Every locked release, oldest first."""
+"""All locked releases, oldest first."""
 
 
 def newest() -> str:
@@ -116,11 +112,11 @@ def newest() -> str:
 
 @cache
 def load_release(name: str) -> Release:
-    """Read the lock file of one release; one of the user's own has the dialect of the newest release before it.
+    """Read the lock file of one release; a release locked by the user has the dialect of the newest release before it.
 
     Raises:
-        UnknownReleaseError: the release is not locked; the message has those that are, or may be meant.
-        ToolError: the user's lock file is not one.
+        UnknownReleaseError: the release is not locked; the message lists the locked ones, or similar names.
+        ToolError: the user's lock file is invalid.
     """
     table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8")) if name in RELEASES else _users_lock(name)
     jars = tuple(
@@ -129,17 +125,27 @@ def load_release(name: str) -> Release:
     return Release(table["release"], table["logging"], jars)
 
 
+def know_releases(names: Iterable[str]) -> None:
+    """Register releases in this process, some of which may be locked by the user, with their dialects.
+
+    Raises:
+        UnknownReleaseError, ToolError: as :func:`load_release`.
+    """
+    for name in set(names) - set(DIALECTS):
+        load_release(name)
+
+
 def user_locks() -> Path:
-    """Where ``conformance kafka lock`` writes: ``KIDX_CONFIG`` if set, else the user's configuration of ``kidx``."""
+    """Return the directory of the user's lock files, in ``KIDX_CONFIG`` or in the user's configuration of ``kidx``."""
     chosen = os.environ.get("KIDX_CONFIG")
     return (Path(chosen).expanduser().absolute() if chosen else user_config_path("kidx")) / "locks"
 
 
-def users_releases() -> tuple[str, ...]:
-    """The releases that the user has locked, oldest first; what `all` means stays with those of the package."""
+def user_releases() -> tuple[str, ...]:
+    """Return the releases that the user has locked, oldest first; ``all`` means only the package's releases."""
     names = (path.stem for path in user_locks().glob("*.toml"))
     own = (name for name in names if _RELEASE.fullmatch(name) and name.isascii() and name not in RELEASES)
-    return tuple(sorted(own, key=version_key))
+    return tuple(sorted(own, key=version_of))
 
 
 def _users_lock(name: str) -> dict[str, Any]:
@@ -165,14 +171,14 @@ def _users_lock(name: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
-        raise ToolError(f"{path} is no lock of Kafka {name}: make it again with conformance kafka lock {name}")
+        raise ToolError(f"{path} is not a lock file of Kafka {name}; write it again with conformance kafka lock {name}")
     if name not in DIALECTS:
-        adopt(name)
+        register_release(name)
     return table
 
 
 def _what_is_locked(name: str) -> str:
-    return meant(name, RELEASES) or f"there are: {', '.join(RELEASES)}"
+    return did_you_mean(name, RELEASES) or f"there are: {', '.join(RELEASES)}"
 
 
 @cache
@@ -180,7 +186,7 @@ def load_tool(name: str) -> Jar:
     """Read the lock of one tool jar that belongs to no release, such as ``ecj``.
 
     Raises:
-        KeyError: there is no such tool; names are constants in our own code, so this is a bug.
+        KeyError: the tool does not exist; names are constants in this package, so this is a bug.
     """
     entry = tomllib.loads((_LOCKS / _TOOLS).read_text("utf-8"))[name]
     return Jar(entry["artifact"], entry["sha256"], entry["size"])

@@ -35,6 +35,7 @@ class Step:
         expected: for each group, the reference's observation, and its files after the step.
         listings: for each group, the names of all files, if these are compared; then nothing is performed.
         clauses: for each group, the clauses that the step exercises; None until it has been concluded.
+        promised: for each group, whether a broker may come to such a step.
         damages: the harness itself has changed the files.
     """
 
@@ -45,7 +46,12 @@ class Step:
     expected: Sequence[tuple[Any, Any]]
     listings: Sequence[list[str]] = ()
     clauses: Sequence[tuple[str, ...]] | None = None
+    promised: Sequence[bool] = ()
     damages: bool = False
+
+    def is_promised(self, group: int) -> bool:
+        """Return whether a broker may come to the step, as far as it was looked at."""
+        return not self.promised or self.promised[group]
 
     def write(self, script: Script, level: Level[Any, Any]) -> None:
         """Adds itself to what batched participants will perform."""

@@ -64,6 +64,7 @@ def difference(
     *,
     against: str = "kidx",
     named: Callable[[Any], Files] | None = None,
+    promised: bool = True,
 ) -> Divergence | None:
     """The difference between what was expected and what there is; None if there is none.
 
@@ -75,6 +76,7 @@ def difference(
         clauses: ids of the clauses that the step exercises.
         against: what it is compared with.
         named: the files of a pair by their names; None if it has none.
+        promised: whether a broker may come to such a step.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
@@ -84,7 +86,9 @@ def difference(
         expected, actual = only_different(expected, actual)
     fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
     files = () if named is None or "bytes" not in different else file_differences(*map(named, different["bytes"]))
-    return Divergence(step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files)
+    return Divergence(
+        step, operation, *who, against, tuple(different), expected, actual, clauses, fields, files, promised
+    )
 
 
 def only_different(

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import is_observed_only
+from conformance.attribution import Difference, breaks_promise, noticed_facets
 from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Json, Operation, Outcome
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from conformance.lockstep.file_differences import FileDifference
-    from conformance.lockstep.generator_coverage import CellKey
+    from conformance.lockstep.generator_coverage import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Divergence:
         clauses: ids of the clauses that the step exercises.
         fields: names of the state's fields that differ, also where another aspect comes first.
         files: the files that differ, and in what, also where another aspect comes first.
+        promised: whether a broker may come to such a step; else it breaks no promise.
     """
 
     step: int
@@ -45,6 +46,7 @@ class Divergence:
     clauses: tuple[str, ...]
     fields: tuple[str, ...] = ()
     files: tuple[FileDifference, ...] = ()
+    promised: bool = True
 
     @property
     def is_failure(self) -> bool:
@@ -53,8 +55,27 @@ class Divergence:
 
     @property
     def observed_only(self) -> bool:
-        """Whether only behaviour differs that no implementation has to copy (``--level must``)."""
-        return is_observed_only(self.clauses, self.aspects, self.fields, self.files)
+        """Whether no promise is broken: only that differs which no implementation has to copy (``--level must``)."""
+        return not self._breaks("must")
+
+    @property
+    def is_unnoticed(self) -> bool:
+        """Whether only that differs which callers of Kafka's classes alone notice, and nothing follows from it."""
+        return not self.is_failure and not noticed_facets(self._difference)
+
+    @property
+    def _difference(self) -> Difference:
+        kinds = self.aspects[0] == "outcome" and bool(error_of(self.expected)) and bool(error_of(self.actual))
+        return Difference(self.clauses, self.aspects, self.fields, self.files, kinds)
+
+    def counts(self, level: str) -> bool:
+        """Whether the verdict counts it at a level of ``--level``: a failure and a wrong reference always do."""
+        if level == "observed" or self.is_failure or self.against != "kidx":
+            return True
+        return self._breaks(level)
+
+    def _breaks(self, level: str) -> bool:
+        return (self.promised or level != "must") and breaks_promise(self._difference, level)
 
 
 class DivergenceError(AssertionError):
@@ -90,8 +111,8 @@ class Statistics:
     """(participant, operation): what an implementation does not have."""
     out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(participant, operation): steps for which an implementation had no memory, so that it has not performed them."""
-    cells: Counter[CellKey] = field(default_factory=Counter)
-    """(operation, state before it, error): what the newest dialect's reference went through."""
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    """The steps that the newest dialect's reference went through."""
 
     def note_left(self, name: str, operation: str, error: str | None) -> bool:
         """Counts a step that an implementation has not performed, and so leaves the example; False if it has."""
@@ -129,3 +150,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
+
+
+def error_of(outcome: object) -> str | None:
+    """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
+    error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
+    return str(error) if error else None

@@ -25,9 +25,10 @@ class FileDifference(NamedTuple):
 
     Attributes:
         name: of the file.
-        how: ``room`` if nothing but zeros at its end differ, where a missing file is an empty one; ``sound`` if it is
-            there and its entries hold for the log beside it, up to its largest timestamp if segments follow it;
-            ``absent`` and its suffix if one side has no such file.
+        how: ``room`` if nothing but zeros or a part of an entry at its end differ, where a missing file is an empty
+            one, and ``longer`` if there are more than there should be; ``sound`` if it is there and its entries hold
+            for the log beside it, up to its largest timestamp if segments follow it; ``sparse`` and its suffix if it
+            has no entry, and need not end with that timestamp; ``absent`` and its suffix if one side has no such file.
     """
 
     name: str
@@ -44,12 +45,16 @@ def _how(name: str, mine: bytes | None, actual: Files) -> list[str]:
     theirs, path = actual.get(name), PurePath(name)
     is_index = path.suffix in _SOUND
     found = []
-    if is_index and (mine or b"").rstrip(b"\0") == (theirs or b"").rstrip(b"\0"):
+    if is_index and _used(path, mine) == _used(path, theirs):
         found.append("room")
+        if len(theirs or b"") > len(mine or b""):
+            found.append("longer")
     if is_index and theirs and path.stem.isdecimal():
         log = actual.get(f"{path.stem}.log")
         if log is not None and _SOUND[path.suffix](theirs, log, int(path.stem)) and _is_finished(path, theirs, actual):
             found.append("sound")
+    if is_index and _used(path, mine) and not _used(path, theirs) and _is_finished(path, b"", actual):
+        found.append(f"sparse{path.suffix}")
     if mine is None or theirs is None:
         found.append(f"absent{path.suffix}")
     return found
@@ -100,13 +105,21 @@ def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
     return True
 
 
+def _used(path: PurePath, data: bytes | None) -> bytes:
+    """An index without the zeros behind its entries, and without what is left of an entry at its end."""
+    size = (OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX).size
+    whole = (data or b"")[: len(data or b"") // size * size]
+    return whole.rstrip(b"\0")
+
+
 def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
     """The last entry of a time index has the largest timestamp, if segments follow its own."""
     if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
         return True
     entries = _entries(data, TIME_INDEX)
     largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
-    return (entries[-1][0] if entries else -1) == largest
+    of_zeros = 0 if len(data or b"") >= TIME_INDEX.size else -1  # the first record's, with timestamp 0
+    return (entries[-1][0] if entries else of_zeros) == largest
 
 
 def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:

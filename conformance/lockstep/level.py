@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.implementations.protocol import lends_libraries, with_libraries_of
-from kidx.dialect import dialect_of
+from kidx.dialect import dialect_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -66,7 +66,7 @@ class Level(ABC, Generic[Seen, Files]):
 
     def order(self, release: str) -> Any:
         """Sorts groups; strategies look at the last one."""
-        return dialect_of(release).version
+        return version_of(release)
 
     # -- participants ------------------------------------------------------------------------------------------
 
@@ -128,6 +128,11 @@ class Level(ABC, Generic[Seen, Files]):
         """The state that attribution tracks through an example, at its beginning; None where it tracks nothing."""
         del release
 
+    def is_a_brokers(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
+        """Return whether a broker may come to a step; asked before it is tracked."""
+        del operation, tracked, after
+        return True
+
     def clauses_of(
         self,
         operation: Operation,
@@ -156,8 +161,8 @@ class Level(ABC, Generic[Seen, Files]):
         operation: Operation,
         dialect: Dialect,
         seen: tuple[tuple[Seen, Files], tuple[Seen, Files]],
-        expected: Seen,
-        actual: Seen,
+        expected: tuple[Seen, Files],
+        actual: tuple[Seen, Files],
     ) -> tuple[str, ...]:
         """Of the clauses that a step exercises those that a difference is about; all of them where none can be told.
 
@@ -166,8 +171,8 @@ class Level(ABC, Generic[Seen, Files]):
             operation: what was done.
             dialect: of the group.
             seen: the reference's observation and files of the step before, and of the step.
-            expected: what the subject is held to; the reference's observation, perhaps with less in it.
-            actual: what it shows.
+            expected: what the subject is held to; the reference's observation and files, perhaps with less in them.
+            actual: what it shows, and its files.
         """
         del operation, dialect, seen, expected, actual
         return clauses
@@ -175,11 +180,6 @@ class Level(ABC, Generic[Seen, Files]):
     def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
         """Takes a step into account, or a damage."""
         del tracked, operation, observation
-
-    def state_word(self, tracked: Any, before: Seen) -> str:
-        """The state before a step in one or two words, for generator coverage."""
-        del tracked, before
-        return ""
 
 
 class Group(Generic[Seen, Files]):

@@ -3,8 +3,7 @@
 The participants are the *subjects* (implementations under test), for each set of rules among their releases one
 *reference* (kidx), and for each reference one abstract *model* if the level has one. After every operation a subject
 must have the reference's outcome, state and bytes on disk; the reference must have the model's. Batched participants
-perform a step a little later than the references (:mod:`conformance.lockstep.batched_execution`). What is driven and
-compared is the matter of a :class:`~conformance.lockstep.level.Level`.
+perform a step later (:mod:`conformance.lockstep.batched_execution`). A ``Level`` says what is driven and compared.
 """
 
 from __future__ import annotations
@@ -20,12 +19,13 @@ from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.level import Files, Group, Level, Seen, grouped
 from conformance.lockstep.shared_references import SharedReferences
+from conformance.lockstep.staying import Ruling
 from conformance.lockstep.watched import WATCHED
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
@@ -39,12 +39,12 @@ class Lockstep(Generic[Seen, Files]):
         subjects: the implementations under test; each is held to the dialect of its own release.
         scratch: an empty directory for their files, best in memory.
         releases: dialects to run the reference in even without a subject.
-        excuse: decides about a difference: True lets the participant leave the example, False raises.
+        excuse: decides about a difference: a :class:`~conformance.lockstep.staying.Ruling`, or a boolean.
         attribute: count which clauses the steps exercise.
         model: hold the reference to the abstract model, if there is one.
 
     Attributes:
-        stays: whether a participant goes on with the example after a difference that is excused; by default none does.
+        journal: called with each step before it is performed, and with None where an example begins.
     """
 
     level: Level[Any, Any]
@@ -55,16 +55,16 @@ class Lockstep(Generic[Seen, Files]):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
         attribute: bool = True,
         model: bool = True,
     ) -> None:
         level = self.level
         self.excuse = excuse
         self.attribute = attribute
-        self.stays: Callable[[Divergence], bool] = lambda _: False
         self.statistics = Statistics(level.key)
         self.operations: list[Operation] = []
+        self.journal: Callable[[Operation | None], None] = lambda _: None
         self._held: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed = False
@@ -123,13 +123,12 @@ class Lockstep(Generic[Seen, Files]):
             False if no subject has that name: a reference cannot be taken out.
         """
         for group in self.groups:
-            for participant in group.subjects:
-                if participant.implementation.name == name:
-                    participant.end()
-                    group.remove(participant)
-                    self._subjects.remove(participant)
-                    self._batch()
-                    return True
+            for participant in [each for each in group.subjects if each.implementation.name == name]:
+                participant.end()
+                group.remove(participant)
+                self._subjects.remove(participant)
+                self._batch()
+                return True
         return False
 
     def leave(self, name: str) -> None:
@@ -145,6 +144,14 @@ class Lockstep(Generic[Seen, Files]):
     def takes(self, operation: Operation) -> bool:
         """Whether every participant knows arguments of this kind (:mod:`conformance.implementations.sizes`)."""
         return all(takes(p.implementation, operation) for p in self.participants)
+
+    def can_perform(self, operations: Iterable[Operation]) -> bool:
+        """Return whether every participant has what all steps of a trace need, as far as it is declared."""
+        return all(map(self.takes, operations))
+
+    def count_at(self, level: str) -> None:
+        """Set the level of the verdict at which divergences count; before the first operation."""
+        del level
 
     @property
     def is_modelled(self) -> bool:
@@ -168,6 +175,7 @@ class Lockstep(Generic[Seen, Files]):
     def begin(self) -> None:
         """Starts an example: every participant in its empty directory."""
         self.operations = []
+        self.journal(None)
         self._name = self.level.unnamed
         self._failed = False
         self.statistics.examples += 1
@@ -194,14 +202,11 @@ class Lockstep(Generic[Seen, Files]):
                 participant.end()
             self._references.end()
         for participant in self.participants:
-            told: list[str] = getattr(participant.implementation, "failures_between_examples", [])
-            if told:
-                text = told[-1]
-                told.clear()
-                if not self._failed:
-                    # As a step of its own it comes again in a replay.
-                    self.operations.append(self.level.closing)
-                    self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
+            text = participant.failure_between_examples()
+            if text is not None and not self._failed:
+                # As a step of its own it comes again in a replay.
+                self.operations.append(self.level.closing)
+                self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
 
     def settle(self) -> None:
         """Returns when every participant has performed every step.
@@ -229,6 +234,7 @@ class Lockstep(Generic[Seen, Files]):
 
     def _perform(self, operation: Operation) -> Seen:
         self.operations.append(operation)
+        self.journal(operation)
         self.statistics.steps += 1
         if operation.name in self.level.naming:
             name = self.level.named(operation, self._name)
@@ -280,7 +286,7 @@ class Lockstep(Generic[Seen, Files]):
             return
         level, operation, last = self.level, step.operation, self.groups[-1]
         known: dict[Any, Any] = {}
-        found: list[tuple[str, ...]] = []
+        found, promised = list[tuple[str, ...]](), list[bool]()
         for group, before, after in zip(self.groups, step.before, step.expected, strict=True):
             prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
             clauses: tuple[str, ...] = ()
@@ -288,15 +294,15 @@ class Lockstep(Generic[Seen, Files]):
                 if not step.damages:
                     clauses = level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
                     if group is last:
-                        word = level.state_word(group.tracked, before[0])
-                        self.statistics.cells[operation.name, word, after[0].outcome.error] += 1
+                        self.statistics.kinds[operation.name, after[0].outcome.error, clauses] += 1
+                    promised.append(level.is_a_brokers(operation, group.tracked, after))
                 level.track(group.tracked, operation, after[0])
             found.append(clauses)
             if prediction is not None and not step.damages:
                 pairs = pairs_of_model(prediction, after)
                 if pairs:
                     self._diverged(group.reference, "model", pairs, clauses, step.number)
-        step.clauses = found
+        step.clauses, step.promised = found, promised
 
     def require(self, condition: bool, invariant: str, state: Any) -> None:
         """An invariant of the reference itself, in words.
@@ -326,30 +332,31 @@ class Lockstep(Generic[Seen, Files]):
 
     def _hold(self, participant: Participant, group: int, step: Step) -> None:
         """Compares a subject with the reference of its group."""
-        expected, files = step.expected[group]
         self._held = participant
         try:
             actual = participant.perform(step.operation)
         finally:
             self._held = None
-        reference, found = self.groups[group].reference, (actual, participant.read())
-        (expected, files), (actual, contents) = participant.fairly(step.operation, (expected, files), found, reference)
-        if actual == expected and contents == files:
+        expected, reference = step.expected[group], self.groups[group].reference
+        expected, found = participant.fairly(step.operation, expected, (actual, participant.read()), reference)
+        if step.clauses:
+            participant.discredit(step.clauses[group])
+        if expected == found:
             return
-        implementation = participant.implementation
-        if self.statistics.note_left(implementation.name, step.operation.name, actual.outcome.error):
+        who = participant.implementation
+        if self.statistics.note_left(who.name, step.operation.name, found[0].outcome.error):
             participant.active = False
             return
-        differing = pairs_of_subject((expected, files), (actual, contents), speaks_kafka=implementation.speaks_kafka)
+        differing = pairs_of_subject(expected, found, speaks_kafka=who.speaks_kafka)
         if not participant.batched:
             self.settle()  # by then the step is concluded, and differences of batched participants before it are told
         pairs = {aspect: differing[aspect] for aspect in self.level.aspects}
-        clauses = step.clauses[group] if step.clauses else ()
+        clauses, seen = step.clauses[group] if step.clauses else (), (step.before[group], step.expected[group])
         if clauses:
-            dialect, seen = self.groups[group].dialect, (step.before[group], step.expected[group])
-            clauses = self.level.at_stake(clauses, step.operation, dialect, seen, expected, actual)
-        named = partial(self.level.by_name, name=step.name)
-        self._diverged(participant, "kidx", pairs, clauses, step.number, named)
+            clauses = self.level.at_stake(clauses, step.operation, self.groups[group].dialect, seen, expected, found)
+        promised = step.is_promised(group) and participant.is_promised()
+        more = {"named": partial(self.level.by_name, name=step.name), "promised": promised}
+        self._diverged(participant, "kidx", pairs, participant.at_stake(clauses), step.number, **more)
 
     def compare_directories(self) -> None:
         """Every participant has the same files, and no others.
@@ -373,19 +380,18 @@ class Lockstep(Generic[Seen, Files]):
         pairs: dict[str, tuple[Any, Any]],
         clauses: tuple[str, ...],
         number: int | None = None,
-        named: Callable[[Any], Mapping[str, bytes | None]] | None = None,
+        **more: Any,
     ) -> None:
         """Tells which aspects differ in the step of that number, the last one by default; nothing if none does."""
-        if number is None:
-            number = len(self.operations) - 1
+        number = len(self.operations) - 1 if number is None else number
         who = (participant.implementation.name, participant.implementation.release)
-        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against, named=named)
+        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against, **more)
         if divergence is None:
             return
         if not participant.batched:
             self.settle()  # differences of batched participants in earlier steps come first
-        if against == "kidx" and self.excuse(divergence):
-            participant.active = self.stays(divergence)
+        if against == "kidx" and (decided := self.excuse(divergence)):
+            participant.active = decided == Ruling.STAYS
             for clause in clauses:
                 self.statistics.dropped[divergence.participant, clause] += 1
             return

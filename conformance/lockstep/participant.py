@@ -7,6 +7,8 @@ import shutil
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from conformance.operations.log_capabilities import is_beyond
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -73,6 +75,36 @@ class Participant(ABC):
         """
         del operation, reference
         return expected, actual
+
+    def at_stake(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the clauses that a difference may be about: none that is beyond the capabilities.
+
+        Args:
+            clauses: those that the step exercises.
+        """
+        capabilities: frozenset[str] | None = getattr(self.implementation, "capabilities", None)
+        if capabilities is None:
+            return clauses
+        return tuple(clause for clause in clauses if not is_beyond(clause, capabilities))
+
+    def failure_between_examples(self) -> str | None:
+        """Return the last failure to close what was open, and forget it; None if there is none."""
+        failures: list[str] = getattr(self.implementation, "failures_between_examples", [])
+        text = failures[-1] if failures else None
+        failures.clear()
+        return text
+
+    def is_promised(self) -> bool:
+        """Return whether a broker may have come to the last step, with the files that this participant has."""
+        return True
+
+    def discredit(self, clauses: tuple[str, ...]) -> None:
+        """Take back the evidence of a step for clauses that it exercised with the reference alone.
+
+        Args:
+            clauses: those that the reference exercised.
+        """
+        del clauses
 
     def listing_for(self, expected: list[str]) -> list[str]:
         """:meth:`listing`, as far as the reference's has to be the same."""

@@ -46,11 +46,13 @@ class Stuck:
         divergence: the participant and the step; ``actual`` says where the thread is.
         operations: the steps up to it.
         shrinking: how far they were shrunk, in words.
+        shape: the word for it in events: ``no answer``, or ``process died``.
     """
 
     divergence: Divergence
     operations: tuple[Operation, ...]
     shrinking: str = "not shrunk"
+    shape: str = "no answer"
 
     @property
     def failure(self) -> DivergenceError:

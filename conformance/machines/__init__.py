@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from conformance.kafka.fetch import Progress
+from conformance.kafka.jar_fetch import Progress
 from conformance.lockstep import Divergence
 from conformance.machines.cleaned import CleanedMachine
 from conformance.machines.files import FilesMachine
@@ -47,7 +47,7 @@ class Machine(Protocol):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
         """A lockstep of the kind the machine drives."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.lockstep.lockstep import Lockstep
 
@@ -75,7 +75,7 @@ class FilesMachine(RuleBasedStateMachine):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
         """A lockstep of the kind this machine drives."""
         return cls.lockstep_type(subjects, scratch, releases=releases, excuse=excuse)

@@ -15,6 +15,7 @@ from conformance.implementations.protocol import Requiring
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
+from conformance.operations.index_capabilities import is_odd_request
 from conformance.strategies import index as strategies
 from conformance.strategies.index_probe import Aim, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
 
 _SUFFIXES = ("", "", ".deleted", ".swap", ".cleaned")
 _NOWHERE = "missing/"
+_MAPPED = ("offset", "time")
 _ENTRY_SIZES = {"offset": OFFSET_INDEX.size, "time": TIME_INDEX.size, "transaction": ABORTED_TXN.size}
 
 
@@ -42,7 +44,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @classmethod
     def bind(cls, lockstep: Lockstep) -> type[Self]:
-        """This machine, driving ``lockstep``; it leaves out operations that a participant lacks."""
+        """This machine, driving ``lockstep``; it leaves out what a participant lacks."""
         left_out = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
         members = {"lockstep": lockstep, "left_out": left_out, "__module__": cls.__module__}
         return type(cls.__name__, (cls,), members)
@@ -67,7 +69,7 @@ class IndexMachine(RuleBasedStateMachine):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
     ) -> Lockstep:
         """A lockstep of the kind this machine drives."""
         return Lockstep(subjects, scratch, releases=releases, excuse=excuse)
@@ -86,10 +88,11 @@ class IndexMachine(RuleBasedStateMachine):
 
     def do(self, name: str, *arguments: Any) -> Observation | None:
         """Performs an operation with every participant. None without participants (the benchmark's baseline)."""
-        if name in self.left_out:
+        operation = Operation(name, arguments)
+        if name in self.left_out or (is_odd_request(operation) and not self.has("odd_arguments")):
             return None
         if self.lockstep.groups:
-            return self.lockstep.perform(Operation(name, arguments))
+            return self.lockstep.perform(operation)
         self.lockstep.statistics.steps += 1
         return None
 
@@ -99,10 +102,16 @@ class IndexMachine(RuleBasedStateMachine):
         groups = self.lockstep.groups
         return groups[-1].observation.state if groups else None
 
+    def has(self, capability: str) -> bool:
+        """Return whether every participant has a capability of indexes."""
+        return capability in self.lockstep.capabilities
+
     # -- opening -----------------------------------------------------------------------------------------------
 
     def create(self, base_offset: int, max_index_size: int) -> None:
         """Opens a file that does not exist yet."""
+        if not self.has("odd_arguments") and self.kind in _MAPPED:
+            base_offset, max_index_size = abs(base_offset), max(max_index_size, _ENTRY_SIZES[self.kind])
         self.probe.base_offset = base_offset
         self.probe.max_index_size = self.created_size = max_index_size
         self.path = f"{base_offset:020d}{self.suffix}"
@@ -114,6 +123,9 @@ class IndexMachine(RuleBasedStateMachine):
         A new file that is refused is left behind empty, and then is opened (AI-3, AI-4, AI-5). Releases differ in
         what an unmapped index does to the file, so it may be new to some only; in the end it is open in all of them.
         """
+        needed = {"read-only": "read_only", "missing": "odd_arguments"}
+        if how in needed and not self.has(needed[how]):
+            how = "read-write"
         attempts = [(self.path, how != "read-only"), (self.path, True), (self.path, True)]
         if how == "missing":
             attempts[0] = (_NOWHERE + self.path, True)
@@ -148,8 +160,10 @@ class IndexMachine(RuleBasedStateMachine):
 
     def close_and_damage(self, how: str, calls: list[Operation], damages: list[Operation]) -> None:
         """Closes, crashes or deletes, tries calls on what is closed, and damages the file."""
+        if how in self.left_out:
+            how = "close"
         self.do(how)
-        if how != "crash":
+        if how != "crash" and self.has("calls_after_close"):
             for call in calls:
                 if self.do(call.name, *call.args) is not None and call.name == "rename":
                     self.path = call.args[0]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.strategies.log import Shape
 
 _EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())

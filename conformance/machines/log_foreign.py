@@ -13,7 +13,7 @@ from conformance.machines.seeded import rule
 from conformance.operations.log import VERIFICATION
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
-from conformance.strategies.leader import rebuildable, rebuildable_topic
+from conformance.strategies.leader import recompressible, recompressible_topic
 
 
 class ForeignRules(LogBase):
@@ -22,11 +22,11 @@ class ForeignRules(LogBase):
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
         """See the base class."""
         known = {name: value for name, value in super().topic(settings).items() if name != VERIFICATION}
-        return rebuildable_topic(known)
+        return recompressible_topic(known)
 
     def sendable(self, batch: dict[str, Any]) -> dict[str, Any]:
         """See the base class."""
-        return rebuildable(batch, self.settings)
+        return recompressible(batch, self.settings)
 
     @rule(
         gaps=st.lists(st.sampled_from((10, -5, -15, 0)), min_size=3, max_size=9),

@@ -62,7 +62,9 @@ class MappedIndexMachine(IndexMachine):
         Any later, and what a damage did may have been cut off or appended to: a broker that loads its segments checks
         them at once, a clean shutdown right after the start trims what the last one left.
         """
-        self.probe.max_index_size = self.created_size if limit is None else limit
+        if limit is None or not self.has("odd_arguments"):
+            limit = self.created_size
+        self.probe.max_index_size = limit
         self.open(how)
         if then:
             self.do(then)

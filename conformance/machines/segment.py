@@ -24,7 +24,7 @@ from kidx.segment import AppendInfo, follower_append_info, leader_append_info
 
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")

@@ -7,10 +7,11 @@ which every implementation can perform: Kafka's own classes as well as a program
 from conformance.operations.effects import Effect
 from conformance.operations.index import EFFECTS, FILE_OPERATIONS, KINDS, SIGNATURES, Observation, State
 from conformance.operations.operation import Operation, every_effect, every_signature
-from conformance.operations.outcomes import ERROR_KINDS, OK, UNSUPPORTED, Json, Outcome, as_tuples, is_collected
+from conformance.operations.outcomes import ERROR_KINDS, ERRORS, OK, UNSUPPORTED, Json, Outcome, as_tuples, is_collected
 
 __all__ = [
     "EFFECTS",
+    "ERRORS",
     "ERROR_KINDS",
     "FILE_OPERATIONS",
     "KINDS",

@@ -43,6 +43,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _MARKERS: Final = {"abort": ControlRecordType.ABORT, "commit": ControlRecordType.COMMIT}
 _BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
 _ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
+_MAGIC: Final = 2
 _CRC: Final = RECORD_BATCH.field("crc").offset
 _VALUE: Final = bytes(range(256)) * 16
 
@@ -125,16 +126,25 @@ def _with_sequence(data: bytes, sequence: int) -> bytes:
 
 
 def first_batch(data: bytes) -> tuple[int, ...] | None:
-    """Base offset, bytes and their CRC-32C of the first of some batches; of what is left if it is cut off."""
+    """The first of some batches, as far as it is there: what a consumer or a replica makes of it.
+
+    Base offset, bytes, their CRC-32C; leader epoch, last offset, records and largest timestamp as its header has them,
+    -1 where it is of an older format or cut off.
+    """
     if not data:
         return None
     batch = data[: max(0, LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], signed=True))]
-    return int.from_bytes(data[:8], signed=True), len(batch), int(google_crc32c.value(batch))
+    base = int.from_bytes(data[:8], signed=True)
+    told = base, len(batch), int(google_crc32c.value(batch))
+    if len(batch) < RECORD_BATCH.size:
+        return *told, -1, -1, -1, -1
+    _, _, epoch, magic, _, _, last, _, largest, *_, count = RECORD_BATCH.struct.unpack_from(batch)
+    return (*told, epoch, base + last, count, largest) if magic == _MAGIC else (*told, -1, -1, -1, -1)
 
 
 def producer_of(batches: Sequence[Batch]) -> int:
     """The producer that the first batch names; -1 if it names none."""
-    return int(batches[0].get("producer", (-1,))[0])
+    return int(batches[0].get("producer", (-1,))[0]) if batches else -1
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:

@@ -10,31 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from conformance.operations.effects import Effect
+from conformance.operations.op import BOOLEAN, LIST, LONG, SETTINGS, Op, by_name, one_of
 from kidx.records import SimpleRecord
-
-BROKER_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
-    # Makes the topic, with one partition; `settings` are topic configurations by their names.
-    "create_topic": ("settings",),
-    # kafka-python produces as an application would: all records, then a flush. It decides on the batches.
-    "send_records": ("records", "codec"),
-    # One batch as it is given, through the Produce API; `producer` is null or one of PRODUCERS, and the batch then
-    # part of that producer's transaction, which begins with it if none is open.
-    "append_batch": ("records", "codec", "producer"),
-    # One batch with a wrong checksum.
-    "append_corrupt": ("records",),
-    "end_transaction": ("producer", "commit"),
-    # -1 is the high watermark.
-    "delete_before": ("offset",),
-    # SIGTERM and start; kill -9 and start. Both concern every topic of the broker.
-    "restart_broker": (),
-    "kill_broker": (),
-}
-"""Every operation and the names of its arguments, in order."""
-
-BROKER_EFFECTS: Final[dict[str, Effect]] = {
-    "create_topic": Effect.OPENS,
-}
-"""As :data:`conformance.operations.EFFECTS`."""
 
 PRODUCERS: Final = ("a", "b", "c")
 """Names of transactional producers within a topic."""
@@ -42,6 +19,30 @@ PRODUCERS: Final = ("a", "b", "c")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SENT_CODECS: Final = ("none", "gzip")
 """What kafka-python compresses with, without further packages."""
+_ROWS: Final = {"records": LIST}
+_PRODUCER: Final = one_of(*PRODUCERS)
+
+BROKER_OPS: Final = by_name(
+    (
+        # Makes the topic, with one partition.
+        Op("create_topic", {"settings": SETTINGS}, effect=Effect.OPENS),
+        # kafka-python produces as an application would: all records, then a flush. It decides on the batches.
+        Op("send_records", {**_ROWS, "codec": one_of(*SENT_CODECS)}),
+        # One batch as it is given, through the Produce API; with a producer the batch is part of that producer's
+        # transaction, which begins with it if none is open.
+        Op("append_batch", {**_ROWS, "codec": one_of(*CODECS), "producer": _PRODUCER | None}),
+        # One batch with a wrong checksum.
+        Op("append_corrupt", _ROWS),
+        Op("end_transaction", {"producer": _PRODUCER, "commit": BOOLEAN}),
+        # -1 is the high watermark.
+        Op("delete_before", {"offset": LONG}),
+        # SIGTERM and start; kill -9 and start. Both concern every topic of the broker.
+        Op("restart_broker", {}),
+        Op("kill_broker", {}),
+    )
+)
+"""Every operation on a broker's topic."""
+
 _PATTERN: Final = bytes(range(256)) * 4
 
 

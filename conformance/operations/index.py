@@ -5,66 +5,206 @@ One index is open at a time. File names are relative to the directory that the h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from msgspec import Meta
 
 from conformance.operations.effects import Effect
+from conformance.operations.op import (
+    BOOLEAN,
+    BYTE,
+    COUNT,
+    HEXADECIMAL,
+    INT,
+    LONG,
+    MANY,
+    PATH,
+    Files,
+    Op,
+    Shape,
+    by_name,
+    effects,
+    one_of,
+    signatures,
+)
+from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
 KINDS: Final = ("offset", "time", "transaction")
 
-SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
-    # Every kind of index. `open` creates the file or opens the one that is there; `crash` releases it as a killed
-    # process does, without trimming.
-    "open": ("kind", "path", "base_offset", "max_index_size", "writable"),
-    "truncate_to": ("offset",),
-    "reset": (),
-    "flush": (),
-    "sanity_check": (),
-    "close": (),
-    "crash": (),
-    "delete": (),
-    "rename": ("path",),
-    # Offset and time index.
-    "lookup": ("target",),
-    "entry": ("n",),
-    "truncate": (),
-    "resize": ("size",),
-    "trim": (),
-    # Offset index. The bulk operations are `count` appends in one step, so that a trace past the warm section is short.
-    "append": ("offset", "position"),
-    "bulk_append": ("offset", "position", "offset_step", "position_step", "count"),
-    "fetch_upper_bound": ("offset", "position", "fetch_size"),
-    # Time index.
-    "maybe_append": ("timestamp", "offset", "skip_full_check"),
-    "bulk_maybe_append": ("timestamp", "offset", "timestamp_step", "offset_step", "count"),
-    # Transaction index.
-    "append_aborted": ("producer_id", "first_offset", "last_offset", "last_stable_offset"),
-    "collect_aborted": ("fetch_offset", "upper_bound"),
-    "all_aborted": (),
-    # Damage while closed, done by the harness to every implementation's file alike.
-    "flip_bit": ("position", "bit"),
-    "cut_file": ("length",),
-    "pad_file": ("count", "byte"),
-    "zero_range": ("start", "end"),
-    "swap_ranges": ("first", "second", "size"),
-    "write_file": ("content",),  # hexadecimal: the whole file, as the fuzzer makes it
-    # Done to the file by the harness only, for another reason than damage.
-    "remove_file": (),
-}
+_every = partial(Op, of=frozenset(KINDS))
+_mapped = partial(Op, of=frozenset({"offset", "time"}))
+_offset = partial(Op, of=frozenset({"offset"}))
+_time = partial(Op, of=frozenset({"time"}))
+_transaction = partial(Op, of=frozenset({"transaction"}))
+_damage = partial(Op, of=frozenset(KINDS), effect=Effect.DAMAGES)
+_KIND = one_of(*KINDS)
+_BIT = Annotated[int, Meta(ge=0, le=7, description="a bit from 0 to 7")]
+_SIZE = Annotated[int, Meta(ge=1, le=MANY, description=f"an integer from 1 to {MANY}")]
+
+INDEX_OPS: Final = by_name(
+    (
+        # Every kind of index. `open` creates the file or opens the one that is there; `crash` releases it as a killed
+        # process does, without trimming.
+        _every(
+            "open",
+            {"kind": _KIND, "path": PATH, "base_offset": LONG, "max_index_size": INT, "writable": BOOLEAN},
+            effect=Effect.OPENS,
+            names_file=1,
+            files=Files.REPLACES,
+            does="Opens the file, or creates it. No other index is open then. A transaction index ignores"
+            " max_index_size and writable.",
+        ),
+        _every(
+            "truncate_to",
+            {"offset": LONG},
+            does="Removes the entries at or beyond an offset.",
+            tried=(15,),
+        ),
+        _every(
+            "reset",
+            {},
+            does="Removes all entries; the file gets max_index_size again, a transaction index none.",
+            tried=(),
+        ),
+        _every("flush", {}, does="Writes to disk.", tried=()),
+        _every(
+            "sanity_check",
+            {},
+            looks=True,
+            does="Refuses (corrupt) a file that cannot be right.",
+            tried=(),
+        ),
+        _every(
+            "close",
+            {},
+            effect=Effect.RELEASES,
+            does="Lets go of the file. Further calls may come, and are answered.",
+            tried=(),
+        ),
+        _every("crash", {}, effect=Effect.RELEASES),
+        _every(
+            "delete",
+            {},
+            gives=Shape.FLAG,
+            effect=Effect.RELEASES,
+            method="delete_if_exists",
+            does="Closes and deletes the file; true if there was one.",
+            files=Files.REPLACES,
+            needs=("delete",),
+            tried=(),
+        ),
+        _every("rename", {"path": PATH}, names_file=0, files=Files.REPLACES, method="rename_to", tried=("renamed",)),
+        _mapped(
+            "lookup",
+            {"target": LONG},
+            gives=Shape.PAIR,
+            looks=True,
+            does="The last entry whose key is at or below the target; without one [base_offset, 0] or"
+            " [-1, base_offset].",
+            tried=(9,),
+        ),
+        _mapped(
+            "entry",
+            {"n": INT},
+            gives=Shape.PAIR,
+            looks=True,
+            does="The entry in a slot.",
+            least=(0,),
+            tried=(0,),
+        ),
+        _mapped("truncate", {}, does="Removes all entries; the file keeps its length.", tried=()),
+        _mapped(
+            "resize",
+            {"size": INT},
+            gives=Shape.FLAG,
+            does="Changes the length of the file to whole entries; true if that was necessary.",
+            needs=("preallocation", "resize"),
+            tried=(600,),
+        ),
+        _mapped(
+            "trim",
+            {},
+            method="trim_to_valid_size",
+            does="Cuts the file behind the last entry.",
+            needs=("preallocation", "resize"),
+            tried=(),
+        ),
+        # The bulk operations are `count` appends in one step, so that a trace past the warm section is short.
+        _offset(
+            "append",
+            {"offset": LONG, "position": INT},
+            does="Offset index: adds an entry.",
+            least=(0, 0),
+            tried=(7, 120),
+        ),
+        _offset(
+            "bulk_append",
+            {"offset": LONG, "position": INT, "offset_step": LONG, "position_step": LONG, "count": COUNT},
+            many="append",
+        ),
+        _offset(
+            "fetch_upper_bound",
+            {"offset": LONG, "position": INT, "fetch_size": INT},
+            gives=Shape.MAYBE_PAIR,
+            looks=True,
+            method="fetch_upper_bound_offset",
+            does="Offset index: the first entry at or behind position + fetch_size, null if there is none.",
+            least=(0, 0, 0),
+            tried=(7, 0, 100),
+        ),
+        _time(
+            "maybe_append",
+            {"timestamp": LONG, "offset": LONG, "skip_full_check": BOOLEAN},
+            does="Time index: adds an entry if its timestamp is larger than the last one.",
+            least=(NO_TIMESTAMP, 0),
+            tried=(7, 7, False),
+        ),
+        _time(
+            "bulk_maybe_append",
+            {"timestamp": LONG, "offset": LONG, "timestamp_step": LONG, "offset_step": LONG, "count": COUNT},
+            many="maybe_append",
+        ),
+        _transaction(
+            "append_aborted",
+            {"producer_id": LONG, "first_offset": LONG, "last_offset": LONG, "last_stable_offset": LONG},
+            method="append",
+            does="Transaction index: adds a record.",
+            tried=(1, 0, 7, 8),
+        ),
+        _transaction(
+            "collect_aborted",
+            {"fetch_offset": LONG, "upper_bound": LONG},
+            gives=Shape.COLLECTED,
+            looks=True,
+            method="collect_aborted_txns",
+            does="Transaction index: what a fetch has to hide.",
+            tried=(0, 10),
+        ),
+        _transaction("all_aborted", {}, gives=Shape.TRANSACTIONS, looks=True, method="all_aborted_txns", tried=()),
+        # Damage while closed, done by the harness to every implementation's file alike.
+        _damage("flip_bit", {"position": LONG, "bit": _BIT}),
+        _damage("cut_file", {"length": COUNT}),
+        _damage("pad_file", {"count": COUNT, "byte": BYTE}),
+        _damage("zero_range", {"start": LONG, "end": LONG}),
+        _damage("swap_ranges", {"first": LONG, "second": LONG, "size": _SIZE}),
+        _damage("write_file", {"content": HEXADECIMAL}),  # the whole file, as the fuzzer makes it
+        # Done to the file by the harness only, for another reason than damage.
+        _damage("remove_file", {}),
+    )
+)
+"""Every operation on an index file."""
+
+SIGNATURES: Final = signatures(INDEX_OPS)
 """Every operation and the names of its arguments, in order."""
 
-FILE_OPERATIONS: Final = frozenset(
-    {"flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"},
-)
+FILE_OPERATIONS: Final = frozenset(name for name, each in INDEX_OPS.items() if each.effect is Effect.DAMAGES)
 """Operations on the closed file, performed by the harness and not by an implementation."""
 
-EFFECTS: Final[dict[str, Effect]] = {
-    "open": Effect.OPENS,
-    **dict.fromkeys(("close", "crash", "delete"), Effect.RELEASES),
-    **dict.fromkeys(FILE_OPERATIONS, Effect.DAMAGES),
-}
+EFFECTS: Final = effects(INDEX_OPS)
 """By operation; the others have none of these effects."""
 
 

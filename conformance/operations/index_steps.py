@@ -1,69 +1,63 @@
-"""The operations on an index file as typed structures, which check and describe themselves.
+"""Operations as typed structures, which check and describe themselves.
 
 A step of a trace is the request of the line protocol. What a type says in words is what a refusal says.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, get_args
+import re
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from msgspec import Meta, Struct, ValidationError, convert, defstruct
+from msgspec import Struct, ValidationError, convert, defstruct
 
-from conformance.operations.index import KINDS, SIGNATURES
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from conformance.operations.index import FILE_OPERATIONS
+from conformance.operations.operation import OPS
 
-MANY: Final = 1 << 20
-"""Appends in one bulk, or bytes of one damage: a thousand times what the machines do."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-_LONG: Final = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX, description="an integer of 64 bits")]
-_INT: Final = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX, description="an integer of 32 bits")]
-_COUNT: Final = Annotated[int, Meta(ge=0, le=MANY, description=f"an integer from 0 to {MANY}")]
-_BOOLEAN: Final = Annotated[bool, Meta(description="true or false")]
-_INSIDE: Final = "a path inside the directory of the replay that a file can have"
-_TYPES: Final[dict[str, Any]] = {
-    "kind": Annotated[Literal["offset", "time", "transaction"], Meta(description=f"one of {', '.join(KINDS)}")],
-    "path": Annotated[str, Meta(min_length=1, description=_INSIDE)],
-    "writable": _BOOLEAN,
-    "skip_full_check": _BOOLEAN,
-    **dict.fromkeys(("max_index_size", "n", "fetch_size"), _INT),
-    "count": _COUNT,
-    "byte": Annotated[int, Meta(ge=0, le=255, description="a byte")],
-    "bit": Annotated[int, Meta(ge=0, le=7, description="a bit from 0 to 7")],
-    "length": _COUNT,
-    "content": Annotated[
-        str, Meta(pattern="^([0-9a-f]{2})*$", max_length=2 * MANY, description="bytes in hexadecimal")
-    ],
-}
-"""By the name of an argument; every other one is an integer of 64 bits."""
-_SPECIAL: Final[dict[tuple[str, str], Any]] = {
-    **dict.fromkeys((("append", "position"), ("bulk_append", "position"), ("fetch_upper_bound", "position")), _INT),
-    ("resize", "size"): _INT,
-    ("swap_ranges", "size"): Annotated[int, Meta(ge=1, le=MANY, description=f"an integer from 1 to {MANY}")],
-}
+    from conformance.operations.operation import Operation
 
-
-def type_of(operation: str, argument: str) -> Any:
-    """The type of an argument."""
-    return _SPECIAL.get((operation, argument)) or _TYPES.get(argument, _LONG)
+_DAMAGING: Final = frozenset({"damage_segment_file", "damage_log_file", "damage_cached_file"})
+"""Operations with the name of a damage and its arguments among theirs."""
+_PLACE: Final = re.compile(r"\$\.(\w+)")
+"""Where msgspec says that a value stands."""
 
 
 def words_for(operation: str, argument: str) -> str:
     """What an argument is, in words."""
-    description: str = get_args(type_of(operation, argument))[1].description
+    description: str = get_args(OPS[operation].arguments[argument])[1].description
     return description
 
 
 STEPS: Final[dict[str, type[Struct]]] = {
     name: defstruct(
         name,
-        [(argument, type_of(name, argument)) for argument in arguments],
+        list(operation.arguments.items()),
         tag_field="op",
         tag=name,
         forbid_unknown_fields=True,
     )
-    for name, arguments in SIGNATURES.items()
+    for name, operation in OPS.items()
 }
 """Every operation as a structure."""
+
+
+def is_allowed(operation: Operation) -> bool:
+    """Whether the arguments of an operation are of their types, and those of a damage to a file."""
+    if not _is_typed(*operation):
+        return False
+    if operation.name not in _DAMAGING:
+        return True
+    _, how, numbers = operation.args
+    return how in FILE_OPERATIONS and _is_typed(how, numbers)
+
+
+def _is_typed(name: str, arguments: Sequence[Any]) -> bool:
+    names = OPS[name].signature
+    if len(names) != len(arguments):
+        return False
+    return not wrong_argument(name, {"op": name, **dict(zip(names, arguments, strict=True))})
 
 
 def wrong_argument(operation: str, request: dict[str, Any]) -> str:
@@ -76,5 +70,6 @@ def wrong_argument(operation: str, request: dict[str, Any]) -> str:
     try:
         convert(request, STEPS[operation])
     except ValidationError as error:
-        return str(error).rpartition("$.")[2].rstrip("`")
+        place = _PLACE.search(str(error))
+        return place[1] if place else next(iter(OPS[operation].arguments))
     return ""

@@ -11,13 +11,18 @@ from collections.abc import Iterator, Mapping
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.operations.index_capabilities import INDEX_CLAUSES
 from conformance.operations.log import EXPIRATION
 from conformance.operations.unbuilt import KEYS
 from kidx.log.epochs import FILE_NAME
+from kidx.log.lookup import MAX_TIMESTAMP, supports_target
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
 
 if TYPE_CHECKING:
     from conformance.operations.operation import Operation
+    from kidx.dialect import Dialect
+
+TIME_LOOKUPS: Final = "time_lookups"
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
@@ -33,6 +38,7 @@ CAPABILITIES: Final = {
     "transactions": "it keeps a last stable offset and writes .txnindex",
     "preallocation": "an index that is written to has segment.index.bytes, and appears when it is needed",
     "deferred_deletion": "segments before the log start stay until retention runs",
+    TIME_LOOKUPS: "list_offsets finds records by their timestamps, and the largest timestamp (-3)",
 }
 """Each with what a log does that has it."""
 
@@ -91,16 +97,35 @@ _CLAUSES: Final = {
     "transactions": "TX-15 LG-20 LG-30 LG-31 LG-43 LG-45",
     "preallocation": "SEG-25 SEG-34",
     "clock": "LG-40",
+    TIME_LOOKUPS: "LO-6 LO-9 LO-10 LO-15 LO-20 LO-23 FR-1 FR-2 LG-21 LG-22 LG-23 LG-24 LG-25 LG-29 LG-70",
     "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",
 }
-"""The clauses that a log without a capability cannot keep or break, with all their letters."""
+"""The clauses that a log without a capability cannot keep or break; one without a letter has all its letters."""
 
 
 def is_beyond(clause: str, capabilities: frozenset[str]) -> bool:
-    """Whether a clause is about what a log with these capabilities lacks: no step is evidence for it."""
-    section, base = clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase)
-    lacked = (clauses.split() for capability, clauses in _CLAUSES.items() if capability not in capabilities)
-    return any(section in clauses or base in clauses for clauses in lacked)
+    """Return whether a clause is about what a log or an index with these capabilities lacks.
+
+    No step is evidence for it then. The two know other capabilities, and no clause is about both but by
+    ``preallocation``, which means the same for both.
+    """
+    names = {clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase), clause}
+    tables = (*_CLAUSES.items(), *INDEX_CLAUSES.items())
+    return any(names & set(clauses.split()) for capability, clauses in tables if capability not in capabilities)
+
+
+NOT_ASKED: Final = "not asked"
+"""Stands for the answer to a target that a log without look-ups by time was not asked for."""
+
+
+def is_by_time(target: int, dialect: Dialect) -> bool:
+    """Return whether the answer to a target of ``list_offsets`` is found by the timestamps of records.
+
+    Args:
+        target: a time, or a special target; one that the release does not know is a time for it (LO-15).
+        dialect: of the release.
+    """
+    return target == MAX_TIMESTAMP or not supports_target(dialect, target)
 
 
 def missing(operation: Operation, capabilities: frozenset[str]) -> str:

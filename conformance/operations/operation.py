@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.broker import BROKER_EFFECTS, BROKER_SIGNATURES
-from conformance.operations.index import EFFECTS, SIGNATURES
-from conformance.operations.log import LOG_EFFECTS, LOG_SIGNATURES
-from conformance.operations.segment import SEGMENT_EFFECTS, SEGMENT_SIGNATURES
+from conformance.operations.broker import BROKER_OPS
+from conformance.operations.cache import CACHE_OPS
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.log import LOG_OPS
+from conformance.operations.op import effects, signatures
+from conformance.operations.segment import SEGMENT_OPS
 
 if TYPE_CHECKING:
     from conformance.operations.effects import Effect
     from conformance.operations.outcomes import Json
 
 
+OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | CACHE_OPS | BROKER_OPS
+"""The vocabularies of all machines: an index's, a segment's, a log's, a cache's, a broker's, each its own words."""
+
+
 @cache
 def every_signature() -> Mapping[str, tuple[str, ...]]:
-    """The vocabularies of all machines: an index's, a segment's, a log's, a broker's. No two use the same word."""
-    return SIGNATURES | SEGMENT_SIGNATURES | LOG_SIGNATURES | BROKER_SIGNATURES
+    """The arguments of the operations of all machines."""
+    return signatures(OPS)
 
 
 @cache
 def every_effect() -> Mapping[str, Effect]:
     """The effects of the operations of all machines."""
-    return EFFECTS | SEGMENT_EFFECTS | LOG_EFFECTS | BROKER_EFFECTS
+    return effects(OPS)
 
 
 class Operation(NamedTuple):

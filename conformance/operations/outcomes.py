@@ -9,19 +9,21 @@ from typing import Any, Final, NamedTuple
 
 Json = dict[str, Any]
 
-ERROR_KINDS: Final = (
-    "invalid_offset",
-    "offset_overflow",
-    "corrupt",
-    "invalid_argument",
-    "illegal_state",
-    "unsupported_version",
-    "read_only",
-    "closed",
-    "buffer_overflow",
-    "out_of_bounds",
-    "io",
-)
+ERRORS: Final = {
+    "invalid_offset": "an offset is not above the last one; in a time index, it is below the last one",
+    "offset_overflow": "an offset is below the base offset, or more than 2147483647 above it",
+    "corrupt": "sanity_check finds a file that cannot be right",
+    "invalid_argument": "the index is full, a new file has no room for one entry, or there is no such slot",
+    "illegal_state": "a timestamp is below the last one, or (from 3.5; before, invalid_argument) an entry is misplaced",
+    "unsupported_version": "a record of a transaction index has a version that the release does not know",
+    "read_only": "an index that was opened with writable false is written to",
+    "closed": "the operation needs an index that is open",
+    "buffer_overflow": "what is written ends behind the end of the file",
+    "out_of_bounds": "what is read is outside the file, such as a negative slot",
+    "io": "the operating system refuses",
+}
+"""When an operation on an index file is refused with each kind."""
+ERROR_KINDS: Final = tuple(ERRORS)
 
 
 class Outcome(NamedTuple):

@@ -6,65 +6,124 @@ that a trace holds the very bytes; clocks stand still and are set by the operati
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from conformance.operations.effects import Effect
+from conformance.operations.op import (
+    BOOLEAN,
+    FOUND,
+    HEXADECIMAL,
+    INT,
+    LIST,
+    LONG,
+    TEXT,
+    Files,
+    Op,
+    Shape,
+    by_name,
+)
 from conformance.operations.outcomes import ERROR_KINDS, Json, Outcome
 
-SEGMENT_SIGNATURES: Final[dict[str, tuple[str, ...]]] = {
-    # `index_interval` and `index_size` are the topic's; a file that does not exist may be preallocated.
-    "open_segment": (
-        "base_offset",
-        "index_interval",
-        "index_size",
-        "roll_jitter_ms",
-        "file_already_exists",
-        "init_file_size",
-        "preallocate",
-        "suffix",
-        "now",
-    ),
-    # The three numbers are what the log says of the records (SEG-8); from 3.9.1 on only the first is passed.
-    "append_records": ("records", "largest_offset", "largest_timestamp", "shallow_offset"),
-    "append_from_file": ("records", "start"),
-    "update_txn_index": ("producer_id", "first_offset", "last_offset", "is_aborted", "last_stable_offset"),
-    "should_roll": ("max_segment_ms", "max_segment_bytes", "max_timestamp", "max_offset", "messages_size", "now"),
-    "become_inactive": (),
-    "close_segment": (),
-    # What a broker does when a disk has failed: closes the files as they are.
-    "close_handlers": (),
-    # What a killed process leaves behind.
-    "crash_segment": (),
-    "recover_segment": (),
-    "truncate_segment": ("offset", "now"),
-    "translate_offset": ("offset", "starting_position"),
-    "read_segment": ("start_offset", "max_size", "max_position", "min_one_message"),
-    "read_next_offset": (),
-    "find_offset": ("timestamp", "starting_offset", "max_record_body_size"),
-    # Without a timestamp the answer is the log file's own time, which is set first.
-    "largest_timestamp": ("last_modified",),
-    "first_batch_timestamp": (),
-    "has_overflow": (),
-    "upper_bound_in_segment": ("offset", "position", "fetch_size"),
-    "collect_from_segment": ("fetch_offset", "upper_bound"),
-    "check_segment": ("time_index_newly_created",),
-    "resize_indexes": ("size",),
-    "flush_segment": (),
-    "rename_segment": ("old_suffix", "new_suffix"),
-    "delete_segment": (),
-    # Says that the files' directory is elsewhere, where there is none, as after a disk has gone: what is open stays so.
-    "lose_directory": (),
-    # Damage while closed, done by the harness: one of the file operations of an index, on a file of the segment.
-    "damage_segment_file": ("suffix", "how", "arguments"),
-}
-"""Every operation on a segment and the names of its arguments, in order."""
+_op = partial(Op, files=Files.REPLACES)
+_look = partial(Op, files=Files.MAKES)
 
-SEGMENT_EFFECTS: Final[dict[str, Effect]] = {
-    "open_segment": Effect.OPENS,
-    **dict.fromkeys(("close_segment", "close_handlers", "crash_segment", "delete_segment"), Effect.RELEASES),
-    "damage_segment_file": Effect.DAMAGES,
-}
-"""As :data:`conformance.operations.EFFECTS`."""
+SEGMENT_OPS: Final = by_name(
+    (
+        # `index_interval` and `index_size` are the topic's; a file that does not exist may be preallocated.
+        _op(
+            "open_segment",
+            {
+                "base_offset": LONG,
+                "index_interval": INT,
+                "index_size": INT,
+                "roll_jitter_ms": LONG,
+                "file_already_exists": BOOLEAN,
+                "init_file_size": INT,
+                "preallocate": BOOLEAN,
+                "suffix": TEXT,
+                "now": LONG,
+            },
+            effect=Effect.OPENS,
+        ),
+        # The three numbers are what the log says of the records (SEG-8); from 3.9.1 on only the first is passed.
+        _op(
+            "append_records",
+            {"records": HEXADECIMAL, "largest_offset": LONG, "largest_timestamp": LONG, "shallow_offset": LONG},
+        ),
+        _op("append_from_file", {"records": HEXADECIMAL, "start": INT}, gives=Shape.NUMBER),
+        _op(
+            "update_txn_index",
+            {
+                "producer_id": LONG,
+                "first_offset": LONG,
+                "last_offset": LONG,
+                "is_aborted": BOOLEAN,
+                "last_stable_offset": LONG,
+            },
+        ),
+        _op(
+            "should_roll",
+            {
+                "max_segment_ms": LONG,
+                "max_segment_bytes": INT,
+                "max_timestamp": LONG,
+                "max_offset": LONG,
+                "messages_size": INT,
+                "now": LONG,
+            },
+            gives=Shape.FLAG,
+        ),
+        _op("become_inactive", {}),
+        _op("close_segment", {}, effect=Effect.RELEASES),
+        # What a broker does when a disk has failed: closes the files as they are.
+        _op("close_handlers", {}, effect=Effect.RELEASES),
+        # What a killed process leaves behind.
+        _op("crash_segment", {}, effect=Effect.RELEASES),
+        _op("recover_segment", {}, gives=Shape.NUMBER),
+        _op("truncate_segment", {"offset": LONG, "now": LONG}, gives=Shape.NUMBER),
+        _look(
+            "translate_offset",
+            {"offset": LONG, "starting_position": INT},
+            gives=Shape.NUMBERS,
+            fields=("offset", "position", "size"),
+        ),
+        _look(
+            "read_segment",
+            {"start_offset": LONG, "max_size": INT, "max_position": LONG, "min_one_message": BOOLEAN},
+            gives=Shape.NUMBERS,
+            fields=("offset", "position", "size", "first_entry_incomplete"),
+        ),
+        _look("read_next_offset", {}, gives=Shape.NUMBER),
+        _look(
+            "find_offset",
+            {"timestamp": LONG, "starting_offset": LONG, "max_record_body_size": INT},
+            gives=Shape.NUMBERS,
+            fields=FOUND,
+        ),
+        # Without a timestamp the answer is the log file's own time, which is set first.
+        _op("largest_timestamp", {"last_modified": LONG}, gives=Shape.NUMBER),
+        _look("first_batch_timestamp", {}, gives=Shape.NUMBER),
+        _look("has_overflow", {}, gives=Shape.FLAG),
+        _look(
+            "upper_bound_in_segment",
+            {"offset": LONG, "position": INT, "fetch_size": INT},
+            gives=Shape.NUMBER,
+        ),
+        _look("collect_from_segment", {"fetch_offset": LONG, "upper_bound": LONG}, gives=Shape.COLLECTED),
+        _op("check_segment", {"time_index_newly_created": BOOLEAN}),
+        _op("resize_indexes", {"size": INT}),
+        _op("flush_segment", {}),
+        _op("rename_segment", {"old_suffix": TEXT, "new_suffix": TEXT}),
+        _op("delete_segment", {}, effect=Effect.RELEASES),
+        # Says that the files' directory is elsewhere, where there is none, as after a disk has gone: what is open stays
+        # so.
+        _op("lose_directory", {}),
+        # Damage while closed, done by the harness: one of the file operations of an index, on a file of the segment.
+        _op("damage_segment_file", {"suffix": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
+    )
+)
+"""Every operation on a segment."""
 
 SEGMENT_ERROR_KINDS: Final = (
     *ERROR_KINDS,

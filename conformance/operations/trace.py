@@ -108,15 +108,28 @@ class Trace:
             raise TraceError(f"the trace {path} cannot be read: {error.strerror or error}") from error
         except (ValueError, RecursionError) as error:
             raise TraceError(f"the trace {path} is not JSON: {error}") from error
+        return cls.from_document(document, str(path))
+
+    @classmethod
+    def from_document(cls, document: object, where: str) -> Trace:
+        """Return the trace of a document.
+
+        Args:
+            document: what was read.
+            where: its place, for messages.
+
+        Raises:
+            TraceError: it is not a trace, or has another version.
+        """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise TraceError(f"{path} is not a trace: its format is not {FORMAT!r}")
+            raise TraceError(f"{where} is not a trace: its format is not {FORMAT!r}")
         if document.get("version") != VERSION:
             found = document.get("version")
-            raise TraceError(f"{path} is a trace of version {found!r}; this program reads version {VERSION}")
+            raise TraceError(f"{where} is a trace of version {found!r}; this program reads version {VERSION}")
         try:
             return _from_json(document)
         except ValueError as error:
-            raise TraceError(f"the trace {path} cannot be performed: {error}") from error
+            raise TraceError(f"the trace {where} cannot be performed: {error}") from error
 
 
 def _from_json(document: Json) -> Trace:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
+from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_steps import STEPS
 
 FORMAT: Final = "kidx-trace"
@@ -91,19 +92,19 @@ _BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title
 
 def schema() -> Object:
     """The JSON Schema of a trace."""
-    definitions = msgspec.json.schema_components([Document, *STEPS.values()])[1]
+    definitions = msgspec.json.schema_components([Document, *(STEPS[name] for name in INDEX_OPS)])[1]
     document, failure = definitions.pop("Document"), definitions.pop("Failure")
     del definitions["Step"]
     for step in definitions.values():
         del step["title"]
         step["properties"] = {name: _without_bounds(argument) for name, argument in step["properties"].items()}
-    others = {"properties": {"op": {"not": {"enum": list(STEPS)}}}}
+    others = {"properties": {"op": {"not": {"enum": list(INDEX_OPS)}}}}
     step = {
         "description": "An operation on an index, or one of another machine's, of which only the name is fixed here.",
         "type": "object",
         "properties": {"op": {"type": "string"}},
         "required": ["op"],
-        "anyOf": [*({"$ref": f"#/$defs/{name}"} for name in STEPS), others],
+        "anyOf": [*({"$ref": f"#/$defs/{name}"} for name in INDEX_OPS), others],
     }
     members = document["properties"] | {"steps": {"type": "array", "items": {"$ref": "#/$defs/step"}, "minItems": 1}}
     members["failure"] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/failure"}]}

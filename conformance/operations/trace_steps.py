@@ -11,8 +11,11 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from conformance.operations import KINDS, SIGNATURES, Operation
-from conformance.operations.broker import BROKER_SIGNATURES
-from conformance.operations.index_steps import words_for, wrong_argument
+from conformance.operations.broker import BROKER_OPS
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.index_steps import is_allowed, words_for, wrong_argument
+from conformance.operations.op import PATH
+from conformance.operations.operation import OPS
 from conformance.quoting import quoted
 from kidx.printable import encodable
 
@@ -42,15 +45,6 @@ def _fits(path: str) -> bool:
     return max(lengths) <= _LONGEST_NAME and sum(lengths) + len(lengths) <= _LONGEST_PATH
 
 
-_MAPPED: Final = frozenset({"lookup", "entry", "truncate", "resize", "trim"})
-_OF_KIND: Final = {
-    "offset": _MAPPED | {"append", "bulk_append", "fetch_upper_bound"},
-    "time": _MAPPED | {"maybe_append", "bulk_maybe_append"},
-    "transaction": frozenset({"append_aborted", "collect_aborted", "all_aborted"}),
-}
-_OF_SOME: Final = frozenset().union(*_OF_KIND.values())
-
-
 def check_steps(machine: str, operations: Sequence[Operation]) -> None:
     """Refuses steps that the machine cannot have recorded.
 
@@ -67,10 +61,13 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
             _check_broker_step(where, number, operation)
         if machine not in KINDS:
             _check_texts(where, operation.args, in_names=machine not in ("broker", "wire"))
+            _check_types(where, operation)
+            if not is_allowed(operation):
+                raise StepError(f"{where}: the damage has arguments that none has")
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:
-    if operation.name not in BROKER_SIGNATURES:
+    if operation.name not in BROKER_OPS:
         raise StepError(f"{where}: the broker machine has no such operation")
     if (operation.name == "create_topic") != (number == 1):
         raise StepError(f"{where}: create_topic comes first, and once")
@@ -78,18 +75,22 @@ def _check_broker_step(where: str, number: int, operation: Operation) -> None:
 
 def _check_index_step(where: str, machine: str, operation: Operation) -> None:
     name, arguments = operation
-    if name not in SIGNATURES or (name in _OF_SOME and name not in _OF_KIND[machine]):
+    if name not in INDEX_OPS or machine not in INDEX_OPS[name].of:
         raise StepError(f"{where}: the {machine} machine has no such operation")
-    request = operation.to_json()
+    _check_types(where, operation)
+    if name == "open" and arguments[0] != machine:
+        raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
+    if INDEX_OPS[name].many:
+        _check_bulk(where, name, *arguments)
+
+
+def _check_types(where: str, operation: Operation) -> None:
+    name, request = operation.name, operation.to_json()
     wrong = wrong_argument(name, request)
-    if not wrong and "path" in request and not is_inside(request["path"]):
+    if not wrong and OPS[name].arguments.get("path") is PATH and not is_inside(request["path"]):
         wrong = "path"
     if wrong:
         raise StepError(f"{where}: {wrong} is {quoted(repr(request[wrong]))}, not {words_for(name, wrong)}")
-    if name == "open" and arguments[0] != machine:
-        raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
-    if name in ("bulk_append", "bulk_maybe_append"):
-        _check_bulk(where, name, *arguments)
 
 
 def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:

@@ -1,1 +1,1 @@
-"""What stands behind the pytest plug-in: the collected items, and the tiers that tests may need."""
+"""Implementation of the pytest plug-in: the collected items, and the tiers that tests may need."""

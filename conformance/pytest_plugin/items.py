@@ -1,12 +1,13 @@
-"""What the plug-in collects: a test for each machine × clause of the catalogue, all judged from one event stream.
+"""Items of the plug-in: one test for each machine × clause of the catalogue, evaluated from one event stream.
 
-The campaign of a machine runs once, when the first of its tests does, and writes its events like any other run. With
-pytest-xdist the workers share a directory: the first one runs a machine's campaign, and the others read its
-events, however the tests were distributed (``--dist loadscope`` keeps those of a machine together, so no worker waits).
+The run of a machine starts with the first of its tests, and writes its events like any other run. With
+pytest-xdist the workers share a directory: the first one runs a machine, and the others read its
+events, however the tests are distributed (``--dist loadscope`` keeps a machine's tests together, so no worker waits).
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import tempfile
 from collections import Counter
@@ -16,13 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from conformance.clauses import clauses_for, load_chapters, load_clauses
+from conformance.attribution.tables import clauses_for
+from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.options import chosen_machines, chosen_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import is_server
+from conformance.implementations.process import ProcessIndex
+from conformance.implementations.python.objects import load_factory
 from conformance.implementations.spec import parse_spec
 from conformance.implementations.wire.opening import is_wire
-from conformance.report.divergence import describe
+from conformance.report.divergence import format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.profiles import PROFILES
@@ -37,23 +41,23 @@ if TYPE_CHECKING:
 
 ROOT: Final = "conformance"
 BROKER: Final = "broker"
-"""The implementation, and the machine that drives nothing else."""
-_ELSE: Final = "everything else"
-_TOLD: Final = "conformance verdicts"
+"""Name of the implementation, and of the machine that tests only brokers."""
+_UNCOVERED_ITEM: Final = "everything else"
+_REPORTED_KEY: Final = "conformance verdicts"
 
 
 class DivergedError(Exception):
-    """The implementation differs; the text is that of a run."""
+    """Divergence of the implementation, with the text that a run prints."""
 
 
-class Campaigns:
-    """Runs the campaign of a machine once for all processes of a session.
+class SessionRuns:
+    """Runs of machines, each done once for all processes of a session.
 
     Args:
-        config: the session's; its options are those of ``conformance run``.
+        config: pytest configuration, with the options of ``conformance run``.
 
     Raises:
-        ToolError: an option has a value that makes no sense.
+        ToolError: an option has an invalid value.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -65,18 +69,34 @@ class Campaigns:
         self.machines = chosen_machines(option("--conformance-machine"), self.implementations)
         self.driven = tuple(name for name in self.implementations if not is_server(name))
         if option("--conformance-profile") not in PROFILES:
-            raise ToolError(f"there is no profile {option('--conformance-profile')!r}; there are {', '.join(PROFILES)}")
-        if option("--conformance-level") not in ("must", "observed"):
-            raise ToolError(f"--conformance-level is must or observed, not {option('--conformance-level')!r}")
+            raise ToolError(f"unknown profile {option('--conformance-profile')!r}; choose from {', '.join(PROFILES)}")
+        if option("--conformance-level") not in ("must", "api", "observed"):
+            raise ToolError(f"--conformance-level must be must, api or observed, not {option('--conformance-level')!r}")
         try:
-            wish = option("--conformance-seed")
-            self._seed = None if wish is None else read_seed(wish)
+            seed = option("--conformance-seed")
+            self._seed = None if seed is None else read_seed(seed)
         except ValueError as error:
             raise ToolError(f"--conformance-seed: {error}") from None
         self._option = option
         self._report = option("--conformance-report")
         self._streams: dict[str, Stream] = {}
         self._shared = getattr(config, "workerinput", {}).get("conformance_shared", "")
+        if not self._shared and not option("collectonly"):
+            self._check_programs()
+
+    def _check_programs(self) -> None:
+        """Start each program once, so that an unusable program is one error instead of one per test.
+
+        Raises:
+            ToolError: a program cannot be used.
+        """
+        for text in self.driven:
+            form, words = parse_spec(text)
+            if form == "exec":
+                with contextlib.suppress(NotDrivenError):
+                    ProcessIndex(words, self.releases[-1]).close()
+            elif form == "python":
+                load_factory(*words)
 
     @cached_property
     def _scratch(self) -> tempfile.TemporaryDirectory[str]:
@@ -84,19 +104,19 @@ class Campaigns:
 
     @property
     def session_directory(self) -> str:
-        """The directory that all processes of the session share, and no other process."""
+        """Directory that exactly the processes of the session share."""
         return self._shared or self._scratch.name
 
     def close(self) -> None:
-        """Removes the session's directory, in the process that made it."""
+        """Remove the session's directory, in the process that created it."""
         if not self._shared:
             self._scratch.cleanup()
 
     def stream(self, machine: str) -> Stream:
-        """The events of a machine's campaign, which is run if it has not been.
+        """Return the events of a machine's run, which is started if necessary.
 
         Raises:
-            ToolError: it cannot be run.
+            ToolError: the machine cannot be run.
         """
         if machine not in self._streams:
             self._streams[machine] = self._run_once(machine)
@@ -116,13 +136,13 @@ class Campaigns:
         return read_stream(place / NAME)
 
     def names_for(self, machine: str) -> tuple[str, ...]:
-        """The implementations that a machine drives."""
+        """Return the implementations that a machine tests."""
         if machine == "wire":
             return tuple(filter(is_wire, self.implementations))
         return (BROKER,) if machine == BROKER else self.driven
 
     def _run(self, machine: str, place: Path) -> str:
-        """The kind of error and one line if it could not be done; nothing otherwise."""
+        """Run a machine; return the kind of error and one line if it failed, otherwise an empty text."""
         from conformance.runs.campaign import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
 
         option = self._option
@@ -144,7 +164,7 @@ class Campaigns:
             with NdjsonWriter(place) as writer:
                 run(plan, writer)
         except NotDrivenError as error:
-            (place / NAME).unlink()  # nothing was asked, so there is nothing to report
+            (place / NAME).unlink()  # nothing was run, so there is nothing to report
             return f"{NotDrivenError.__name__}: {error}"
         except ToolError as error:
             return f"{ToolError.__name__}: {error}"
@@ -152,24 +172,24 @@ class Campaigns:
 
 
 class MachineNode(pytest.Collector):
-    """One machine; its children are the clauses that it can exercise."""
+    """Machine whose children are the clauses that it can exercise."""
 
-    def __init__(self, *, campaigns: Campaigns, **rest: Any) -> None:
+    def __init__(self, *, campaigns: SessionRuns, **rest: Any) -> None:
         super().__init__(**rest)
         self.campaigns = campaigns
 
     def collect(self) -> Iterator[ClauseItem]:
-        """The tests, in the catalogue's order, the same in every process."""
+        """Yield the tests in the catalogue's order, which is the same in every process."""
         releases = self.campaigns.releases
         mine = {clause.id for release in releases for clause in clauses_for(self.name, release)}
         for clause in load_clauses().values():
             if clause.id in mine:
                 yield ClauseItem.from_parent(self, name=f"{clause.id} {clause.title}", clause=clause)
-        yield ClauseItem.from_parent(self, name=_ELSE, elsewhere=frozenset(mine))
+        yield ClauseItem.from_parent(self, name=_UNCOVERED_ITEM, elsewhere=frozenset(mine))
 
 
 class ClauseItem(pytest.Item):
-    """One clause, as far as a machine exercises it; or everything that no clause speaks of."""
+    """Test of one clause, as far as a machine exercises it; or of everything that no clause covers."""
 
     parent: MachineNode
 
@@ -178,7 +198,7 @@ class ClauseItem(pytest.Item):
         self.clause = clause
         self.elsewhere = elsewhere
         if clause is not None:
-            # Also by the whole section, as "-k OffsetIndex" would have it.
+            # The section is a keyword too, so that "-k OffsetIndex" selects it.
             self.extra_keyword_matches.update((clause.id, clause.section, load_chapters()[clause.chapter]))
         self.add_marker("conformance")
         names = self.parent.campaigns.names_for(self.parent.name)
@@ -187,10 +207,10 @@ class ClauseItem(pytest.Item):
                 self.add_marker(tier)
 
     def runtest(self) -> None:
-        """Judges the campaign's events.
+        """Evaluate the events of the run.
 
         Raises:
-            DivergedError: the implementation, or the reference, differs in the clause.
+            DivergedError: the implementation, or the reference, diverges in the clause.
         """
         try:
             stream = self.parent.campaigns.stream(self.parent.name)
@@ -203,11 +223,11 @@ class ClauseItem(pytest.Item):
             if self.clause is None or clause == self.clause.id
         )
         if self.clause is not None:
-            self.user_properties.append((_TOLD, dict(verdicts)))
+            self.user_properties.append((_REPORTED_KEY, dict(verdicts)))
         if found := [event for event in stream.divergences if self._is_mine(event)]:
-            raise DivergedError("\n\n\n".join(map(describe, found)))
+            raise DivergedError("\n\n\n".join(map(format_divergence, found)))
         if self.clause is not None and verdicts["diverges"]:
-            raise DivergedError("\n\n\n".join(map(describe, stream.divergences)))
+            raise DivergedError("\n\n\n".join(map(format_divergence, stream.divergences)))
         if not verdicts.keys() & {"conforms", "expected-divergence", "diverges"}:
             pytest.skip("the implementation does not have the operations" if verdicts["unsupported"] else "not run")
         if verdicts["not-run"]:
@@ -219,33 +239,33 @@ class ClauseItem(pytest.Item):
         return not any(clause in self.elsewhere for clause in event.clauses)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text of the difference, or one line for what could not be done; no traceback through the harness."""
+        """Return the text of the divergence, or one line for another error; without a traceback through the harness."""
         if isinstance(excinfo.value, DivergedError | ToolError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where a test runner says it is."""
+        """Return the location that a test runner reports."""
         return self.path, None, f"{self.parent.name} machine, {self.name}"
 
 
 class ConformancePlugin:
-    """Adds the tests to a session that asked for them.
+    """Plug-in that adds the tests to a session that requests them.
 
     Raises:
-        UsageError: an option has a value that makes no sense.
+        UsageError: an option has an invalid value.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         try:
-            self.campaigns = Campaigns(config)
+            self.campaigns = SessionRuns(config)
         except ToolError as error:
             raise pytest.UsageError(str(error)) from error
-        self._told: Counter[str] = Counter()
+        self._verdicts: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Ours come behind the repository's own; -k and -m select among them like among any."""
+        """Add the tests after the repository's own; -k and -m select among them like among any."""
         for name in self.campaigns.machines:
             node = MachineNode.from_parent(session, name=name, nodeid=f"{ROOT}::{name}", campaigns=self.campaigns)
             collected = node.ihook.pytest_make_collect_report(collector=node)
@@ -254,27 +274,27 @@ class ConformancePlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tells an xdist worker where the events are."""
+        """Pass the directory of the events to an xdist worker."""
         node.workerinput["conformance_shared"] = self.campaigns.session_directory
 
     def pytest_unconfigure(self) -> None:
-        """Leaves nothing behind."""
+        """Remove all temporary files."""
         self.campaigns.close()
 
     def pytest_report_header(self) -> str:
-        """What is held against what."""
+        """Return the implementations and the releases they are compared with."""
         implementations, releases = ", ".join(self.campaigns.implementations), ", ".join(self.campaigns.releases)
         return f"conformance: {implementations} against kidx, Kafka {releases}"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Counts the verdicts."""
+        """Count the verdicts."""
         if report.when == "call":
-            told: list[tuple[str, Any]] = report.user_properties
-            for counts in (value for name, value in told if name == _TOLD):
-                self._told.update(counts)
+            properties: list[tuple[str, Any]] = report.user_properties
+            for counts in (value for name, value in properties if name == _REPORTED_KEY):
+                self._verdicts.update(counts)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """A clause that no step exercised is not green, so the summary names it."""
-        if self._told:
-            said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._told.items()))
-            terminalreporter.write_line(f"conformance: of the clauses that passed or were skipped, {said}")
+        """Print the verdicts: a clause that no step exercised has not passed, so the summary counts it."""
+        if self._verdicts:
+            text = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._verdicts.items()))
+            terminalreporter.write_line(f"conformance: of the clauses that passed or were skipped, {text}")

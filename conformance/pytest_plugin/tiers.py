@@ -1,6 +1,7 @@
-"""Tiers: what a test may need that a machine may not have, and what happens to it then.
+"""Tiers: what a test may need that a machine may not have, and what happens to the test then.
 
-A tier is a marker of its name. A test of a tier that cannot run here is skipped, loudly; with ``--require`` it fails.
+A tier is a marker with its name. A test of a tier that cannot run here is skipped and reported; with ``--require`` it
+fails.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-CANNOT: Final = "tier cannot run"
-"""What the reason of such a skip says, so that the end of a session finds them."""
+SKIP_REASON: Final = "tier cannot run"
+"""Text in the reason of such a skip, by which the end of a session finds them."""
 
 
 def _java() -> str:
-    from conformance.errors import ToolError  # noqa: PLC0415 -- a plug-in that is not asked for loads nothing
+    from conformance.errors import ToolError  # noqa: PLC0415 -- an unused plug-in loads nothing
     from kidx.java import find_java  # noqa: PLC0415
 
     try:
@@ -49,7 +50,7 @@ _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chr
 
 
 def chromium() -> Path | None:
-    """Where the system's Chromium is: what ``KIDX_CHROMIUM`` names, or the first on the PATH; None if there is none."""
+    """Return the system's Chromium: the one in ``KIDX_CHROMIUM``, or the first on the PATH; None if not found."""
     named = os.environ.get("KIDX_CHROMIUM")
     found = map(shutil.which, [named] if named else _BROWSERS)
     return next((Path(path) for path in found if path is not None), None)
@@ -59,7 +60,11 @@ def _chromium() -> str:
     if chromium() is not None:
         return ""
     named = os.environ.get("KIDX_CHROMIUM")
-    return f"KIDX_CHROMIUM is {named}, no program" if named else "no chromium on the PATH; apt-get install chromium"
+    return (
+        f"KIDX_CHROMIUM is {named}, which is not a program"
+        if named
+        else "no chromium on the PATH; apt-get install chromium"
+    )
 
 
 def _maven() -> str:
@@ -73,19 +78,19 @@ def _go() -> str:
 def _cargo() -> str:
     if shutil.which("cargo") is None:
         return "no cargo on the PATH"
-    # The one of rustup is there without a toolchain, too.
+    # rustup's cargo exists even without a toolchain.
     answers = subprocess.run(["cargo", "--version"], capture_output=True, check=False).returncode == 0  # noqa: S607
-    return "" if answers else "a cargo on the PATH without a toolchain; RUSTUP_HOME says where there is one"
+    return "" if answers else "a cargo on the PATH without a toolchain; set RUSTUP_HOME to the directory of one"
 
 
 @dataclass(frozen=True)
 class Tier:
-    """One thing that tests may need.
+    """Requirement that tests may have.
 
     Attributes:
-        marker: what the marker of its name says.
-        modules: the modules it needs, by name.
-        checks: further checks: each says why not, or nothing.
+        marker: description of the marker.
+        modules: names of the required modules.
+        checks: further checks, each of which returns why the tier cannot run, or an empty text.
     """
 
     marker: str
@@ -98,17 +103,17 @@ TIERS: Final[dict[str, Tier]] = {
     "broker": Tier("starts a real broker", ("jpype", "jgo", "kafka"), (_java,)),
     "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
-    "go": Tier("builds a foreign broker with Go", ("kafka",), (_go,)),
-    "maven": Tier("fetches foreign classes with Maven", ("jpype", "jgo"), (_java, _maven)),
-    "cargo": Tier("builds a foreign log with cargo", (), (_cargo,)),
-    "browser": Tier("looks at a page in a real Chromium", ("playwright",), (_chromium,)),
+    "go": Tier("builds a third-party broker with Go", ("kafka",), (_go,)),
+    "maven": Tier("fetches third-party classes with Maven", ("jpype", "jgo"), (_java, _maven)),
+    "cargo": Tier("builds a third-party log with cargo", (), (_cargo,)),
+    "browser": Tier("renders a page in a real Chromium", ("playwright",), (_chromium,)),
 }
-"""Every tier by name; a conftest adds its own before pytest is configured."""
+"""All tiers by name; a conftest adds its own before pytest is configured."""
 
 
 @cache
 def missing(tier: str) -> str:
-    """Why a tier cannot run here; empty if it can."""
+    """Return why a tier cannot run here; empty if it can."""
     for module in TIERS[tier].modules:
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
@@ -116,31 +121,31 @@ def missing(tier: str) -> str:
 
 
 def required(config: pytest.Config) -> list[str]:
-    """The tiers of ``--require``.
+    """Return the tiers of ``--require``.
 
     Raises:
-        UsageError: one is unknown.
+        UsageError: a tier is unknown.
     """
     names = [name for name in str(config.getoption("--require")).split(",") if name]
     if unknown := sorted(set(names).difference(TIERS)):
-        raise pytest.UsageError(f"--require knows {', '.join(TIERS)}, not {', '.join(unknown)}")
+        raise pytest.UsageError(f"unknown tier {', '.join(map(repr, unknown))}; choose from {', '.join(TIERS)}")
     return names
 
 
 def enforce(item: pytest.Item, tiers: Iterable[str]) -> None:
-    """Skips a test one of whose tiers cannot run here, or fails it if the tier is required."""
+    """Skip a test if one of its tiers cannot run here, or fail it if the tier is required."""
     for tier in tiers:
         reason = "" if item.get_closest_marker(tier) is None else missing(tier)
         if not reason:
             continue
         if tier in required(item.config):
             pytest.fail(f"the {tier} tier is required and cannot run: {reason}", pytrace=False)
-        pytest.skip(f"the {tier} {CANNOT}: {reason}")
+        pytest.skip(f"the {tier} {SKIP_REASON}: {reason}")
 
 
-def tell(reporter: pytest.TerminalReporter) -> None:
-    """Says at the end of a session which tiers did not run."""
-    skipped = [report for report in reporter.stats.get("skipped", []) if CANNOT in str(report.longrepr)]
+def report_missing_tiers(reporter: pytest.TerminalReporter) -> None:
+    """Print at the end of a session which tiers did not run."""
+    skipped = [report for report in reporter.stats.get("skipped", []) if SKIP_REASON in str(report.longrepr)]
     if skipped:
         reporter.write_sep("!", f"{len(skipped)} tests of whole tiers did NOT run", red=True, bold=True)
         for reason in sorted({str(report.longrepr[2]) for report in skipped}):

@@ -1,1 +1,1 @@
-"""Writers of the event stream: what a person, a pipeline or another program reads."""
+"""Writers of the event stream, for people, pipelines and other programs."""

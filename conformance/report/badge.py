@@ -1,25 +1,39 @@
-"""A badge: the JSON that shields' endpoint badge shows."""
+"""JSON for shields' endpoint badge."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+from conformance.machines import MACHINES
+
 if TYPE_CHECKING:
-    from conformance.report.combined import Combined
+    from conformance.report.combined import CombinedReport
 
 _COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange"}
-"""Blue and not green: red and green look the same to one reader in twenty."""
+"""Blue instead of green, because one reader in twenty cannot distinguish red and green."""
 
 
-def badge(report: Combined) -> str:
-    """The verdict and what it is about, as an endpoint badge (schema version 1)."""
+_WHOLE = frozenset(MACHINES)
+
+
+def _part(report: CombinedReport) -> str:
+    """Return the machines that have run, or nothing if all machines that run on files have."""
+    driven = {result.machine: None for result in report.results if not result.unsupported}
+    if not driven or driven.keys() >= _WHOLE:
+        return ""
+    return f" · {', '.join(driven)} only"
+
+
+def badge(report: CombinedReport) -> str:
+    """Return the verdict and the releases as an endpoint badge (schema version 1)."""
     releases = report.releases
     about = f"Kafka {releases[0]}" + (f"–{releases[-1]}" if len(releases) > 1 else "")
+    about += _part(report)
     message = f"{report.verdict} · {about}"
     if report.divergences:
         count = len(report.divergences)
-        message = f"{count} difference{'s' if count > 1 else ''} · {about}"
+        message = f"{count} divergence{'s' if count > 1 else ''} · {about}"
     document = {
         "schemaVersion": 1,
         "label": "log index",

@@ -1,7 +1,7 @@
-"""Several runs as one report: what each implementation came to in each clause and release.
+"""Combination of several runs into one report, with a verdict for each implementation, clause and release.
 
-Shards of one campaign, one machine each or one release each, are put together here. What happened in any of them
-counts: a clause diverges if it diverged anywhere, and conforms only if a step exercised it.
+Shards of one campaign, by machine or by release, are combined here. A divergence in any of them
+counts: a clause diverges if it diverged in one of them, and conforms only if a step exercised it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
 from conformance.implementations.forms import is_server, machine_of
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep.generator_coverage import is_coverage
+from conformance.report.failures import describe_failures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,50 +25,50 @@ if TYPE_CHECKING:
     from conformance.events import Diverged, Measured, Result, RunStarted, Verdict
     from conformance.report.stream import Stream
 
-STRONGEST_FIRST: Final[tuple[Verdict, ...]] = (
+VERDICTS_BY_SEVERITY: Final[tuple[Verdict, ...]] = (
     "diverges",
     "expected-divergence",
     "conforms",
     "unsupported",
     "not-run",
 )
-"""What is said of a clause that several machines or shards say something about."""
+"""Order in which a verdict replaces others, if several machines or shards have one for the same clause."""
 
 
 class Place(NamedTuple):
-    """A cell of the matrix."""
+    """Key of a cell in the matrix."""
 
     implementation: str
     release: str
     clause: str
 
 
-class Pace(NamedTuple):
-    """What a machine did: of one lockstep's participants, or of one broker."""
+class Throughput(NamedTuple):
+    """Work of a machine: of the participants of one lockstep, or of one broker."""
 
     machine: str
     examples: int
     steps: int
     checks: int
-    """Steps times the implementations that performed each."""
+    """Number of steps, multiplied by the implementations that executed each."""
     seconds: float
     cut: bool = False
-    """Whether ``--max-time`` ended it before its last example."""
+    """True if ``--max-time`` ended it before its last example."""
 
     @property
     def label(self) -> str:
-        """The machine, and whether it was cut."""
-        return f"{self.machine} (cut by --max-time)" if self.cut else self.machine
+        """Name of the machine, with a remark if it was cut."""
+        return f"{self.machine} (stopped by --max-time)" if self.cut else self.machine
 
 
 @dataclass
-class Combined:
-    """Some runs, put together.
+class CombinedReport:
+    """Several runs, combined.
 
     Attributes:
-        streams: the runs.
-        verdicts: of every clause that a machine of some run is said to exercise; the others are ``not-run``.
-        exercised: how many steps exercised it.
+        streams: event streams of the runs.
+        verdicts: verdict of every clause that a machine of some run can exercise; other clauses are ``not-run``.
+        exercised: number of steps that exercised each clause.
     """
 
     streams: Sequence[Stream]
@@ -77,62 +80,83 @@ class Combined:
             for clause, verdict in result.verdicts.items():
                 place = Place(result.implementation, result.release, clause)
                 known = self.verdicts.get(place, "not-run")
-                self.verdicts[place] = min(known, verdict, key=STRONGEST_FIRST.index)
+                self.verdicts[place] = min(known, verdict, key=VERDICTS_BY_SEVERITY.index)
                 self.exercised[place] += result.clauses.get(clause, 0)
 
     # -- implementations and machines --------------------------------------------------------------------------
 
     @property
     def headers(self) -> list[RunStarted]:
-        """How each run was asked for."""
+        """Header of each run."""
         return [stream.header for stream in self.streams]
 
     @cached_property
     def results(self) -> list[Result]:
-        """The rows of all runs."""
+        """Results of all runs."""
         return [result for stream in self.streams for result in stream.results]
 
     @cached_property
     def divergences(self) -> list[Diverged]:
-        """The differences of all runs."""
+        """Divergences of all runs."""
         return [divergence for stream in self.streams for divergence in stream.divergences]
 
     @cached_property
     def measured(self) -> dict[str, list[Measured]]:
-        """Figures about the harness, by table."""
+        """Metrics of the harness, by table."""
         tables: dict[str, list[Measured]] = {}
         for stream in self.streams:
             for row in stream.measured:
                 tables.setdefault(row.table, []).append(row)
         return tables
 
+    @property
+    def figures(self) -> dict[str, list[Measured]]:
+        """Metrics about implementations, by table."""
+        return {table: rows for table, rows in self.measured.items() if not is_coverage(table)}
+
+    @property
+    def coverage(self) -> dict[str, list[Measured]]:
+        """Metrics of generator coverage, by table; for the harness's developers."""
+        return {table: rows for table, rows in self.measured.items() if is_coverage(table)}
+
     @cached_property
     def releases(self) -> tuple[str, ...]:
-        """Every release of some run, oldest first; releases that this version does not know come last."""
+        """Releases of all runs, oldest first; releases unknown to this version come last."""
         found = {release for header in self.headers for release in header.releases}
         return (*(r for r in RELEASES if r in found), *sorted(found.difference(RELEASES)))
 
     @cached_property
     def implementations(self) -> tuple[str, ...]:
-        """Every implementation, in the order they were asked for."""
+        """Implementations of all runs, in the order of their ``-i`` arguments."""
         return tuple(dict.fromkeys(name for header in self.headers for name in header.implementations))
 
     # -- verdicts ----------------------------------------------------------------------------------------------
 
     @property
     def cut_off(self) -> list[str]:
-        """Which runs are not whole, in words."""
+        """Sentences about the runs that are incomplete."""
         return [stream.cut_off for stream in self.streams if stream.cut_off]
 
     @property
+    def failures(self) -> list[str]:
+        """Sentences about programs that failed during examples."""
+        results = (result for stream in self.streams for result in stream.results)
+        return [line for line in map(describe_failures, results) if line]
+
+    @property
     def stale(self) -> list[str]:
-        """Expectations that nothing has met although their clause was exercised."""
+        """Expectations that nothing has matched although their clause was exercised."""
         return [line for stream in self.streams if stream.footer for line in stream.footer.details.get("stale", ())]
 
     @property
     def failing(self) -> list[Measured]:
-        """Figures about the harness that are not what they have to be."""
-        return [row for rows in self.measured.values() for row in rows if row.holds is False]
+        """Failed metrics of the harness; coverage that an incomplete run has not reached does not count."""
+        return [
+            row
+            for stream in self.streams
+            for row in stream.measured
+            if row.holds is False and not (stream.cut_off and is_coverage(row.table))
+        ]
 
     @property
     def verdict(self) -> str:
@@ -143,51 +167,53 @@ class Combined:
         return "incomplete" if self.cut_off else "conforms"
 
     def verdict_of(self, implementation: str, release: str, clause: Clause) -> Verdict | None:
-        """A cell of the matrix; None where the clause says nothing about the release."""
+        """Return the verdict in a cell of the matrix; None if the clause does not apply to the release."""
         found = self.verdicts.get(Place(implementation, release, clause.id))
         if found is not None:
             return found
         return "not-run" if clause.applies_to(release) else None
 
     def rows(self, implementation: str) -> list[Clause]:
-        """The clauses of an implementation's matrix: the whole catalogue, or what a server alone can show."""
+        """Return the clauses of an implementation's matrix: the whole catalogue, or what a server can show."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
         machine = machine_of(implementation)
         if not machine:
             return clauses
-        told = {place.clause for place in self.verdicts if place.implementation == implementation}
-        return [clause for clause in clauses if machine in clause.exercised_by or clause.id in told]
+        with_verdict = {place.clause for place in self.verdicts if place.implementation == implementation}
+        return [clause for clause in clauses if machine in machines_of(clause.id) or clause.id in with_verdict]
 
     def tested(self, implementation: str) -> list[str]:
-        """The releases that it was run against, in some run."""
-        asked = {r for header in self.headers if implementation in header.implementations for r in header.releases}
-        return [release for release in self.releases if release in asked]
+        """Return the releases that an implementation was compared with, in any run."""
+        requested = {r for header in self.headers if implementation in header.implementations for r in header.releases}
+        return [release for release in self.releases if release in requested]
 
     def count(self, implementation: str, release: str | None = None) -> Counter[Verdict]:
-        """How many cells of its matrix have each verdict."""
+        """Return the number of cells of its matrix with each verdict."""
         releases = self.tested(implementation) if release is None else [release]
         cells = (self.verdict_of(implementation, r, clause) for clause in self.rows(implementation) for r in releases)
         return Counter(verdict for verdict in cells if verdict is not None)
 
-    # -- figures -----------------------------------------------------------------------------------------------
+    # -- metrics -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def pace(self) -> list[Pace]:
-        """How much each machine did in each run, and in what time. Results of one lockstep share their steps."""
-        found: dict[str, Pace] = {}
+    def pace(self) -> list[Throughput]:
+        """Work and time of each machine over all runs. Results of one lockstep share their steps."""
+        found: dict[str, Throughput] = {}
         for stream in self.streams:
             of_machine: dict[tuple[str, str], list[Result]] = {}
             for result in stream.results:
                 alone = result.release if is_server(result.implementation) else ""
                 of_machine.setdefault((result.machine, alone), []).append(result)
             for (machine, _), results in of_machine.items():
-                first, known = results[0], found.get(machine, Pace(machine, 0, 0, 0, 0.0))
-                found[machine] = Pace(
+                # An implementation that has dropped out of the run has fewer.
+                first = max(results, key=lambda result: result.steps)
+                known = found.get(machine, Throughput(machine, 0, 0, 0, 0.0))
+                found[machine] = Throughput(
                     machine,
                     known.examples + first.examples,
                     known.steps + first.steps,
-                    known.checks + first.steps * len(results),
+                    known.checks + sum(result.steps for result in results),
                     known.seconds + first.seconds,
                     known.cut or bool(first.details.get("cut_by_time")),
                 )
@@ -195,12 +221,12 @@ class Combined:
 
     @property
     def steps(self) -> int:
-        """Steps of all machines."""
+        """Total steps of all machines."""
         return sum(pace.steps for pace in self.pace)
 
     @property
     def seconds(self) -> float:
-        """What the runs took together; of one that was cut off, what its results took."""
+        """Total time of the runs; for a run that was cut off, the time of its results."""
         of_machines = sum(pace.seconds for pace in self.pace)
         footers = [stream.footer for stream in self.streams]
         return of_machines if None in footers else sum(footer.seconds for footer in footers if footer is not None)

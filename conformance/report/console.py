@@ -1,7 +1,8 @@
-"""What is shown on a terminal holds no command to it, wherever its parts come from."""
+"""Sanitizing of terminal output: no text can contain commands to the terminal, whatever its source."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderHook
@@ -14,24 +15,34 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, ConsoleRenderable, RenderResult
 
 
-def for_console(text: str) -> str:
-    """A name or a message as part of a line that may have markup: one line, and no markup of its own."""
+def escape_for_console(text: str) -> str:
+    """Return a name or message as part of a line with markup: one line, whose own markup is escaped."""
     return escape(printable(text))
 
 
-def shielded(console: Console) -> Console:
-    """The console; from now on it shows control characters of any text as escapes, and only rich's own are obeyed."""
-    console.push_render_hook(_Shield())
+def in_lines(text: str, width: int = 32) -> str:
+    """Return a name as a cell of a table; a long name is broken into lines after its separators."""
+    lines = [""]
+    for part in re.findall(r"[^ :/.,]*[ :/.,]?", printable(text)):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return escape("\n".join(lines))
+
+
+def sanitizing(console: Console) -> Console:
+    """Make a console escape control characters of any text, except for rich's own ones; return the console."""
+    console.push_render_hook(_SanitizingHook())
     return console
 
 
-class _Shield(RenderHook):
+class _SanitizingHook(RenderHook):
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """See rich: what is printed, before it is rendered."""
-        return [_Shielded(renderable) for renderable in renderables]
+        """Wrap all renderables; see rich."""
+        return [_Sanitized(renderable) for renderable in renderables]
 
 
-class _Shielded:
+class _Sanitized:
     def __init__(self, renderable: ConsoleRenderable) -> None:
         self._renderable = renderable
 

@@ -1,15 +1,25 @@
-"""One difference in words: requirement, expected, actual, the steps, and the command that replays it."""
+"""Text of one divergence: requirement, expected, actual, steps, and the command that replays it."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.report.decoded import first_differing_entry, stands_for, state_table
+from conformance.report.decode import describe_harness_step
+from conformance.report.fields import (
+    as_table,
+    differing,
+    fields_of_state,
+    fields_of_value,
+    in_one_line,
+    is_closed,
+    on_two_lines,
+)
+from conformance.report.file_entries import first_difference
 from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.events import Diverged
 
@@ -17,43 +27,69 @@ _SHOWN_BYTES: Final = 48
 _HEXADECIMAL: Final = re.compile("[0-9a-f]*")
 
 
-def describe(event: Diverged) -> str:
-    """The text that a run prints for a difference; ends with the replay command."""
+_ANSWERED: Final = "every operation returns a result or an error: a crash, a hang or an invalid reply is neither"
+
+
+def format_divergence(event: Diverged) -> str:
+    """Return the text that a run prints for a divergence; it ends with the replay command."""
     failure = event.failure
     against = "the abstract model" if failure["against"] == "model" else "kidx"
     lines = [f"{failure['party']} diverges from {against} ({event.machine} machine, release {failure['release']})", ""]
-    lines += [f"  {label:13}{said}" for label, said in _places(event)]
-    for clause, level, statement in event.requirements:
-        lines.append(f"  requirement  {clause} ({level}): {statement}")
-    if not event.requirements:
-        lines.append("  requirement  (no clause speaks of this step: a finding)")
-    expected, actual = failure["expected"], failure["actual"]
-    if failure["aspects"][0] == "bytes" and isinstance(expected, str) and isinstance(actual, str):
-        lines.append(
-            f"  differs in   {', '.join(failure['aspects'])}, first at byte {_first_difference(expected, actual)}"
-        )
-    else:
-        lines.append(f"  differs in   {', '.join(failure['aspects'])}")
-    lines += _sides(event.machine, failure["aspects"][0], expected, actual)
+    lines += _requirement(event)
+    steps, last = list(event.steps), failure["step"]
+    performed = steps[: last + 1]
+    lines += [
+        f"  {line}"
+        for line in sides(event.machine, performed, failure["aspects"], failure["expected"], failure["actual"])
+    ]
     lines += ["", "  steps"]
-    last = failure["step"]
-    for number, step in enumerate(event.steps):
+    for number, step in enumerate(steps):
         mark = ">" if number == last else " "
         lines.append(f"  {mark} {number + 1:3}  {step}")
-        if words := stands_for(step):
-            lines.append(f"         = {words}")
-    for sight in event.also:
-        lines += ["", *_also(sight)]
+        if explanation := describe_harness_step(step):
+            lines.append(f"         = {explanation}")
+    lines += ["", *(f"  {label:13}{text}" for label, text in _places(event))]
+    for related in event.also:
+        lines += _related(related)
     if event.shrinking and event.shrinking != "minimal":
-        lines += ["", f"  shrinking    {event.shrinking}"]
-    lines += ["", f"  trace        {event.trace}", f"  replay       {event.replay}"]
-    return "\n".join(on_lines_of_their_own(lines, indent=" " * 15))
+        lines.append(f"  shrinking    {event.shrinking}")
+    lines += [f"  {label:13}{text}" for label, text in _replay(event)]
+    return "\n".join(indent_continuation_lines(lines, indent=" " * 15))
 
 
-def on_lines_of_their_own(lines: Iterable[str], *, indent: str) -> Iterator[str]:
-    """The lines, fit to be shown; what one of them brings along after a line break is set in.
+def _requirement(event: Diverged) -> Iterator[str]:
+    """Yield the contradicted clause, and on one line the other clauses that the step exercises.
 
-    A program's last words may be anything, a line that looks like a verdict or like the next step too.
+    MUST clauses come before OBSERVED ones, unless only the text of an error differs, which no MUST clause covers. For a
+    failure, the requirement to return a result comes first unless a MUST clause applies.
+    """
+    if event.shape.endswith(": failure") and all(level != "MUST" for _, level, _ in event.requirements):
+        yield f"  requirement  {_ANSWERED}"
+        yield from _implicated(event.requirements)
+        return
+    if not event.requirements:
+        yield "  requirement  (not covered by any clause)"
+        return
+    only_text = list(event.failure["aspects"]) == ["text"]
+    ranks = {"MUST": 0, "API": 1, "OBSERVED": 2}
+    first, *others = sorted(
+        event.requirements, key=lambda each: (not only_text and ranks.get(each[1], 2), each[0] != event.clause)
+    )
+    clause, level, statement = first
+    yield f"  requirement  {clause} ({level}): {statement}"
+    yield from _implicated(others)
+
+
+def _implicated(requirements: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    if requirements:
+        named = ", ".join(f"{clause} ({level})" for clause, level, _ in requirements)
+        yield f"  implicated   also {named}; `conformance clauses ID` explains them"
+
+
+def indent_continuation_lines(lines: Iterable[str], *, indent: str) -> Iterator[str]:
+    """Yield the lines, sanitized; text after a line break inside one of them is indented.
+
+    The last output of a program may be any text, including a line that looks like a verdict or like the next step.
     """
     for line in lines:
         first, *more = printable_lines(line).split("\n")
@@ -62,35 +98,94 @@ def on_lines_of_their_own(lines: Iterable[str], *, indent: str) -> Iterator[str]
 
 
 def _places(event: Diverged) -> Iterator[tuple[str, str]]:
-    """Where else it shows, if it does."""
+    """Yield the releases and machines on which it occurs, if there are several."""
     if len(event.releases) > 1:
         yield "releases", f"{', '.join(event.releases)} ({len(event.releases)})"
     if len(event.machines) > 1:
         yield "machines", ", ".join(event.machines)
 
 
-def _also(sight: dict[str, Any]) -> Iterator[str]:
-    """Another sight of the difference, in two lines."""
-    clause = f" ({sight['clause']})" if sight["clause"] else ""
-    yield f"  also seen    {sight['shape']}{clause}, {sight['times']} times: {sight['because']}"
-    yield f"               {sight['trace']}"
+def _replay(event: Diverged) -> Iterator[tuple[str, str]]:
+    """Yield the trace, the command that replays it, and the note about what could not be done for the divergence."""
+    if event.trace or event.replay:
+        yield "trace", event.trace
+        yield "replay", event.replay
+    if event.note:
+        yield "note", event.note
 
 
-def _sides(machine: str, aspect: str, expected: Any, actual: Any) -> list[str]:
-    """What both sides say: a state field by field, of files the first entry that differs."""
-    if aspect == "state" and (table := state_table(machine, expected, actual)):
-        missing = [side for side, value in (("expected", expected), ("actual", actual)) if value is None]
-        return [*(f"  {side:12} no state: nothing is open" for side in missing), *(f"    {row}" for row in table)]
-    if aspect == "outcome":
-        expected, actual = in_words(expected), in_words(actual)
-    lines = [f"  expected     {show(expected)}", f"  actual       {show(actual)}"]
-    if aspect == "bytes":
-        lines += [f"  {line}" for line in first_differing_entry(machine, expected, actual)]
-    return lines
+def _related(related: dict[str, Any]) -> Iterator[str]:
+    """Yield two lines about a related divergence."""
+    clause = f" ({related['clause']})" if related["clause"] else ""
+    yield f"  related      {related['shape']}{clause}, {related['times']} times: {related['because']}"
+    yield f"               {related['trace']}"
 
 
-def in_words(outcome: Any) -> Any:
-    """An outcome as a trace has it (error kind, value, perhaps a text): the kind and the text, or the value."""
+def sides(machine: str, steps: Sequence[str], aspects: Sequence[str], expected: Any, actual: Any) -> list[str]:
+    """Return the differing aspect and both sides: every value with the names of its fields, and differing ones marked.
+
+    Args:
+        machine: machine of the steps.
+        steps: steps up to the divergence.
+        aspects: differing aspects; both values are about the first one.
+        expected: the expected value, as in an event.
+        actual: the actual value, as in an event.
+    """
+    aspect, others = aspects[0], [f"also in {', '.join(aspects[1:])}"] * bool(aspects[1:])
+    if aspect == "state":
+        what, lines = _states(machine, steps, expected, actual)
+    elif aspect == "outcome":
+        what, lines = _outcomes(machine, steps[-1] if steps else "", expected, actual)
+    elif aspect == "bytes":
+        what, lines = _contents(machine, expected, actual)
+    else:
+        what, lines = "", _two(format_value(expected), format_value(actual))
+    text = "; ".join([f"{aspect}: {what}" if what else aspect, *others])
+    return [f"differs in   {text}", *lines]
+
+
+def _two(expected: str, actual: str) -> list[str]:
+    return [f"expected     {expected}", f"actual       {actual}"]
+
+
+def _states(machine: str, steps: Sequence[str], expected: Any, actual: Any) -> tuple[str, list[str]]:
+    mine, theirs = fields_of_state(machine, expected), fields_of_state(machine, actual)
+    if not mine and not theirs:
+        return "", _two(format_value(expected), format_value(actual))
+    closed = is_closed(steps)
+    what = ", ".join(differing(mine, theirs)) if mine and theirs else "one side is closed"
+    if mine and theirs and closed:
+        what += " (after closing, when the state need not be reported)"
+    missing = [
+        f"{side:12} {'closed' if closed else 'not open'}: no state"
+        for side, value in (("expected", expected), ("actual", actual))
+        if value is None
+    ]
+    return what, [*missing, *(f"  {row}" for row in as_table(mine, theirs))]
+
+
+def _outcomes(machine: str, step: str, expected: Any, actual: Any) -> tuple[str, list[str]]:
+    values = format_outcome(expected), format_outcome(actual)
+    mine, theirs = (fields_of_value(machine, step, value) for value in values)
+    if mine and theirs:
+        what = ", ".join(differing(mine, theirs))
+        if lines := on_two_lines(mine, theirs):
+            return what, _two(*lines)
+        return what, [f"  {row}" for row in as_table(mine, theirs, whole=True)]
+    shown = (in_one_line(side) or format_value(value) for side, value in zip((mine, theirs), values, strict=True))
+    return "", _two(*shown)
+
+
+def _contents(machine: str, expected: Any, actual: Any) -> tuple[str, list[str]]:
+    found = first_difference(machine, expected, actual)
+    if found is None:
+        return "", _two(format_value(expected), format_value(actual))
+    more = [f"also in      {', '.join(found.more)}"] * bool(found.more)
+    return found.title, [*_two(found.expected, found.actual), *more]
+
+
+def format_outcome(outcome: Any) -> Any:
+    """Return an outcome of a trace (error kind, value, possibly a text) as the kind and the text, or as the value."""
     if not isinstance(outcome, list) or len(outcome) < 2:
         return outcome
     error, value, *text = outcome
@@ -99,16 +194,10 @@ def in_words(outcome: Any) -> Any:
     return f"{error}: {text[0]}" if text and text[0] else error
 
 
-def show(value: Any) -> str:
-    """A value of an observation, short: long files are cut in the middle, and words are not."""
+def format_value(value: Any) -> str:
+    """Return a short form of an observed value: long files are truncated in the middle, other text is not."""
     if value is None:
         return "nothing"
     if isinstance(value, str) and len(value) > 2 * _SHOWN_BYTES and _HEXADECIMAL.fullmatch(value):
         return f"{value[:_SHOWN_BYTES]}…{value[-_SHOWN_BYTES:]} ({len(value) // 2} bytes)"
     return str(value)
-
-
-def _first_difference(expected: str, actual: str) -> int:
-    """Index of the first byte in which two hexadecimal strings differ."""
-    pairs = zip(expected, actual, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(expected), len(actual))) // 2

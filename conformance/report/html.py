@@ -1,8 +1,8 @@
-"""The HTML page: one file that loads nothing else, for a browser, a phone and a printer.
+"""HTML page of a report: one file that loads nothing else, for a browser, a phone and a printer.
 
-What it shows is decided here and how it looks in ``templates/``: ``report.html.j2`` with ``report.css`` and
-``report.js`` put into it, behind what it shares with the page of ``kidx verify``. Without scripts everything can be
-read; they only filter and copy.
+This module provides the content and ``templates/`` the design: ``report.html.j2`` includes ``report.css`` and
+``report.js`` after the parts shared with the page of ``kidx verify``. Everything is readable without
+scripts, which only filter and copy.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.attribution.tables import machines_of
 from conformance.clauses import load_chapters, load_clauses
-from conformance.report.combined import STRONGEST_FIRST, Combined, Place
-from conformance.report.divergence import describe
-from conformance.report.markdown import SIGNS
+from conformance.report.combined import VERDICTS_BY_SEVERITY, CombinedReport, Place
+from conformance.report.divergence import format_divergence
+from conformance.report.markdown import VERDICT_SYMBOLS
 from conformance.report.rendering import render, trace_text
 from kidx.printable import printable
 
@@ -24,18 +25,18 @@ if TYPE_CHECKING:
     from conformance.clauses import Clause
     from conformance.events import Diverged, Verdict
 
-MEANINGS: Final = {
+VERDICT_LEGEND: Final = {
     "conforms": "was exercised, and everything was equal",
     "diverges": "was exercised, and something differed",
-    "expected-divergence": "differed in a way that is known, with a reason and a link",
+    "expected-divergence": "diverged in a known way, with a reason and a link",
     "unsupported": "the implementation does not have the operations",
-    "not-run": "nothing exercised it, so nothing is said",
+    "not-run": "nothing exercised it, so nothing is known",
 }
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference as the page tells it, and the command and the document that replay it."""
+    """Divergence on the page, with the command and the document that replay it."""
 
     anchor: str
     event: Diverged
@@ -44,12 +45,12 @@ class Difference:
 
     @property
     def command(self) -> str:
-        """The command on one line: what a name brings along must not look like the page's own words."""
+        """Replay command on one line: a line break in a name must not look like text of the page."""
         return printable(self.event.replay)
 
 
 class Cell(NamedTuple):
-    """A verdict in the matrix; ``link`` leads to the difference, if there is one."""
+    """Verdict in the matrix; ``link`` leads to the divergence, if there is one."""
 
     verdict: Verdict | None
     link: str
@@ -57,7 +58,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A clause and its cells, a release each."""
+    """Clause with its cells, one per release."""
 
     clause: Clause
     cells: list[Cell]
@@ -65,13 +66,13 @@ class Row:
 
     @property
     def exercised(self) -> int:
-        """Steps that exercised it, in all releases together."""
+        """Number of steps that exercised it, in all releases together."""
         return sum(self.steps)
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A file of the catalogue in one implementation's matrix."""
+    """File of the catalogue in one implementation's matrix."""
 
     section: str
     title: str
@@ -79,38 +80,38 @@ class Chapter:
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many cells have each verdict, those that none has left out."""
+        """Number of cells with each verdict, without verdicts that no cell has."""
         cells = [cell.verdict for row in self.rows for cell in row.cells]
-        return {verdict: cells.count(verdict) for verdict in STRONGEST_FIRST if verdict in cells}
+        return {verdict: cells.count(verdict) for verdict in VERDICTS_BY_SEVERITY if verdict in cells}
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to see in it."""
+        """True if it has a verdict other than ``not-run``, so that it is shown open."""
         return any(verdict != "not-run" for verdict in self.counts)
 
 
 class Page:
-    """What the template asks for."""
+    """Data of the template."""
 
-    def __init__(self, report: Combined) -> None:
+    def __init__(self, report: CombinedReport) -> None:
         self.report = report
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Every difference, with its trace where the file is still there."""
+        """All divergences, with their traces if the files still exist."""
         found: list[Difference] = []
         for stream in self.report.streams:
             for event in stream.divergences:
                 trace = trace_text(stream.path.parent, event.trace)
-                found.append(Difference(f"difference-{len(found) + 1}", event, describe(event), trace))
+                found.append(Difference(f"difference-{len(found) + 1}", event, format_divergence(event), trace))
         return found
 
     def releases_of(self, event: Diverged) -> str:
-        """In how many releases a difference shows, or in which one."""
+        """Return the number of releases that a divergence occurs in, or the only one."""
         return f"{len(event.releases)} releases" if len(event.releases) > 1 else str(event.failure["release"])
 
     def chapters(self, implementation: str) -> list[Chapter]:
-        """An implementation's matrix."""
+        """Return an implementation's matrix."""
         titles = load_chapters()
         found: dict[str, Chapter] = {}
         for clause in self.report.rows(implementation):
@@ -135,17 +136,17 @@ class Page:
         return ""
 
     def differences_of(self, clause: str) -> list[Difference]:
-        """The differences in steps that exercised a clause."""
+        """Return the divergences in steps that exercised a clause."""
         return [difference for difference in self.differences if clause in difference.event.clauses]
 
     @cached_property
     def clauses(self) -> list[Clause]:
-        """The clauses of any matrix, in the catalogue's order."""
+        """Clauses of any matrix, in the catalogue's order."""
         shown = {clause.id for name in self.report.implementations for clause in self.report.rows(name)}
         return [clause for clause in load_clauses().values() if clause.id in shown]
 
     def exercised(self, clause: str) -> list[tuple[str, str, Verdict, int]]:
-        """Implementation, releases, verdict and steps of a clause; neighbours that are alike share a line."""
+        """Return implementation, releases, verdict and steps of a clause; equal neighbours share a line."""
         found: list[tuple[str, str, Verdict, int]] = []
         for name in self.report.implementations:
             same: list[tuple[list[str], Verdict, int]] = []
@@ -162,12 +163,12 @@ class Page:
         return found
 
     def counts(self, implementation: str, release: str | None = None) -> Counter[Verdict]:
-        """As :meth:`Combined.count`."""
+        """Return the counts of :meth:`CombinedReport.count`."""
         return self.report.count(implementation, release)
 
     @property
     def frequencies(self) -> list[tuple[str, int]]:
-        """How many clauses were exercised by how many steps: none, up to 9, up to 99 and so on, of all cells."""
+        """Number of cells by the number of steps that exercised them: none, up to 9, up to 99 and so on."""
         counts = self.report.exercised
         applicable = list(self.report.verdicts)
         limits = [("none", 0, 0), ("1–9", 1, 9), ("10–99", 10, 99), ("100–999", 100, 999), ("1 000–9 999", 1000, 9999)]
@@ -179,15 +180,16 @@ def _span(releases: list[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} – {releases[-1]}"
 
 
-def html(report: Combined) -> str:
-    """The page."""
+def html(report: CombinedReport) -> str:
+    """Return the page."""
     return render(
         "report.html.j2",
         styles=["report.css"],
         scripts=["report.js"],
         page=Page(report),
+        machines_of=machines_of,
         report=report,
-        order=STRONGEST_FIRST,
-        signs=SIGNS,
-        meanings=MEANINGS,
+        order=VERDICTS_BY_SEVERITY,
+        signs=VERDICT_SYMBOLS,
+        meanings=VERDICT_LEGEND,
     )

@@ -1,7 +1,8 @@
-"""JUnit XML: a suite for each machine × implementation × release, a case for each clause.
+"""JUnit XML: one suite per machine × implementation × release, one case per clause.
 
-A clause that diverges is a failure, one that no step exercised is skipped and says so, and a run that was cut off is an
-error, so that no pipeline mistakes half a run for a green one.
+A clause that diverges is a failure. A clause that no step exercised is skipped, with a message. A run that was cut off
+is
+an error, so that no pipeline mistakes an incomplete run for a passed one.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from conformance.clauses import load_clauses
-from conformance.report.divergence import describe
+from conformance.report.divergence import format_divergence
 from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from conformance.events import Diverged, Measured, Result
-    from conformance.report.combined import Combined
+    from conformance.report.combined import CombinedReport
     from conformance.report.stream import Stream
 
 _SKIPPED: Final = {
@@ -25,20 +26,21 @@ _SKIPPED: Final = {
 }
 
 
-def junit(report: Combined) -> str:
-    """The report as a JUnit XML document."""
+def junit(report: CombinedReport) -> str:
+    """Return the report as a JUnit XML document."""
     root = ET.Element("testsuites", name="conformance")
     for stream in report.streams:
         for result in stream.results:
             root.append(_suite(stream, result))
-        if strays := [divergence for divergence in stream.divergences if not _is_told(stream, divergence)]:
-            root.append(_strays(stream, strays))
+        if unattributed := [divergence for divergence in stream.divergences if not _has_result(stream, divergence)]:
+            root.append(_unattributed(stream, unattributed))
         if stream.cut_off:
             root.append(_cut_off(stream))
         for line in stream.footer.details.get("stale", ()) if stream.footer else ():
             root.append(_failed_suite(stream, "expectations", line, "a stale expectation"))
     for table, rows in report.measured.items():
-        root.append(_measured(report.streams[0], table, rows))
+        if table in report.figures or any(row in report.failing for row in rows):
+            root.append(_measured(report.streams[0], table, rows))
     for counter in ("tests", "failures", "errors", "skipped"):
         root.set(counter, str(sum(int(suite.get(counter, "0")) for suite in root)))
     root.set("time", f"{report.seconds:.3f}")
@@ -60,7 +62,7 @@ def _suite(stream: Stream, result: Result) -> ET.Element:
             ET.SubElement(case, "skipped", message=_SKIPPED[verdict])
     for divergence in stream.divergences:
         if _is_about(divergence, result) and not set(divergence.clauses) & result.verdicts.keys():
-            _fail(_case(suite, class_name, f"a difference in {', '.join(divergence.failure['aspects'])}"), [divergence])
+            _fail(_case(suite, class_name, f"a divergence in {', '.join(divergence.failure['aspects'])}"), [divergence])
     return _counted(suite, stream, result.seconds)
 
 
@@ -68,12 +70,12 @@ def _is_about(divergence: Diverged, result: Result) -> bool:
     return divergence.is_about(result.machine, result.implementation, result.release)
 
 
-def _is_told(stream: Stream, divergence: Diverged) -> bool:
+def _has_result(stream: Stream, divergence: Diverged) -> bool:
     return any(_is_about(divergence, result) for result in stream.results)
 
 
-def _strays(stream: Stream, divergences: list[Diverged]) -> ET.Element:
-    """Differences of the reference itself, or of an implementation whose result was cut off."""
+def _unattributed(stream: Stream, divergences: list[Diverged]) -> ET.Element:
+    """Return a suite of divergences of the reference itself, or of an implementation whose result was cut off."""
     suite = ET.Element("testsuite", name="differences")
     for divergence in divergences:
         participant = divergence.failure["party"]
@@ -88,9 +90,9 @@ def _cut_off(stream: Stream) -> ET.Element:
     return _counted(suite, stream, 0.0)
 
 
-def _failed_suite(stream: Stream, name: str, case: str, why: str) -> ET.Element:
+def _failed_suite(stream: Stream, name: str, case: str, reason: str) -> ET.Element:
     suite = ET.Element("testsuite", name=name)
-    ET.SubElement(_case(suite, name, _text(case)), "failure", message=why, type=name)
+    ET.SubElement(_case(suite, name, _text(case)), "failure", message=reason, type=name)
     return _counted(suite, stream, 0.0)
 
 
@@ -99,8 +101,8 @@ def _measured(stream: Stream, table: str, rows: list[Measured]) -> ET.Element:
     for row in rows:
         case = _case(suite, _text(table), _text(row.name))
         if row.holds is False:
-            said = ", ".join(f"{name}: {value}" for name, value in row.figures.items())
-            ET.SubElement(case, "failure", message=printable(said), type=printable(table))
+            text = ", ".join(f"{name}: {value}" for name, value in row.figures.items())
+            ET.SubElement(case, "failure", message=printable(text), type=printable(table))
     return _counted(suite, stream, 0.0)
 
 
@@ -109,10 +111,10 @@ def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
 
 
 def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
-    """One failure, for JUnit knows no more of a case; its text has all of the differences."""
+    """Add one failure, because JUnit allows only one per case; its text contains all divergences."""
     participant = divergences[0].failure["party"] if divergences else "the implementation"
     failure = ET.SubElement(case, "failure", message=printable(f"{participant} diverges"), type="diverges")
-    failure.text = _text("\n\n".join(map(describe, divergences)))
+    failure.text = _text("\n\n".join(map(format_divergence, divergences)))
 
 
 def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
@@ -125,5 +127,5 @@ def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
 
 
 def _text(value: str) -> str:
-    """What XML can hold of a text, and what a terminal may show: a program's last words may be anything."""
+    """Return a text without what XML or a terminal must not contain: a program's last output may be any text."""
     return printable_lines(value)

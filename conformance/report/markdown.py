@@ -1,61 +1,76 @@
-"""A summary for the pages of a CI system: the verdict, a line for each release, every difference with its replay."""
+"""Summary for the pages of a CI system: the verdict, one line per release, every divergence with its replay command."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.combined import STRONGEST_FIRST
-from conformance.report.divergence import describe
-from conformance.report.marked import code, html, table, text
+from conformance.report.combined import VERDICTS_BY_SEVERITY
+from conformance.report.divergence import format_divergence
+from conformance.report.markdown_escape import code, html, table, text
 from conformance.runs.seeds import seed_in_words
 
 if TYPE_CHECKING:
     from conformance.events import Measured
-    from conformance.report.combined import Combined
+    from conformance.report.combined import CombinedReport
 
-SIGNS: Final = {"conforms": "✓", "diverges": "✗", "expected-divergence": "≈", "unsupported": "–", "not-run": "○"}
-"""What a verdict looks like where colour alone would say it."""
+VERDICT_SYMBOLS: Final = {
+    "conforms": "✓",
+    "diverges": "✗",
+    "expected-divergence": "≈",
+    "unsupported": "–",
+    "not-run": "○",
+}
+"""Symbols for verdicts that would otherwise be distinguished by colour only."""
 _HEADLINES: Final = {"conforms": "✓ conforms", "diverges": "✗ diverges", "incomplete": "⚠ incomplete"}
 _SHOWN = 20
-"""Differences in full; a page of a CI system cuts a long one off in the middle."""
+"""Number of divergences shown in full; a CI system truncates a long page."""
 
 
-def markdown(report: Combined) -> str:
-    """The report as GitHub-flavoured Markdown."""
+def markdown(report: CombinedReport) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
     lines = [f"## Log index conformance: {_HEADLINES[report.verdict]}", "", _about(report), ""]
     lines += [f"> ⚠ {text(line)}" for line in report.cut_off]
+    lines += [f"> ⚠ {text(line)}" for line in report.failures]
     lines += [f"> ✗ stale: {text(line)}" for line in report.stale]
     if lines[-1]:
         lines.append("")
-    header = ["implementation", "release", *(f"{SIGNS[verdict]} {verdict}" for verdict in STRONGEST_FIRST)]
+    header = [
+        "implementation",
+        "release",
+        *(f"{VERDICT_SYMBOLS[verdict]} {verdict}" for verdict in VERDICTS_BY_SEVERITY),
+    ]
     rows = []
     for implementation in report.implementations:
         for release in report.tested(implementation):
             counts = report.count(implementation, release)
-            rows.append([code(implementation), text(release), *(str(counts[verdict]) for verdict in STRONGEST_FIRST)])
+            rows.append(
+                [code(implementation), text(release), *(str(counts[verdict]) for verdict in VERDICTS_BY_SEVERITY)]
+            )
     lines += table(header, rows, numbers=2)
+    lines += ["", text("not-run: no step exercised them; unsupported: the implementation lacks their operations.")]
     lines += _divergences(report)
-    for name, measured in report.measured.items():
+    lines += _clauses(report)
+    for name, measured in report.figures.items():
         lines += ["", f"### {text(name)}", "", *_measured(measured)]
     lines += ["", "<details><summary>Examples and speed</summary>", "", *_pace(report), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
-def _about(report: Combined) -> str:
+def _about(report: CombinedReport) -> str:
     headers = report.headers
     facts = {
         "profile": ", ".join(dict.fromkeys(header.profile for header in headers)),
         "level": ", ".join(dict.fromkeys(header.level for header in headers)),
         "seed": ", ".join(dict.fromkeys(seed_in_words(header.seed, header.seed_source) for header in headers)),
     }
-    said = " · ".join(f"{name} {value}" for name, value in facts.items())
-    return f"{report.steps} steps in {report.seconds:.1f} s · {text(said)}"
+    text_of_facts = " · ".join(f"{name} {value}" for name, value in facts.items())
+    return f"{report.steps} steps in {report.seconds:.1f} s · {text(text_of_facts)}"
 
 
-def _divergences(report: Combined) -> list[str]:
+def _divergences(report: CombinedReport) -> list[str]:
     if not report.divergences:
         return []
-    lines = ["", f"### {len(report.divergences)} differences"]
+    lines = ["", f"### {len(report.divergences)} divergences"]
     for divergence in report.divergences[:_SHOWN]:
         failure = divergence.failure
         ids = ", ".join(failure["clauses"]) or "no clause"
@@ -64,7 +79,7 @@ def _divergences(report: Combined) -> list[str]:
             f"<details><summary>{html(failure['party'])}, {html(divergence.machine)} machine: {html(ids)}</summary>",
             "",
             "<pre>",
-            *(f"    {html(line)}" for line in describe(divergence).split("\n")),
+            *(f"    {html(line)}" for line in format_divergence(divergence).split("\n")),
             "</pre>",
             "",
             "</details>",
@@ -74,6 +89,25 @@ def _divergences(report: Combined) -> list[str]:
     return lines
 
 
+def _clauses(report: CombinedReport) -> list[str]:
+    """Return the clauses that diverge, with their releases."""
+    rows = []
+    for name in report.implementations:
+        for clause in report.rows(name):
+            wrong = [each for each in report.tested(name) if report.verdict_of(name, each, clause) == "diverges"]
+            if wrong:
+                where = wrong[0] if len(wrong) == 1 else f"{wrong[0]} … {wrong[-1]} ({len(wrong)})"
+                rows.append([code(name), text(clause.id), text(clause.level), text(clause.title), text(where)])
+    if not rows:
+        return []
+    return [
+        "",
+        "### Clauses that diverge",
+        "",
+        *table(["implementation", "clause", "level", "", "releases"], rows, numbers=5),
+    ]
+
+
 def _measured(rows: list[Measured]) -> list[str]:
     columns = list(dict.fromkeys(name for row in rows for name in row.figures))
     sign = {True: "✓", False: "✗", None: ""}
@@ -81,7 +115,7 @@ def _measured(rows: list[Measured]) -> list[str]:
     return table(["", "holds", *map(text, columns)], (list(map(text, row)) for row in cells), numbers=2)
 
 
-def _pace(report: Combined) -> list[str]:
+def _pace(report: CombinedReport) -> list[str]:
     rows = []
     for pace in report.pace:
         rates = [f"{n / pace.seconds:.0f}" if pace.seconds else "" for n in (pace.steps, pace.checks)]

@@ -1,4 +1,4 @@
-"""The event stream as it is: one JSON object a line, header first, footer last."""
+"""Event stream in a file: one JSON object per line, header first, footer last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "events.ndjson"
 
 
 class NdjsonWriter:
-    """Writes ``events.ndjson`` into a directory, a line for each event as it happens.
+    """Writer of ``events.ndjson`` in a directory, with one line per event, written immediately.
 
     Raises:
         ToolError: the directory cannot be written.
@@ -25,28 +25,30 @@ class NdjsonWriter:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
+        if directory.exists() and not directory.is_dir():
+            raise ToolError(f"cannot write the report: {directory} is not a directory")
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("w", encoding="utf-8")
         except OSError as error:
-            raise ToolError(f"the report {self.path} cannot be written: {error.strerror or error}") from error
+            raise ToolError(f"cannot write the report {self.path}: {error.strerror or error}") from error
 
     def __call__(self, event: Event) -> None:
-        """Writes one event.
+        """Write one event.
 
         Raises:
-            ToolError: the disk is full, for instance.
+            ToolError: it cannot be written, e.g. because the disk is full.
         """
         try:
             self._file.write(json.dumps(event.to_json(), separators=(",", ":")) + "\n")
             self._file.flush()
         except OSError as error:
-            raise ToolError(f"the report {self.path} cannot be written: {error.strerror or error}") from error
+            raise ToolError(f"cannot write the report {self.path}: {error.strerror or error}") from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # A line that the disk had no room for is tried once more; its writer has got an error.
+        # close() retries a line that did not fit on the disk; the error has already been raised.
         with contextlib.suppress(OSError):
             self._file.close()

@@ -1,4 +1,4 @@
-"""What the pages have in common: one file that loads nothing else, from a template, styles and scripts of ours."""
+"""Rendering of the pages: one file that loads nothing else, from the package's template, styles and scripts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def render(template: str, *, styles: Sequence[str], scripts: Sequence[str], **context: Any) -> str:
-    """A page.
+    """Return a page.
 
     Args:
-        template: its name, in ``templates``.
-        styles: names of files there, behind what the page shares with that of ``kidx verify``.
-        scripts: the same.
-        context: what the template asks for.
+        template: name of the template in ``templates``.
+        styles: names of files there, included after the styles shared with the page of ``kidx verify``.
+        scripts: names of files there, included after the shared scripts.
+        context: variables of the template.
     """
     environment = Environment(
         loader=PackageLoader("conformance.report"),
@@ -36,14 +36,14 @@ def render(template: str, *, styles: Sequence[str], scripts: Sequence[str], **co
     )
     environment.filters["oneline"] = printable
     templates, shared = files("conformance.report") / "templates", files("kidx.report") / "templates"
-    # All are ours, and none holds anything that came from a run.
+    # All are the package's own files, without any data of a run.
     css = Markup(_joined(shared / "page.css", *(templates / name for name in styles)))  # noqa: S704
     js = Markup(_joined(shared / "page.js", *(templates / name for name in scripts)))  # noqa: S704
     return environment.get_template(template).render(css=css, js=js, **context)
 
 
 def trace_text(directory: Path, path: str) -> str:
-    """The trace as it stands in its file, wherever the report directory has been moved to; empty if it is gone."""
+    """Return the trace's file content, also if the report directory has been moved; empty if the file is missing."""
     for file in (directory / "traces" / Path(path).name, Path(path)):
         try:
             text = file.read_text("utf-8") if path else ""
@@ -55,7 +55,7 @@ def trace_text(directory: Path, path: str) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """What comes from a run, with what a page should not obey as escapes; before it is escaped for HTML."""
+    """Return a value of a run with control characters as escapes; applied before it is escaped for HTML."""
     return printable_lines(value) if type(value) is str else value
 
 

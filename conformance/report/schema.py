@@ -1,7 +1,7 @@
-"""The JSON Schema of a line of ``events.ndjson``, as the events describe themselves.
+"""JSON Schema of a line of ``events.ndjson``, generated from the event classes.
 
-``python -m conformance.report.schema`` prints it: the file ``conformance/schemas/events.json``. Fields that a schema
-does not know are those of a later version; a reader leaves them alone, and events of another name as well.
+``python -m conformance.report.schema`` prints it: the file ``conformance/schemas/events.json``. Fields that are not in
+the schema come from a later version; a reader ignores them, and events of unknown name as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.operations.trace_document import schema_text
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of an event."""
+    """Return the JSON Schema of an event."""
     definitions = msgspec.json.schema_components(KINDS.values())[1]
     for name, definition in definitions.items():
         del definition["title"]

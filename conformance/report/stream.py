@@ -1,4 +1,4 @@
-"""Reading what :mod:`conformance.report.ndjson` wrote: one run's events, or what there is of a run that was cut off."""
+"""Reader of the files of :mod:`conformance.report.ndjson`: the events of one run, also of one that was cut off."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 class StreamError(ToolError):
-    """A report cannot be read."""
+    """Report that cannot be read."""
 
 
 @dataclass
 class Stream:
-    """The events of one run.
+    """Events of one run.
 
     Attributes:
-        path: the file.
-        header: how the run was asked for.
-        footer: how it ended; None if it was cut off.
-        results: a row for each machine × implementation × release that was finished.
-        divergences: the differences that count.
-        replayed: which kept traces were performed first.
-        measured: figures about the harness itself.
+        path: path of the file.
+        header: arguments of the run.
+        footer: end of the run; None if it was cut off.
+        results: results of each finished machine × implementation × release.
+        divergences: the divergences that count.
+        replayed: regression traces that were replayed first.
+        measured: metrics of the harness itself.
     """
 
     path: Path
@@ -47,7 +47,7 @@ class Stream:
 
     @property
     def cut_off(self) -> str:
-        """Why this is not a whole run, in words; empty if it is."""
+        """Reason why the run is incomplete; empty if it is complete."""
         if self.footer is not None:
             return ""
         wanted = {(machine, name) for machine in self.header.machines for name in self.header.implementations}
@@ -56,7 +56,7 @@ class Stream:
         return f"{self.path} was cut off: it has no RunFinished" + (f", and no result of {missing}" if missing else "")
 
     def add(self, event: Event) -> None:
-        """Takes the next event."""
+        """Add the next event."""
         match event:
             case RunFinished():
                 self.footer = event
@@ -73,10 +73,10 @@ class Stream:
 
 
 def read_streams(places: Iterable[Path]) -> list[Stream]:
-    """The runs of some report directories, each of a run or of several in directories of their own, or of files.
+    """Return the runs in some files and report directories, each of one run or with one directory per run.
 
     Raises:
-        StreamError: one holds no report, or one that this version cannot read.
+        StreamError: there is no report, or one that this version cannot read.
     """
     return [read_stream(file) for place in places for file in _files_of(place)]
 
@@ -85,15 +85,15 @@ def _files_of(place: Path) -> list[Path]:
     if place.is_file():
         return [place]
     if not place.is_dir():
-        raise StreamError(f"there is no report {place}")
+        raise StreamError(f"no report at {place}")
     found = [place / NAME] if (place / NAME).is_file() else sorted(place.glob(f"*/{NAME}"))
     if not found:
-        raise StreamError(f"{place} holds no {NAME}; `conformance run --report {place}` writes one")
+        raise StreamError(f"{place} has no {NAME}; `conformance run --report {place}` writes one")
     return found
 
 
 def read_stream(path: Path) -> Stream:
-    """One run.
+    """Return one run.
 
     Raises:
         StreamError: the file cannot be read, does not begin with a header, or has another format.
@@ -101,16 +101,16 @@ def read_stream(path: Path) -> Stream:
     try:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError as error:
-        raise StreamError(f"the report {path} cannot be read: {error.strerror or error}") from error
+        raise StreamError(f"cannot read the report {path}: {error.strerror or error}") from error
     header = _header(path, lines[0] if lines else "")
     stream = Stream(path, header)
     for number, line in enumerate(lines[1:], start=2):
         try:
             event = event_of(_object(line))
         except ValueError as error:
-            if number == len(lines):  # the last words of a process that was killed while it wrote them
+            if number == len(lines):  # a line that was being written when its process was killed
                 break
-            raise StreamError(f"line {number} of the report {path} is no event: {error}") from None
+            raise StreamError(f"line {number} of the report {path} is not an event: {error}") from None
         if event is not None:
             stream.add(event)
     return stream
@@ -122,7 +122,7 @@ def _header(path: Path, line: str) -> RunStarted:
     except ValueError:
         document = {}
     if document.get("event") != "RunStarted" or document.get("format") != FORMAT:
-        raise StreamError(f"{path} is no report: it does not begin with RunStarted of format {FORMAT!r}")
+        raise StreamError(f"{path} is not a report: it does not begin with RunStarted of format {FORMAT!r}")
     if document.get("version") != VERSION:
         found = document.get("version")
         raise StreamError(f"{path} is a report of version {found!r}; this program reads version {VERSION}")
@@ -137,5 +137,5 @@ def _header(path: Path, line: str) -> RunStarted:
 def _object(line: str) -> dict[str, Any]:
     document = json.loads(line)
     if not isinstance(document, dict):
-        raise ValueError(f"{line:.40} is no object")  # noqa: TRY004 -- as json.loads says it
+        raise ValueError(f"{line:.40} is not an object")  # noqa: TRY004 -- as json.loads
     return document

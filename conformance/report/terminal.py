@@ -1,4 +1,4 @@
-"""A run as a person sees it: progress while it runs, differences as they are found, a table at the end."""
+"""Terminal output of a run: progress while it runs, divergences, and a table at the end."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from conformance.events import Diverged, Progressed, Replayed, Result, RunFinished, RunStarted
-from conformance.report.console import for_console, shielded
-from conformance.report.divergence import describe
+from conformance.report.console import escape_for_console, in_lines, sanitizing
+from conformance.report.divergence import format_divergence
+from conformance.report.failures import describe_failures
 from conformance.runs import broker_table
 from conformance.runs.seeds import seed_in_words
 
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
 
 
 class TerminalWriter:
-    """Prints events; a progress bar on a terminal, plain lines anywhere else.
+    """Printer of events: a progress bar on a terminal, plain lines anywhere else.
 
     Args:
-        console: where the results go.
-        quiet: differences and the verdict only.
-        verbose: also name the clauses that no step exercised.
+        console: console for the results.
+        quiet: True to print only divergences and the verdict.
+        verbose: True to list the clauses that no step exercised.
     """
 
     def __init__(self, console: Console, *, quiet: bool = False, verbose: bool = False) -> None:
-        self.console = shielded(console)
+        self.console = sanitizing(console)
         self.quiet = quiet
         self.verbose = verbose
         self._results: list[Result] = []
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._machine = ""
-        self._differences: list[Diverged] = []
+        self._divergences: list[Diverged] = []
         if console.is_terminal and not quiet:
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
             self._progress = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
 
     def __enter__(self) -> Self:
@@ -49,20 +50,20 @@ class TerminalWriter:
     def __exit__(self, *exception: object) -> None:
         if self._progress is not None:
             self._progress.stop()
-        self._print_differences()  # of a run that has no end
+        self._print_divergences()  # of a run that was interrupted
 
     def __call__(self, event: Event) -> None:
-        """Prints one event."""
+        """Print one event."""
         match event:
             case RunStarted() if not self.quiet:
                 self._start(event)
             case Replayed() if not self.quiet:
-                said = f"{len(event.traces)} kept traces performed first, {len(event.diverged)} diverged"
-                self.console.print(f"{event.machine} machine: {said}", highlight=False)
+                text = f"{len(event.traces)} regression traces replayed, {len(event.diverged)} diverged"
+                self.console.print(f"{event.machine} machine: {text}", highlight=False)
             case Progressed():
                 self._advance(event)
             case Diverged():
-                self._differences.append(event)
+                self._divergences.append(event)
             case Result():
                 self._results.append(event)
             case RunFinished():
@@ -73,94 +74,114 @@ class TerminalWriter:
     def _start(self, event: RunStarted) -> None:
         releases = ", ".join(event.releases)
         self.console.print(
-            f"{for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
+            f"{escape_for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
             f"profile {event.profile} · level {event.level} · seed {seed_in_words(event.seed, event.seed_source)}",
             highlight=False,
             soft_wrap=True,
         )
 
     def _advance(self, event: Progressed) -> None:
-        said = f"{event.examples} examples, {event.steps} steps"
+        text = f"{event.examples} examples, {event.steps} steps"
         if self._progress is None:
             if not self.quiet and event.share >= 1.0 and self._machine != event.machine:
                 self._machine = event.machine
-                self.console.print(f"{event.machine} machine: {said}", highlight=False)
+                self.console.print(f"{event.machine} machine: {text}", highlight=False)
             return
         if self._task is None or self._machine != event.machine:
             if self._task is not None:
                 self._progress.remove_task(self._task)
             self._machine = event.machine
-            self._task = self._progress.add_task(f"{event.machine} machine", total=1.0, said="")
-        self._progress.update(self._task, completed=event.share, said=said)
+            self._task = self._progress.add_task(f"{event.machine} machine", total=1.0, text="")
+        self._progress.update(self._task, completed=event.share, text=text)
 
     def _finish(self, event: RunFinished) -> None:
         if self._progress is not None:
             self._progress.stop()
-        count = len(self._differences)
-        differences = f"difference{'' if count == 1 else 's'}"
+        count = len(self._divergences)
+        divergences = f"divergence{'' if count == 1 else 's'}"
         stale = event.details.get("stale", [])
-        if self._differences and not self.quiet:
-            self.console.print(f"DIVERGES: {count} distinct {differences}", style="bold red", highlight=False)
-        self._print_differences()
+        if self._divergences and not self.quiet:
+            self.console.print(f"DIVERGES: {count} unique {divergences}", style="bold red", highlight=False)
+        self._print_divergences()
         for expectation in stale:
-            said = f"stale expectation, which nothing diverges from any more: {expectation}"
-            self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+            text = f"stale expectation, which no divergence matches any more: {expectation}"
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
         if not self.quiet:
             for expectation in event.details.get("not seen", []):
-                said = f"known, and not seen in this run: {expectation}"
-                self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+                text = f"expected but not reproduced: {expectation}"
+                self.console.print(text, markup=False, highlight=False, soft_wrap=True)
             self.console.print(self._table())
+            self._print_legend()
             self._print_brokers()
             self._print_not_driven()
-            self._print_excused()
+            self._print_tolerated()
+            self._print_failures()
             self._print_cut()
             if self.verbose:
                 self._print_not_run()
         verdict = "conforms"
         if count or (event.verdict != "conforms" and not stale):
-            verdict = f"DIVERGES: {count} {differences}, see above"
+            verdict = f"DIVERGES: {count} {divergences}, see above"
         elif stale:
-            verdict = f"FAILS: {len(stale)} stale expectation{'' if len(stale) == 1 else 's'}, no difference"
+            verdict = f"FAILS: {len(stale)} stale expectation{'' if len(stale) == 1 else 's'}, no divergence"
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
 
-    def _print_differences(self) -> None:
-        for event in self._differences:
+    def _print_divergences(self) -> None:
+        for event in self._divergences:
             self.console.print()
-            self.console.print(describe(event), markup=False, highlight=False, soft_wrap=True)
+            self.console.print(format_divergence(event), markup=False, highlight=False, soft_wrap=True)
             self.console.print()
-        self._differences.clear()
+        self._divergences.clear()
 
     def _table(self) -> Table:
+        lacking = any(result.count("unsupported") and not result.unsupported for result in self._results)
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("release", no_wrap=True)
-        table.add_column("impl", overflow="fold", max_width=36)
+        table.add_column("implementation", overflow="fold")
         table.add_column("machine", no_wrap=True)
-        for heading in ("examples", "steps", "steps/s", "diverged", "clauses", "not run"):
+        headings = ("examples", "steps", "steps/s", "divergences", "clauses", "not run", *(("unsupported",) * lacking))
+        for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
         for result in self._results:
+            backend = result.details.get("backend")
+            name = in_lines(f"{result.implementation} ({backend})" if backend else result.implementation)
             if result.unsupported:
-                said = ("–",) * 4 + ("unsupported", "–")
-                name = for_console(result.implementation)
-                table.add_row(result.release, name, result.machine, *said, style="dim")
+                text = ("–",) * 4 + ("unsupported", "–")
+                table.add_row(result.release, name, result.machine, *text, style="dim")
                 continue
             rate = result.steps / result.seconds if result.seconds else 0.0
-            exercised = len(result.verdicts) - result.count("not-run") - result.count("unsupported")
-            backend = result.details.get("backend")
+            missing, unsupported = result.count("not-run"), result.count("unsupported")
+            applicable = len(result.verdicts) - unsupported
             table.add_row(
                 result.release,
-                for_console(f"{result.implementation} ({backend})" if backend else result.implementation),
+                name,
                 result.machine,
                 str(result.examples),
                 str(result.steps),
                 f"{rate:.0f}",
                 f"[bold red]{result.divergences}[/]" if result.divergences else "0",
-                f"{exercised}/{len(result.verdicts)}",
-                str(result.count("not-run")),
+                f"{applicable - missing}/{applicable}",
+                str(missing),
+                *([str(unsupported)] if lacking else []),
             )
         return table
 
+    def _print_legend(self) -> None:
+        """Print the meaning of the columns."""
+        if not any(not result.unsupported for result in self._results):
+            return
+        lacking = any(result.count("unsupported") for result in self._results)
+        text = (
+            "divergences: unique ones · clauses: exercised/applicable · not run: applicable, but no step exercised them"
+            f"{'' if self.verbose else ' (-v lists them)'}"
+        )
+        text += " · unsupported: they need operations that the implementation does not have" if lacking else ""
+        if any("takes_turns" in result.details for result in self._results):
+            text += " · examples: each generated one is run on one of the releases with the same rules, in turn"
+        self.console.print(text, style="dim", highlight=False, soft_wrap=True)
+
     def _print_brokers(self) -> None:
-        """What was compared with real brokers, if any took part."""
+        """Print the comparisons with real brokers, if any took part."""
         found = broker_table.rows(self._results)
         if found:
             table = Table(box=None, pad_edge=False, header_style="bold")
@@ -172,31 +193,36 @@ class TerminalWriter:
             self.console.print(table)
 
     def _print_not_driven(self) -> None:
-        """What a build lacks, so that a machine cannot drive it."""
-        whys = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
-        for why in filter(None, dict.fromkeys(whys)):
-            self.console.print(why, markup=False, highlight=False, soft_wrap=True)
+        """Print what a build lacks, so that a machine cannot test it."""
+        reasons = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
+        for reason in filter(None, dict.fromkeys(reasons)):
+            self.console.print(reason, markup=False, highlight=False, soft_wrap=True)
 
-    def _print_excused(self) -> None:
-        """What was not held against implementations that lack a capability."""
+    def _print_tolerated(self) -> None:
+        """Print what was tolerated because an implementation lacks a capability."""
         for result in self._results:
             for words, steps in result.details.get("excused", {}).items():
-                said = f"excused in {steps} steps, {result.machine} machine on {result.release}: {words}"
-                self.console.print(said, markup=False, highlight=False, soft_wrap=True)
+                text = f"tolerated in {steps} steps, {result.machine} machine on {result.release}: {words}"
+                self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _print_failures(self) -> None:
+        """Print the programs that failed during examples."""
+        for line in filter(None, map(describe_failures, self._results)):
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _print_cut(self) -> None:
-        """The machines that did not do all their examples."""
+        """Print the machines that did not finish their examples."""
         cut = dict.fromkeys(result.machine for result in self._results if result.details.get("cut_by_time"))
         if cut:
-            self.console.print(f"cut by --max-time: {', '.join(cut)}", highlight=False)
+            self.console.print(f"stopped by --max-time: {', '.join(cut)}", highlight=False)
 
     def _print_not_run(self) -> None:
-        """The clauses that no step exercised; releases with the same ones share a line."""
+        """Print the clauses that no step exercised; releases with the same ones share a line."""
         releases: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for result in self._results:
             missing = tuple(clause for clause, verdict in result.verdicts.items() if verdict == "not-run")
             if missing:
                 releases.setdefault((result.machine, missing), []).append(result.release)
         for (machine, missing), names in releases.items():
-            said = f"not run by {machine} on {', '.join(names)}: {', '.join(missing)}"
-            self.console.print(said, highlight=False, soft_wrap=True)
+            text = f"clauses not run by {machine} on {', '.join(names)}: {', '.join(missing)}"
+            self.console.print(text, highlight=False, soft_wrap=True)

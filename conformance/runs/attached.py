@@ -1,4 +1,4 @@
-"""``-i broker --bootstrap``: a broker that is running already, as one result of a run."""
+"""``-i broker --bootstrap-server``: a broker that is running already, as one result of a run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result
-from conformance.kafka.broker.attached import AttachedBroker
-from conformance.kafka.broker.attached_check import check_attached
+from conformance.kafka.broker.external import ExternalBroker
+from conformance.kafka.broker.external_check import check_external
 
 if TYPE_CHECKING:
     from conformance.events import Sink, Verdict
     from conformance.kafka.broker.mismatch import Mismatch
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 MACHINE: Final = "attached"
 
@@ -27,13 +27,13 @@ class Attachment:
     bootstrap: str
     log_dir: Path
 
-    def open(self, release: str, progress: Progress | None = None) -> AttachedBroker:
+    def open(self, release: str, progress: Progress | None = None) -> ExternalBroker:
         """Return the broker, if it is what it is said to be.
 
         Raises:
             ToolError: it is not, or does not answer, or its directory cannot be read.
         """
-        return AttachedBroker(self.bootstrap, self.log_dir, release, progress=progress)
+        return ExternalBroker(self.bootstrap, self.log_dir, release, progress=progress)
 
 
 def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Progress | None = None) -> Result:
@@ -44,7 +44,7 @@ def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Pro
     """
     started = time.monotonic()
     with attachment.open(release, progress) as broker:
-        checked = check_attached(broker)
+        checked = check_external(broker)
     for mismatch in checked.mismatches:
         sink(_diverged(mismatch, attachment, release))
     verdicts: dict[str, Verdict] = {"LO-6": "conforms"} if checked.answers else {"LO-6": "not-run"}
@@ -65,7 +65,7 @@ def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Pro
             "backend": attachment.bootstrap,
             "log_dir": str(attachment.log_dir),
             "index_files": checked.index_files,
-            "left_out": checked.left_out,
+            "left_out": checked.skipped,
         },
     )
     sink(result)
@@ -90,5 +90,5 @@ def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diver
         () if clause is None else ((clause.id, clause.level, clause.statement),),
         (mismatch.subject,),
         "",
-        f"conformance run --bootstrap {attachment.bootstrap} --log-dir {attachment.log_dir} --kafka {release}",
+        f"conformance run --bootstrap-server {attachment.bootstrap} --log-dir {attachment.log_dir} --kafka {release}",
     )

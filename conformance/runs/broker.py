@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.clauses import clauses_for, load_clauses
+from conformance.attribution.tables import clauses_for
+from conformance.clauses import load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
@@ -30,6 +31,7 @@ from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
 from conformance.runs.broker_shrinking import shrunk_on_broker
 from conformance.runs.broker_table import measured
+from conformance.runs.keeping import keep
 from conformance.runs.shrinking import SECONDS
 from conformance.scratch import scratch_directory
 
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink, Verdict
-    from conformance.expectations import Ledger
+    from conformance.expectations import ExpectationTracker
     from conformance.kafka.broker import Broker, Choice
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
 
 IMPLEMENTATION: Final = "broker"
@@ -106,7 +108,7 @@ class Run:
     budget: Budget
     traces: Path
     sink: Sink
-    ledger: Ledger
+    ledger: ExpectationTracker
     choice: Choice = "auto"
     implementation: str = IMPLEMENTATION
     reference: type[ReferencePartition] = ReferencePartition
@@ -128,7 +130,7 @@ def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = N
         started = time.monotonic()
         chosen = choose(release, run.choice, build)
         broker = new_broker(release, chosen.backend, progress=progress, build=build)
-        life = _Life(run, broker, chosen.why)
+        life = _Life(run, broker, chosen.reason)
         try:
             with broker:
                 life.live()
@@ -220,7 +222,7 @@ class _Life:
         found = self.run.ledger.match(divergence.clauses, MACHINE, self.run.implementation, divergence.release)
         if found is None:
             return False
-        self.expected.update(filter(found.names, divergence.clauses))
+        self.expected.update(filter(found.covers_clause, divergence.clauses))
         return True
 
     def _report(self, failure: DivergenceError) -> None:
@@ -234,10 +236,10 @@ class _Life:
         }
         difference = failure_json(divergence)
         trace = Trace(MACHINE, divergence.release, failure.operations, difference, made_by=made_by)
-        path = trace.save(self.run.traces)
+        kept = keep(trace, self.run.traces)
         catalogue = load_clauses()
         requirements = tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses)
-        command = ["conformance", "replay", str(path), "--kafka", divergence.release, "-i", self.run.implementation]
+        command = ["conformance", "replay", kept.path, "--kafka", divergence.release, "-i", self.run.implementation]
         steps = tuple(str(operation) for operation in failure.operations)
         self.run.sink(
             Diverged(
@@ -245,10 +247,11 @@ class _Life:
                 difference,
                 requirements,
                 steps,
-                str(path),
-                shlex.join(command),
+                kept.path,
+                shlex.join(command) if kept.path else "",
                 self.run.implementation,
                 failure.shrinking,
+                note=kept.note,
             )
         )
 

@@ -11,9 +11,9 @@ import random
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.kafka.broker.workload import EPOCH_MS
-from conformance.kafka.releases import version_key
 from conformance.operations import Operation
 from conformance.operations.broker import PRODUCERS
+from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.levels.broker import BrokerLockstep
@@ -54,7 +54,7 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
 
 def _topics(release: str) -> list[dict[str, Any]]:
     common: dict[str, Any] = {
-        "segment.bytes": 4000 if version_key(release) < (4,) else 1 << 20,
+        "segment.bytes": max(4000, dialect_of(release).smallest_segment),
         # Room for more than a segment gets: one that its indexes fill, over a restart, is beyond recovery (LG-19).
         "segment.index.bytes": 4800,
         "segment.ms": _HOUR_MS,

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
+from conformance.errors import CoverageError
 from conformance.events import Result, RunFinished, RunStarted
-from conformance.expectations import Ledger, StaleExpectationError, load_expectations
+from conformance.expectations import ExpectationTracker, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
@@ -29,14 +30,14 @@ from conformance.runs.shares import helpers_for
 from conformance.runs.shrinking.hanging import shrunk_hang
 from conformance.runs.stuck import StuckError, events_of, limit_of
 from conformance.runs.telling import Told
-from conformance.runs.verdicts import coverage_of, excused_in, results_of
+from conformance.runs.verdicts import coverage_of, excused_in, missing_coverage, results_of
 from conformance.scratch import scratch_directory
 from conformance.subjects import load_subjects
 
 if TYPE_CHECKING:
     from conformance.errors import NotDrivenError
     from conformance.events import Sink
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep.step_watch import Stuck
     from conformance.runs.crew import Crew
     from conformance.runs.machine_run import MachineRun
@@ -65,6 +66,7 @@ def run(
 
     Raises:
         StaleExpectationError: an expectation's clause was exercised, and nothing has met it; the events are complete.
+        CoverageError: the plan demands coverage of the generator, and rows were missed; the events are complete.
         ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
             of the implementations.
     """
@@ -88,10 +90,13 @@ class _Run:
         self.progress = progress
         self.started = time.monotonic()
         self.seed, self.source = chosen_seed(plan.seed, plan.profile.seed)
-        self.ledger = Ledger(load_expectations() if plan.expectations is None else load_expectations(plan.expectations))
+        self.ledger = ExpectationTracker(
+            load_expectations() if plan.expectations is None else load_expectations(plan.expectations)
+        )
         self.results: list[Result] = []
         self.performed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
+        self.uncovered: list[str] = []
         self.told = Told(plan, self.seed, sink)
         self.machine: MachineRun | None = None
 
@@ -139,13 +144,14 @@ class _Run:
             self.machine = its
             limit = None if left is None else left / machines_left
             evidence = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
-            self.ledger.meet(evidence.met)
-            self.performed[machine] = {operation for operation, _, _ in evidence.cells}
+            self.ledger.mark_matched(evidence.met)
+            self.performed[machine] = {operation for operation, _, _ in evidence.kinds}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
             found = self.told.found(its, evidence)
             for row in (*coverage_of(its, evidence), *excused_in(its, evidence)):
                 self.sink(row)
+            self.uncovered += filter(None, (missing_coverage(its, evidence),))
             for result in results_of(its, evidence, found, seconds):
                 self.results.append(result)
                 self.sink(result)
@@ -159,8 +165,7 @@ class _Run:
                 if isinstance(event, Result):
                     self.results.append(event)
                 self.sink(event)
-        steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
-        self.sink(RunFinished("diverges", sum(steps.values()), time.monotonic() - self.started, {"stuck": True}))
+        self.sink(RunFinished("diverges", self._steps(), time.monotonic() - self.started, {"stuck": True}))
 
     def _shrunk(self, run: MachineRun, stuck: Stuck, machine: str) -> Stuck:
         """The step behind fewer ones."""
@@ -183,6 +188,14 @@ class _Run:
             self.performed.setdefault(result.machine, set()).update(result.details.get("performed", ()))
         return not any(result.divergences for result in results)
 
+    def _steps(self) -> int:
+        """The steps of all machines; the participants of one lockstep share theirs, unless one has left early."""
+        steps: dict[tuple[str, str], int] = {}
+        for result in self.results:
+            key = result.machine, result.release if is_server(result.implementation) else ""
+            steps[key] = max(steps.get(key, 0), result.steps)
+        return sum(steps.values())
+
     def _seconds_left(self) -> float | None:
         limit = self.plan.max_time
         return None if limit is None else max(0.0, limit - (time.monotonic() - self.started))
@@ -192,6 +205,7 @@ class _Run:
 
         Raises:
             StaleExpectationError: there is one, and it is the user's to remove.
+            CoverageError: the plan demands coverage, and rows were missed.
         """
         exercised = {
             (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
@@ -199,19 +213,22 @@ class _Run:
         }
         unmet = self.ledger.stale(exercised, self.performed)
         own = self.plan.expectations is not None
-        stale = tuple(each for each in unmet if each.is_owed(own=own))
+        stale = tuple(each for each in unmet if each.must_not_be_stale(own=own))
         unsure = [str(each) for each in unmet if each not in stale]
-        steps = {(r.machine, r.release if is_server(r.implementation) else ""): r.steps for r in self.results}
         self.sink(
             RunFinished(
                 "diverges" if not conforms else "stale" if stale else "conforms",
-                sum(steps.values()),
+                self._steps(),
                 time.monotonic() - self.started,
-                ({"stale": list(map(str, stale))} if stale else {}) | ({"not seen": unsure} if unsure else {}),
+                ({"stale": list(map(str, stale))} if stale else {})
+                | ({"not seen": unsure} if unsure else {})
+                | ({"uncovered": self.uncovered} if self.uncovered else {}),
             )
         )
         if stale:
             raise StaleExpectationError(stale)
+        if self.uncovered:
+            raise CoverageError("; ".join(self.uncovered))
         return conforms
 
 

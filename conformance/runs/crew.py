@@ -10,13 +10,11 @@ process waits for the others.
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -24,18 +22,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.releases import load_release
+from conformance.kafka.releases import know_releases
 from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
 from conformance.runs.chunks import chunks_of
+from conformance.runs.deaths import death_of
 from conformance.runs.evidence import Evidence
 from conformance.runs.machine_run import MachineRun, machine_run
 from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
 from conformance.runs.tables import Table, Tables
 from conformance.scratch import scratch_directory
-from kidx.dialect import DIALECTS
+from kidx.signals import held_signals
+from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
-    from conformance.expectations import Ledger
+    from conformance.expectations import ExpectationTracker
     from conformance.runs.chunks import Chunk
     from conformance.runs.plan import Plan
 
@@ -55,12 +55,10 @@ class Crew:
         scratch: a directory for their files; what they leave when they are ended goes with it.
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger, helpers: int, seed: int, scratch: Path) -> None:
+    def __init__(self, plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int, scratch: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(
-            helpers, spawn, _Helper.start, (replace(plan, attachment=None), ledger, scratch)
-        )
-        self._scratch = scratch
+        self._pool = WorkerPool(helpers, spawn, _Helper.start, (replace(plan, attachment=None), ledger, scratch))
+        self._plan, self._ledger, self._scratch = plan, ledger, scratch
         self._lock = threading.Lock()
         self._idle = 0
         self._tables = Tables(_coming(plan, seed))
@@ -69,13 +67,7 @@ class Crew:
 
     def close(self) -> None:
         """Ends the processes, also those that are at work."""
-        processes = list((self._pool._processes or {}).values())  # noqa: SLF001 -- public from Python 3.14 on
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(5)
-            if process.exitcode is None:
-                process.kill()
+        self._pool.end(patience=5)
         # Only then: an executor that is not waited for complains of its closed pipe when Python ends.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -90,7 +82,7 @@ class Crew:
             deadline: on the monotonic clock, which all processes share.
 
         Raises:
-            StuckError: a step of a helping process has not come back.
+            StuckError: a step of a helping process has not come back, or has killed it.
             ToolError: a helping process has ended.
         """
         with self._lock:
@@ -108,9 +100,22 @@ class Crew:
                     stuck = read_stuck(self._scratch / _STUCK)
                     if stuck is not None:
                         raise StuckError(*stuck) from None
-                    raise ToolError("a process that shared the examples has ended; --jobs 1 does without") from error
+                    raise self._death(run, chunk) or ToolError(
+                        "a process that shared the examples has ended; --jobs 1 does without"
+                    ) from error
         finally:
             table.close()
+
+    def _death(self, run: MachineRun, waited_for: Chunk) -> StuckError | None:
+        """Return the step that has killed a helping process; None if none does so again."""
+        with self._lock:
+            lost = self._tables.lost()
+        subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
+        for machine, chunks in lost:
+            own = [waited_for, *chunks] if machine == run.name else chunks
+            if (stuck := death_of(self._plan, self._ledger, machine, own, subjects)) is not None:
+                return StuckError(machine, stuck)
+        return None
 
     def _started(self, future: Future[str]) -> None:
         """A helper is ready. One that is not, for want of memory for instance, is done without."""
@@ -147,22 +152,19 @@ class _Helper:
     """What a helping process keeps: the machine that it drives now."""
 
     plan: ClassVar[Plan]
-    ledger: ClassVar[Ledger]
+    ledger: ClassVar[ExpectationTracker]
     scratch: ClassVar[Path]
     run: ClassVar[MachineRun | None] = None
     stack: ClassVar = ExitStack()
     machine_stack: ClassVar = ExitStack()
 
     @classmethod
-    def start(cls, plan: Plan, ledger: Ledger, scratch: Path) -> None:
-        """In the new process: an interrupt is for the process that started it."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    def start(cls, plan: Plan, ledger: ExpectationTracker, scratch: Path) -> None:
+        """In the new process."""
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
-        for release in set(plan.releases) - set(DIALECTS):
-            load_release(release)  # one of the user's own locks: its dialect is known from here on
+        know_releases(plan.releases)
         limit = limit_of(plan.step_timeout, plan.max_time)
         cls.stack.enter_context(watched_steps(limit, cls.give_up))
-        threading.Thread(target=_end_with_parent, daemon=True).start()
 
     @classmethod
     def give_up(cls, stuck: Stuck) -> None:
@@ -184,14 +186,6 @@ class _Helper:
         return machine
 
 
-def _end_with_parent() -> None:
-    """A process whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
-
-
 def _perform(machine: str, chunk: Chunk, deadline: float | None) -> Evidence:
     _Helper.drive(machine)
     assert _Helper.run is not None
@@ -201,14 +195,17 @@ def _perform(machine: str, chunk: Chunk, deadline: float | None) -> Evidence:
 
 
 @contextmanager
-def crew_of(plan: Plan, ledger: Ledger, helpers: int, seed: int) -> Iterator[Crew | None]:
+def crew_of(plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int) -> Iterator[Crew | None]:
     """A crew while the block runs; None if no helper is worth its start."""
     if helpers < 1:
         yield None
         return
     with scratch_directory() as scratch:
-        crew = Crew(plan, ledger, helpers, seed, scratch)
+        crew = None
         try:
+            with held_signals():
+                crew = Crew(plan, ledger, helpers, seed, scratch)
             yield crew
         finally:
-            crew.close()
+            if crew is not None:
+                crew.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,19 +20,21 @@ from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
 from conformance.lockstep.divergence import DivergenceError
+from conformance.lockstep.staying import Ruling, can_stay
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
 from conformance.runs.collecting import rare_collections
-from conformance.runs.differences.shapes import detail_of, error_of, shape_of
+from conformance.runs.differences.shapes import detail_of, shape_of
 from conformance.runs.evidence import FAILURES, KEPT, Evidence
 from conformance.runs.participation import Participation
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
 from conformance.runs.replay import perform_all
+from conformance.runs.turns import Turns
 
 if TYPE_CHECKING:
-    from conformance.expectations import Ledger
-    from conformance.kafka.fetch import Progress
+    from conformance.expectations import ExpectationTracker
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Lockstep
     from conformance.lockstep.divergence import Divergence
     from conformance.runs.plan import Plan
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def machine_run(
-    plan: Plan, machine: str, scratch: Path, ledger: Ledger, progress: Progress | None = None
+    plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
 ) -> Iterator[MachineRun]:
     """A run of one machine, without what makes it slow or different elsewhere."""
     with without_local_constants(), rare_collections():
@@ -60,13 +62,14 @@ class MachineRun:
     Attributes:
         subjects: specification and participant, in the order of the plan.
         unsupported: specifications that this machine cannot drive, with the reason.
+        turns: which programs perform an example.
         total: the results of all chunks so far.
         started: when it was made, on the monotonic clock.
-        patience: a participant that has left so many chunks early has left the run.
+        patience: of what counts towards leaving the run, see :attr:`Evidence.departed`.
     """
 
     def __init__(
-        self, plan: Plan, machine: str, scratch: Path, ledger: Ledger, progress: Progress | None = None
+        self, plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
     ) -> None:
         self.plan = plan
         self.name = machine
@@ -83,9 +86,12 @@ class MachineRun:
         )
         if not plan.model:
             self.lockstep.drop_models()
-        self.lockstep.stays = self._stays
+        self.lockstep.count_at(plan.level)
         for _, subject in self.subjects:
             subject.watch(self.lockstep)
+        self.turns = Turns(self.subjects, self.lockstep.level.rules)
+        self._waiting: set[str] = set()
+        self._number = self._steps_before = 0
         self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
         # Bound once: what a participant turns out not to have must not change the examples of a later chunk.
@@ -131,7 +137,7 @@ class MachineRun:
 
         def perform() -> None:
             for trace in kept_traces(self.name):
-                if not all(map(self.lockstep.takes, trace.operations)):
+                if not self.lockstep.can_perform(trace.operations):
                     continue
                 before = self._seen
                 performed.append(trace.id)
@@ -151,7 +157,7 @@ class MachineRun:
     def _noting(self, number: int, perform: Callable[[], None]) -> Evidence:
         """Performs something and returns its evidence, without what was noted before."""
         statistics = self.lockstep.statistics
-        examples, steps, cells = statistics.examples, statistics.steps, Counter(statistics.cells)
+        examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
         credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
         for _, subject in self.subjects:
             subject.lacking.clear()
@@ -159,6 +165,7 @@ class MachineRun:
         self._evidence = evidence = Evidence(number)
         self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
+        self._number = number * CHUNK
         try:
             perform()
         except (DivergenceError, Flaky) as error:
@@ -166,11 +173,12 @@ class MachineRun:
             if not isinstance(failure, DivergenceError):
                 raise
             evidence.broken = failure.divergence, failure.operations
+        self._note_waiting()
         self._left_early.update(evidence.departed)
         evidence.examples, evidence.steps = statistics.examples - examples, statistics.steps - steps
-        evidence.cells = Counter(statistics.cells) - cells
+        evidence.kinds = Counter(statistics.kinds) - kinds
         if number != KEPT:
-            evidence.drawn, evidence.drawn_cells = evidence.examples, evidence.cells.copy()
+            evidence.drawn, evidence.drawn_kinds = evidence.examples, evidence.kinds.copy()
         for name, (_, subject) in self._by_name.items():
             evidence.credited[name] = subject.exercised() - credited[name]
             evidence.lacking[name] = set(subject.lacking)
@@ -178,14 +186,26 @@ class MachineRun:
         return evidence
 
     def _begin_example(self) -> None:
+        self._note_waiting()
         self._begin()
-        for name in self._muted:
+        if self._evidence.number != KEPT:
+            self._waiting = self.turns.waiting(self._number)
+        self._number += 1
+        for name in self._muted | self._waiting:
             self.lockstep.leave(name)
             self._by_name[name][1].excuse(())
 
+    def _note_waiting(self) -> None:
+        """Notes who has not performed the example that is over."""
+        steps = self.lockstep.statistics.steps
+        for name in self._waiting:
+            waited = self._evidence.waited.setdefault(name, Counter())
+            waited.update(examples=1, steps=steps - self._steps_before)
+        self._waiting, self._steps_before = set(), steps
+
     # -- differences -------------------------------------------------------------------------------------------
 
-    def _noted(self, divergence: Divergence) -> bool:
+    def _noted(self, divergence: Divergence) -> Ruling:
         """Notes a difference; only one of the reference itself is more than that."""
         specification, subject = self._by_name[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
@@ -194,40 +214,33 @@ class MachineRun:
             evidence.expected.setdefault(divergence.participant, set()).update(known)
         else:
             evidence.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
-            if divergence.is_failure or self.plan.stop_at_first:
+            if divergence.is_failure:
+                evidence.note_failure(divergence)
+            if self.plan.stop_at_first:
                 evidence.departed[divergence.participant] = 1
+            if evidence.departed.get(divergence.participant, 0) >= self.patience:
                 self._muted.add(divergence.participant)
-        if self._stays(divergence):
-            subject.discredit(clauses)
-        else:
-            subject.excuse(clauses)
-        return True
+        if divergence.participant not in self._muted and can_stay(divergence, self.plan.level):
+            subject.discredit(self._doubtful(divergence))
+            return Ruling.STAYS
+        subject.excuse(clauses)
+        return Ruling.LEAVES
 
-    def _stays(self, divergence: Divergence) -> bool:
-        return divergence.participant not in self._muted and can_stay(divergence)
+    def _doubtful(self, divergence: Divergence) -> Sequence[str]:
+        """Return the clauses for which a step with a difference is no evidence, if the participant goes on."""
+        if self.plan.level == "must" and divergence.is_unnoticed:
+            return [clause for clause in divergence.clauses if load_clauses()[clause].level != "MUST"]
+        return divergence.clauses
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
         about = divergence.clauses, shape_of(divergence), self.name, specification, divergence.release
-        numbers = self.ledger.find_all(*about, detail_of(divergence))
+        numbers = self.ledger.match_all(*about, detail_of(divergence))
         if numbers:
             self._evidence.met.update(numbers)
             known = [self.ledger.expectations[number] for number in numbers]
-            return {clause for clause in divergence.clauses if any(each.names(clause) for each in known)}
-        if self.plan.level == "must" and divergence.observed_only:
+            return {clause for clause in divergence.clauses if any(each.covers_clause(clause) for each in known)}
+        if not divergence.counts(self.plan.level):
             catalogue = load_clauses()
-            return {clause for clause in divergence.clauses if catalogue[clause].level == "OBSERVED"}
+            return {clause for clause in divergence.clauses if catalogue[clause].level != "MUST"}
         return None
-
-
-def can_stay(divergence: Divergence) -> bool:
-    """Whether a participant can go on with an example after a difference: its state and its files are right.
-
-    What it has opened or released while the reference refused to, or the other way round, is not the same any more; the
-    state does not tell, because a closed index need not have any.
-    """
-    if divergence.is_failure or {"state", "bytes"} & set(divergence.aspects):
-        return False
-    if divergence.operation.effect is None or divergence.aspects[0] != "outcome":
-        return True
-    return bool(error_of(divergence.expected)) == bool(error_of(divergence.actual))

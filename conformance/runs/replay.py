@@ -12,9 +12,11 @@ from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.staying import Ruling, can_stay
 from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
+from conformance.operations.trace_file import SUFFIX, find_in_file, only_trace
 from conformance.quoting import quoted
 from conformance.runs.server_replays import SERVER_REPLAYS
 from conformance.scratch import scratch_directory
@@ -22,10 +24,12 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence, Lockstep
     from conformance.operations import Observation, Operation
     from conformance.runs.wire_options import WireOptions
+
+Level = Literal["must", "api", "observed"]
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,15 @@ class Replayed:
 
 
 def find_trace(name: str, directories: Iterable[Path]) -> Trace:
-    """A trace by path, or by id among the traces of some directories.
+    """A trace by path, by ``FILE.ndjson#ID``, or by id among the traces of some directories.
 
     Raises:
         TraceError: there is none, or it cannot be read.
     """
     path = Path(name)
+    pack, wanted = (name, "") if path.suffix == SUFFIX else name.rpartition("#")[::2]
+    if pack.endswith(SUFFIX) and not Path(pack).is_dir():
+        return only_trace(Path(pack), wanted)
     if os.path.lexists(path) or path.suffix == ".json":
         if path.is_dir():
             raise TraceError(f"{path} is a directory, not a trace")
@@ -52,6 +59,9 @@ def find_trace(name: str, directories: Iterable[Path]) -> Trace:
         for file in sorted(directory.rglob("*.json")):
             if name in (file.stem, file.stem.rpartition("-")[2]):
                 return Trace.load(file)
+        for many in sorted(directory.rglob(f"*{SUFFIX}")):
+            if found := find_in_file(many, name):
+                return found
     raise TraceError(f"no trace {name!r}: neither a file nor the id of one that was recorded here")
 
 
@@ -62,8 +72,12 @@ def replay(
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None] = lambda *_: None,
     progress: Progress | None = None,
     wire: WireOptions | None = None,
+    level: Level | None = None,
 ) -> Replayed:
     """Performs every step of a trace in lockstep.
+
+    What does not count at the level is set aside, as in the run that has recorded the trace. So is a difference in a
+    step before the one that was recorded, if the participant can go on after it: it fails the replay in the end.
 
     Args:
         trace: what to perform.
@@ -72,6 +86,7 @@ def replay(
         tell: told of every step: its number from 0, the operation, the reference's observation, the divergence if any.
         progress: told while jars are being fetched.
         wire: how brokers behind ``wire:`` are reached.
+        level: which differences count; those of the level that the trace was recorded at by default.
 
     Raises:
         TraceError: its machine is unknown, or a step makes no sense there.
@@ -83,21 +98,22 @@ def replay(
     if trace.machine == "wire":
         from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
 
-        difference, steps = replay_on_wire(trace, releases, implementations, tell, wire)
+        difference, steps = replay_on_wire(trace, releases, implementations, tell, wire, _level(trace, level))
         return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
     if trace.machine not in MACHINES:
         raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
+    aside = _Aside(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
-        lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
+        lockstep = machine.new_lockstep(subjects, scratch, releases=releases, excuse=aside)
         done = 0
 
         def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
             nonlocal done
             lockstep.settle()
             _refuse_unsupported(lockstep, number)
-            tell(number, operation, seen, None)
+            tell(number, operation, seen, aside.earlier.get(number))
             done = number + 1
 
         try:
@@ -112,7 +128,55 @@ def replay(
                 f" {quoted(repr(error))}"
             ) from error
         _refuse_unperformed(lockstep)
-    return Replayed("FIXED", None, len(trace.operations))
+        first = aside.conclude()
+    return Replayed("FIXED" if first is None else "FAILED", first, len(trace.operations))
+
+
+class _Aside:
+    """The differences that a replay goes on after; called with each of them.
+
+    Attributes:
+        earlier: those that count, in steps before the recorded one, by the number of their step.
+    """
+
+    def __init__(self, trace: Trace, level: Level) -> None:
+        self.level = level
+        self._last = len(trace.operations) - 1
+        self._recorded = trace.failure["step"] if trace.failure is not None else 0
+        self.earlier: dict[int, Divergence] = {}
+        self._left: list[Divergence] = []
+
+    def __call__(self, divergence: Divergence) -> Ruling:
+        stays = can_stay(divergence, self.level)
+        if not divergence.counts(self.level):
+            if divergence.step < self._last and not stays:
+                self._left.append(divergence)
+            return Ruling.STAYS if stays else Ruling.LEAVES
+        if divergence.step >= self._recorded or not stays:
+            return Ruling.RAISES
+        self.earlier.setdefault(divergence.step, divergence)
+        return Ruling.STAYS
+
+    def conclude(self) -> Divergence | None:
+        """Return the first of those that count.
+
+        Raises:
+            ToolError: there is none, and an implementation has not performed every step.
+        """
+        if self.earlier:
+            return self.earlier[min(self.earlier)]
+        for each in self._left:
+            raise ToolError(
+                f"{each.participant} cannot go on after step {each.step + 1}: it differs in what does not count at"
+                f" level {self.level}, and nothing can be said of the steps after it; --level observed stops there"
+            )
+        return None
+
+
+def _level(trace: Trace, level: Level | None) -> Level:
+    """The level that is asked for, or that the trace was recorded at; older traces do not say."""
+    recorded = trace.made_by.get("level")
+    return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
 
 
 def _replay_on_servers(

@@ -10,8 +10,8 @@ from conformance.implementations.spec import parse_spec
 
 if TYPE_CHECKING:
     from conformance.events import Result, Sink
-    from conformance.expectations import Ledger
-    from conformance.kafka.fetch import Progress
+    from conformance.expectations import ExpectationTracker
+    from conformance.kafka.jar_fetch import Progress
     from conformance.runs.plan import Plan
 
 
@@ -30,7 +30,7 @@ class Circumstances(NamedTuple):
     seed: int
     seconds_left: Callable[[], float | None]
     sink: Sink
-    ledger: Ledger
+    ledger: ExpectationTracker
     progress: Progress | None
     announce: Callable[[str], None]
 

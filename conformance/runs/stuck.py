@@ -52,7 +52,7 @@ def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, mach
     reference = party not in {subject.name for _, subject in run.subjects}
     machine = machine or run.name
     told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
-    events: list[Event] = [replace(told, shape="no answer")]
+    events: list[Event] = [replace(told, shape=stuck.shape)]
     found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting

@@ -65,6 +65,12 @@ class Table:
                 self._changed.wait()
         return self._promised.pop(chunk.number).result()
 
+    def lost(self) -> list[Chunk]:
+        """Return the chunks whose process has ended before it had their evidence."""
+        with self._lock:
+            failed = {number for number, future in self._promised.items() if future.done() and future.exception()}
+        return [chunk for chunk in self.chunks if chunk.number in failed]
+
     def close(self) -> None:
         """Lets no further chunk be taken."""
         with self._lock:
@@ -91,6 +97,10 @@ class Tables:
         table = Table(machine, list(chunks), deadline)
         self._laid.append(table)
         return table
+
+    def lost(self) -> list[tuple[str, list[Chunk]]]:
+        """Return the lost chunks of each machine."""
+        return [(table.machine, table.lost()) for table in self._laid]
 
     def _first(self) -> Table | None:
         return self._laid[0] if self._laid else self._lay()

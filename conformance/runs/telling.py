@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version as version_of_package
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
 from conformance.events import Diverged
 from conformance.lockstep.divergence import DivergenceError, failure_json
+from conformance.lockstep.staying import ruling
 from conformance.operations.trace import Trace
 from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.differences.kinship import Case, of_their_own
+from conformance.runs.differences.kinship import Case, are_twins, of_their_own
 from conformance.runs.differences.shapes import detail_of, shape_of
 from conformance.runs.differences.sightings import Sightings
-from conformance.runs.machine_run import can_stay
+from conformance.runs.keeping import in_one_line, keep
 from conformance.runs.replay import perform_all
 from conformance.runs.shrinking.failure import shrunk
 from conformance.runs.shrinking.omissions import is_sane
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.events import Sink
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
@@ -34,6 +33,23 @@ if TYPE_CHECKING:
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.participation import Participation
     from conformance.runs.plan import Plan
+
+
+_WAYS: Final = 3
+"""In so many other ways a difference is shown at most."""
+_SECONDS_OF_WAY: Final = 5.0
+ANOTHER_WAY: Final = "the same clause, another way; it may have another cause"
+"""What is said of a sighting that shares the clause of a difference. Nothing has shown that it shares the cause."""
+TWIN: Final = "the same goes wrong in the other kind of index"
+"""What is said of a difference in the time index that the offset index has, too."""
+
+
+def _of_their_own(cases: list[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
+    """The differences of one implementation that are sights of no other one; all of them if that cannot be found."""
+    try:
+        return of_their_own(cases)
+    except Exception:  # noqa: BLE001 -- a candidate that fails in the harness costs the comparison, no difference
+        return [(case, []) for case in cases]
 
 
 class Told:
@@ -60,7 +76,14 @@ class Told:
         """Takes what a machine has found, and returns its distinct differences."""
         if evidence.broken is not None:
             run.lockstep.failure = None
-            self._keep(None, as_event(run, _shrunk(run, run.lockstep, DivergenceError(*evidence.broken)), self.seed))
+            self._keep(
+                None,
+                as_event(
+                    run,
+                    _shrunk(run.lockstep, DivergenceError(*evidence.broken), None, self.plan.shrink_time),
+                    self.seed,
+                ),
+            )
         if self.plan.stop_at_first:
             return [one for one in self._at_once if one.machine == run.name]
         found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
@@ -68,18 +91,29 @@ class Told:
         for one in found:
             if one.identity not in self._known:
                 cases.setdefault(one.identity.implementation, []).append(tell(run, one, self.seed))
-        own = [each for same in cases.values() for each in of_their_own(same)]
+        own = [each for same in cases.values() for each in _of_their_own(same)]
         for case, others in sorted(own, key=lambda each: each[0].distinct.first):
-            self._tell_together(case, others)
+            if not self._is_twin(case):
+                self._tell_together(case, others)
         return self._of_machine(found)
 
     def _tell_together(self, case: Case, others: list[tuple[Case, str]]) -> None:
         """A difference with its other sights."""
-        event = replace(case.event, also=tuple(_sight(other, why) for other, why in others))
+        event = replace(case.event, also=(*case.event.also, *(_sight(other, why) for other, why in others)))
         case.distinct.told = frozenset(event.clauses)
         for one in (case.distinct, *(other.distinct for other, _ in others)):
             self._known[one.identity] = case.distinct
         self._keep(case.distinct, event)
+
+    def _is_twin(self, case: Case) -> bool:
+        """Whether the same goes wrong in the other kind of index, and is told; it is told with that then."""
+        for number, (told, event) in enumerate(self._events):
+            if told is not None and are_twins(told, case.distinct):
+                self._events[number] = told, replace(event, also=(*event.also, _sight(case, TWIN)))
+                self._known[case.distinct.identity] = told
+                told.take_in(case.distinct)
+                return True
+        return False
 
     def _of_machine(self, found: list[Distinct]) -> list[Distinct]:
         """What a machine has found, once each; what is a sight of another one, or told already, belongs to that."""
@@ -154,16 +188,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
     name = divergence.participant
     specification = run.specification(name)
     subject = next(subject for _, subject in run.subjects if subject.name == name)
-
-    def others(seen: Divergence) -> bool:
-        return not distinct.is_shown_by(seen)
-
-    lockstep = run.machine.new_lockstep(
-        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
-    )
-    lockstep.stays = can_stay
-    failure = DivergenceError(divergence, distinct.sighting.operations)
-    shown = _shrunk(run, lockstep, failure, distinct.is_shown_by)
+    shown = _alone(run, subject, distinct, run.plan.shrink_time)
     event = as_event(run, shown, seed, specification)
     # The clause that fails comes first among those of its level.
     requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
@@ -173,16 +198,53 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
         clause=distinct.clause,
         releases=distinct.releases,
         times=distinct.count,
+        also=tuple(_other_ways(run, subject, distinct, seed)),
     )
     return Case(distinct, shown, event, partial(_first_difference, run, subject))
 
 
+def _alone(run: MachineRun, subject: Participation, distinct: Distinct, seconds: float) -> DivergenceError:
+    """The sighting that stands for a difference, shrunk in a lockstep of the participant alone."""
+    divergence = distinct.sighting.divergence
+
+    def others(seen: Divergence) -> int:
+        return ruling(seen, run.plan.level, excused=not distinct.is_shown_by(seen))
+
+    lockstep = run.machine.new_lockstep(
+        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
+    )
+    return _shrunk(lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.is_shown_by, seconds)
+
+
+def _other_ways(run: MachineRun, subject: Participation, distinct: Distinct, seed: int) -> Iterator[dict[str, Any]]:
+    """How else a difference was seen, each with steps of its own: one cause may be behind them, or another one."""
+    mine = distinct.sighting.divergence
+    for sighting, times in distinct.other_ways[:_WAYS]:
+        if sighting.divergence.participant != mine.participant:
+            continue
+        other = replace(distinct, sighting=sighting, shape=shape_of(sighting.divergence))
+        event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
+        yield {
+            "shape": event.shape,
+            "clause": distinct.clause,
+            "clauses": event.failure["clauses"],
+            "times": times,
+            "trace": event.trace,
+            "because": ANOTHER_WAY,
+        }
+
+
 def _first_difference(run: MachineRun, subject: Participation, operations: tuple[Operation, ...]) -> Divergence | None:
-    """The first difference of a participant in some operations, with nothing set aside."""
+    """The first difference of a participant in some operations that counts at the run's level."""
     if not is_sane(operations):
         return None
     with scratch_directory() as scratch:
-        lockstep = run.machine.new_lockstep([subject.implementation], scratch, releases=[subject.release])
+        lockstep = run.machine.new_lockstep(
+            [subject.implementation],
+            scratch,
+            releases=[subject.release],
+            excuse=lambda each: ruling(each, run.plan.level, excused=not each.counts(run.plan.level)),
+        )
         try:
             perform_all(lockstep, operations)
         except DivergenceError as error:
@@ -193,9 +255,13 @@ def _first_difference(run: MachineRun, subject: Participation, operations: tuple
 
 
 def _shrunk(
-    run: MachineRun, lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None = None
+    lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None, seconds: float
 ) -> DivergenceError:
-    return shrunk(lockstep, failure, same=same, seconds=run.plan.shrink_time)
+    try:
+        return shrunk(lockstep, failure, same=same, seconds=seconds)
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the difference is reported all the same
+        failure.shrinking = f"not shrunk, because the shrinker failed: {in_one_line(error)}"
+        return failure
 
 
 def as_event(
@@ -218,9 +284,10 @@ def as_event(
         "hypothesis": version_of_package("hypothesis"),
         "seed": seed,
         "profile": run.plan.profile.name,
+        "level": run.plan.level,
         **({"shrinking": failed.shrinking} if failed.shrinking else {}),
     }
-    path = Trace(machine, divergence.release, operations, failure, made_by=made_by).save(run.plan.traces)
+    kept = keep(Trace(machine, divergence.release, operations, failure, made_by=made_by), run.plan.traces)
     catalogue = load_clauses()
     requirements = [(i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses]
     requirements.sort(key=lambda requirement: requirement[1] != "MUST")
@@ -229,19 +296,25 @@ def as_event(
         failure,
         tuple(requirements),
         tuple(map(str, operations)),
-        str(path),
-        _replay(path, divergence.release, specification),
+        kept.path,
+        _replay(kept.path, divergence.release, specification, run.plan.level),
         specification,
         failed.shrinking,
         releases=(divergence.release,),
         machines=(machine,),
         shape=shape_of(divergence),
         detail=detail_of(divergence),
+        note=kept.note,
     )
 
 
-def _replay(trace: Path, release: str, specification: str) -> str:
-    command = ["conformance", "replay", str(trace), "--kafka", release]
+def _replay(trace: str, release: str, specification: str, level: str) -> str:
+    """The command that performs a trace again; empty if there is none."""
+    if not trace:
+        return ""
+    command = ["conformance", "replay", trace, "--kafka", release]
     if specification not in ("", "jvm"):
         command += ["-i", specification]
+    if level != "observed":
+        command += ["--level", level]
     return shlex.join(command)

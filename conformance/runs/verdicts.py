@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from conformance import attribution
-from conformance.clauses import clauses_for
-from conformance.errors import ToolError
+from conformance.attribution.tables import clauses_for, operations_for
 from conformance.events import Measured, Result
 from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
-from conformance.lockstep.generator_coverage import cells_of, demanded_examples, empty_cells, impossible_cells, measured
+from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_rows, name_of
 from conformance.operations import every_signature
 from conformance.operations.log_capabilities import is_beyond
 
@@ -37,30 +35,58 @@ def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], s
         counts = evidence.credited.get(subject.name, Counter())
         clauses = {clause.id: counts.get(clause.id, 0) for clause in clauses_for(run.name, subject.release)}
         mine = [one for one in found if any(place.participant == subject.name for place in one.places)]
+        if _has_nothing(evidence, subject) and not mine:
+            yield _unsupported(run, specification, subject.release, {})
+            continue
         yield Result(
             run.name,
             specification,
             subject.release,
-            evidence.examples,
-            evidence.steps,
+            *evidence.done_by(subject.name),
             seconds,
             len(mine),
             clauses,
             _verdicts(run.name, subject, clauses, evidence, mine),
-            _details(evidence, subject),
+            _details(run, evidence, subject),
         )
     for specification, error in run.unsupported.items():
         why = {"why": str(error)} if directory_of(specification) else {}
         for release in run.plan.releases:
-            ids = [clause.id for clause in clauses_for(run.name, release)]
-            verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
-            yield Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, why)
+            yield _unsupported(run, specification, release, why)
 
 
-def _details(evidence: Evidence, subject: Participation) -> dict[str, Any]:
+def _unsupported(run: MachineRun, specification: str, release: str, details: dict[str, str]) -> Result:
+    """The row of an implementation that has nothing that the machine could drive."""
+    ids = [clause.id for clause in clauses_for(run.name, release)]
+    verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
+    return Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, details)
+
+
+def _has_nothing(evidence: Evidence, subject: Participation) -> bool:
+    """Whether an implementation has turned out not to open what the machine is about."""
+    return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
+
+
+def _details(run: MachineRun, evidence: Evidence, subject: Participation) -> dict[str, Any]:
     excused = evidence.excused.get(subject.name)
-    cut = {"cut_by_time": True} if evidence.cut else {}
-    return cut | ({"excused": dict(sorted(excused.items()))} if excused else {})
+    failed = evidence.failed.get(subject.name)
+    details: dict[str, Any] = {"cut_by_time": True} if evidence.cut else {}
+    partners = run.turns.partners(subject.name)
+    if partners > 1:
+        details["takes_turns"] = partners
+    if excused:
+        details["excused"] = dict(sorted(excused.items()))
+    if failed:
+        wanted = run.plan.examples_of(run.name) + evidence.examples - evidence.drawn
+        left = evidence.left.get(subject.name)
+        missing = 0 if left is None else max(0, wanted - left[0]) // partners
+        details["failures"] = {
+            "examples": evidence.done_by(subject.name)[0] + missing,
+            "cut short": failed.total(),
+            "not executed": missing,
+            "shapes": dict(failed.most_common()),
+        }
+    return details
 
 
 def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
@@ -99,38 +125,45 @@ def _verdicts(
 
 def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str]) -> bool:
     """Whether an implementation has none of the operations that can show a clause."""
-    if "open" in lacking:
-        return True
-    rows = attribution.ROWS.get(machine, ())
-    operations = {name for row in rows if row.clause == clause for name in row.operations.split()}
+    operations = operations_for(machine, clause)
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
 
 
 def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
-    """The histogram of what drawn examples did in which state; the ci profile demands cells of it.
+    """Return how many steps of drawn examples each row of attribution is about.
 
-    Raises:
-        ToolError: one that has to be reached is empty, after as many examples as that takes, or one was reached that
-            cannot be.
+    Args:
+        run: the machine's.
+        evidence: of all its chunks.
     """
-    cells = cells_of(evidence.drawn_cells)
-    # The cells are those of the newest rules: an older release refuses what that answers, and the other way round.
-    demanded = (
-        run.plan.profile.name == "ci"
+    yield from measured(run.name, evidence.drawn_kinds, demanded=_is_demanded(run, evidence))
+
+
+def missing_coverage(run: MachineRun, evidence: Evidence) -> str:
+    """Return what a run that demands coverage of the generator lacks, in words; empty if it lacks nothing.
+
+    Args:
+        run: the machine's.
+        evidence: of all its chunks.
+    """
+    if not _is_demanded(run, evidence):
+        return ""
+    supported = {operation for operation in every_signature() if run.lockstep.supports(operation)}
+    missed = missed_rows(run.name, evidence.drawn_kinds, supported)
+    if not missed:
+        return ""
+    return f"the {run.name} machine never came to {len(missed)} rows: {'; '.join(map(name_of, missed[:5]))}"
+
+
+def _is_demanded(run: MachineRun, evidence: Evidence) -> bool:
+    """Whether all rows are demanded: only where the plan says so, of as many examples as they take.
+
+    They are those of the newest rules: an older release refuses what that answers, and the other way round.
+    """
+    return (
+        run.plan.demand_coverage
         and newest() in run.plan.releases
         and not evidence.sightings
         and evidence.broken is None
-        and evidence.drawn >= demanded_examples(run.name)
+        and evidence.drawn >= EXAMPLES.get(run.name, 0)
     )
-    yield from measured(run.name, cells, demanded=demanded)
-    if not demanded:
-        return
-    impossible = impossible_cells(run.name, cells)
-    if impossible:
-        (operation, state, outcome), reason = impossible[0]
-        raise ToolError(f"lockstep/cells.toml is wrong: {operation} on {state} came to {outcome}, although: {reason}")
-    supported = {operation for operation in every_signature() if run.lockstep.supports(operation)}
-    empty = empty_cells(run.name, cells, supported)
-    if empty:
-        told = ", ".join(f"{operation} on {state}: {outcome}" for operation, state, outcome in empty[:5])
-        raise ToolError(f"the {run.name} machine never reached {len(empty)} cells of lockstep/cells.toml: {told}")

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.clauses import clauses_for, load_clauses
+from conformance.attribution.tables import clauses_for
+from conformance.clauses import load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.kafka.client import ClientError
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.operations.trace import Trace
+from conformance.runs.keeping import keep
 from conformance.runs.shrinking import SECONDS, shrink
 from conformance.runs.wire_kinship import of_their_own
 from conformance.runs.wire_options import WireOptions
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink, Verdict
-    from conformance.expectations import Ledger
+    from conformance.expectations import ExpectationTracker
     from conformance.implementations.wire.broker import WireBroker
     from conformance.lockstep import Divergence
     from conformance.lockstep.levels.wire_topic import Difference, Statistics
@@ -53,7 +55,7 @@ class WireRun:
         implementation: as it was asked for, such as ``"wire:localhost:9092"``.
         seed: decides what is drawn.
         profile: ``dev``, ``ci`` or ``nightly``.
-        level: what counts.
+        level: what counts; a broker has no API, so that "api" is "observed".
         topics: how many, instead of the profile's.
         seconds: after which nothing more is asked; None for no limit.
         shrink_time: seconds for shrinking each difference.
@@ -66,10 +68,10 @@ class WireRun:
     implementation: str
     seed: int
     profile: str
-    level: Literal["must", "observed"]
+    level: Literal["must", "api", "observed"]
     traces: Path
     sink: Sink
-    ledger: Ledger
+    ledger: ExpectationTracker
     topics: int | None = None
     seconds: float | None = None
     shrink_time: float = SECONDS
@@ -118,7 +120,14 @@ class _One:
         self._scratch = scratch
 
     def _lockstep(self, scratch: Path, **options: Any) -> WireLockstep:
-        return WireLockstep(self.broker, self.release, scratch, level=self.run.level, excuse=self._is_known, **options)
+        return WireLockstep(
+            self.broker,
+            self.release,
+            scratch,
+            level="must" if self.run.level == "must" else "observed",
+            excuse=self._is_known,
+            **options,
+        )
 
     def _is_late(self) -> bool:
         return self.run.seconds is not None and time.monotonic() - self.started > self.run.seconds
@@ -198,9 +207,9 @@ class _One:
             "shrinking": shrinking,
         }
         failure = failure_json(divergence)
-        path = Trace(MACHINE, self.release, difference.operations, failure, made_by=made_by).save(run.traces)
+        kept = keep(Trace(MACHINE, self.release, difference.operations, failure, made_by=made_by), run.traces)
         catalogue = load_clauses()
-        again = ["conformance", "replay", str(path), "--kafka", self.release, "-i", run.implementation]
+        again = ["conformance", "replay", kept.path, "--kafka", self.release, "-i", run.implementation]
         key = divergence.clauses[0], difference.shape
         run.sink(
             Diverged(
@@ -208,8 +217,8 @@ class _One:
                 failure,
                 tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses),
                 tuple(map(str, difference.operations)),
-                str(path),
-                shlex.join(again),
+                kept.path,
+                shlex.join(again) if kept.path else "",
                 run.implementation,
                 shrinking,
                 releases=(self.release,),
@@ -218,6 +227,7 @@ class _One:
                 shape=difference.shape,
                 times=self.lockstep.statistics.seen[key],
                 also=tuple(map(self._sight, sights)),
+                note=kept.note,
             )
         )
 

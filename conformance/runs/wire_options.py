@@ -18,7 +18,7 @@ class WireOptions:
 
     Attributes:
         command_config: the file of Kafka's tools, for TLS and SASL.
-        without: of :data:`conformance.implementations.wire.broker.NEEDED`.
+        without: of :data:`conformance.implementations.wire.features.NEEDED`.
         limit: seconds for an answer; None for the client's own.
         start_command: starts a broker behind ``wire:``, which is stopped and killed then; empty for one that runs.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import ToolError
 from conformance.implementations.wire.opening import is_wire
@@ -27,6 +27,7 @@ def replay_on_wire(
     implementations: Sequence[str],
     tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
     options: WireOptions | None = None,
+    level: Literal["must", "api", "observed"] = "observed",
 ) -> tuple[Divergence | None, int]:
     """Performs the steps in one topic of each broker, and asks every question after each of them.
 
@@ -36,13 +37,12 @@ def replay_on_wire(
     Raises:
         ToolError: an implementation is no broker, or is gone.
     """
-    level = "must" if trace.made_by.get("level") == "must" else "observed"
     for name in implementations:
         if not is_wire(name):
             raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
         for release in releases:
             with (options or WireOptions()).open(name) as broker, scratch_directory() as scratch:
-                lockstep = WireLockstep(broker, release, scratch, level=level)  # type: ignore[arg-type]
+                lockstep = WireLockstep(broker, release, scratch, level="must" if level == "must" else "observed")
                 for number, operation in enumerate(trace.operations):
                     lockstep.perform(operation)
                     found = next(iter(lockstep.differences.values()), None)

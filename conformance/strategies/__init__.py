@@ -1,1 +1,1 @@
-"""Strategies: the values that machines draw, each with the reason why it is interesting."""
+"""Strategies: the values that machines draw, each with the reason why it is relevant."""

@@ -1,6 +1,7 @@
-"""Batches to append: what is interesting about them, and why. Plural names, as in :mod:`conformance.strategies`.
+"""Strategies for batches to append. Names are plural, as in :mod:`conformance.strategies`.
 
-A :class:`BatchPlan` is drawn before the next offset and timestamp are known; the rule makes it into bytes when it runs.
+A :class:`BatchPlan` is drawn before the next offset and timestamp are known; the rule converts it to bytes when it
+runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PRODUCER_ROLES: Final = (
     *("commit",) * 2,
     "odd marker",
 )
-"""The batch's producer: none, or one outside, inside or at the end of a transaction."""
+"""Role of the batch's producer: none, or one outside, inside or at the end of a transaction."""
 
 ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00\x00\x00\x00", b"\x00\x00"),
@@ -43,26 +44,26 @@ ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00", b"\x00\x00\x00\x00\x00\x00"),
     (None, None),
 )
-"""Keys and values of control records that are no transaction markers, or from another time; checksums are right."""
+"""Keys and values of control records that are not transaction markers, or have another version; checksums are right."""
 
 MAX_BATCHES: Final = 8
-"""Batches a call: a produce request has one, a follower's fetch several, and A1 and A2 part from two on."""
+"""Maximum batches per call: a produce request has one, a follower's fetch several; A1 and A2 differ from two on."""
 
 
 class BatchPlan(NamedTuple):
-    """A batch without its place in the log.
+    """Batch without its position in the log.
 
     Attributes:
         gap: offsets between the last one and this batch's first; 0 is dense, negative goes back.
-        steps: offset distances between its records, one a record; the first is from the batch's base.
-        ages: timestamps of its records relative to the largest one so far, milliseconds; None for none at all.
-        stamped: LogAppendTime: the batch's timestamp is the first record's.
-        codec, magic, value_size: how it is stored.
+        steps: offset distances between its records, one per record; the first is from the batch's base.
+        ages: timestamps of its records relative to the largest one so far, in milliseconds; None for no timestamp.
+        stamped: True for LogAppendTime: the batch's timestamp is the first record's.
+        codec, magic, value_size: codec, format and size of each value.
         role: one of :data:`PRODUCER_ROLES`.
-        producer_id, producer_epoch, coordinator_epoch: of the producer or the marker.
-        leader_epoch: of the batch.
-        lie: what the header adds to the largest timestamp.
-        empty: compaction has removed its records.
+        producer_id, producer_epoch, coordinator_epoch: fields of the producer or the marker.
+        leader_epoch: leader epoch of the batch.
+        max_timestamp_error: number that the header adds to the largest timestamp.
+        empty: True if compaction has removed its records.
     """
 
     gap: int = 0
@@ -77,11 +78,11 @@ class BatchPlan(NamedTuple):
     producer_epoch: int = 0
     coordinator_epoch: int = 0
     leader_epoch: int = -1
-    lie: int = 0
+    max_timestamp_error: int = 0
     empty: bool = False
 
     def to_bytes(self, next_offset: int, largest_timestamp: int) -> bytes:
-        """The batch behind ``next_offset``; its timestamps are counted from ``largest_timestamp``."""
+        """Return the batch after ``next_offset``; its timestamps are relative to ``largest_timestamp``."""
         base = min(max(next_offset + self.gap, 0), LONG_MAX - INT_MAX)
         offsets, offset = [], base
         for number, step in enumerate(self.steps):
@@ -130,24 +131,24 @@ class BatchPlan(NamedTuple):
             base_sequence=0 if owned else -1,
             is_transactional=owned and self.role == "transactional",
             partition_leader_epoch=self.leader_epoch,
-            max_timestamp=max(headline + self.lie, -1) if self.lie else None,
+            max_timestamp=max(headline + self.max_timestamp_error, -1) if self.max_timestamp_error else None,
         )
 
 
 def ages() -> Draw[int | None]:
-    """Timestamps relative to the largest: growing, equal (the earlier one keeps the entry), going back, none."""
+    """Draw timestamps relative to the largest: growing, equal (the earlier one keeps the entry), going back, none."""
     return st.sampled_from((1, 1, 1, 0, 5, 1000, -1, -3, -1000, None))
 
 
 def offset_gaps() -> Draw[int]:
-    """Offsets before a batch: dense, compacted, and rarely going back or out of the segment's range (SEG-2, SEG-12)."""
-    # One call in ten meets an odd one; more of them, and every second segment would soon take nothing any more.
+    """Draw offset gaps before a batch: 0, compacted, rarely negative or beyond a segment's range (SEG-2, SEG-12)."""
+    # One call in ten gets an odd one; with more, every second segment would soon reject every batch.
     odd = (-1, -2, -100, INT_MAX // 2, INT_MAX - 10, INT_MAX)
     return st.sampled_from((0,) * 120 + (1, 2, 5, 100) * 8 + odd)
 
 
 def plain_plans() -> Draw[BatchPlan]:
-    """Uncompressed batches of one to three records that only timestamps and sizes set apart."""
+    """Draw uncompressed batches of one to three records that differ only in timestamps and sizes."""
     return st.builds(
         lambda gap, stamps, size: BatchPlan(gap, (0,) + (1,) * (len(stamps) - 1), tuple(stamps), value_size=size),
         offset_gaps(),
@@ -157,7 +158,7 @@ def plain_plans() -> Draw[BatchPlan]:
 
 
 def rich_plans() -> Draw[BatchPlan]:
-    """Batches of every format, codec and owner, with gaps inside."""
+    """Draw batches of every format, codec and owner, with gaps inside."""
     records = st.lists(st.tuples(st.sampled_from((1, 1, 2, 7)), ages()), min_size=1, max_size=5)
     return st.builds(
         lambda records, **rest: BatchPlan(
@@ -174,18 +175,18 @@ def rich_plans() -> Draw[BatchPlan]:
         producer_epoch=st.sampled_from((0, 0, 0, 1)),
         coordinator_epoch=st.sampled_from((0, 0, 0, 1)),
         leader_epoch=st.sampled_from((-1, 0, 1, 5)),
-        lie=st.sampled_from((0, 0, 0, 0, 10, -10)),
+        max_timestamp_error=st.sampled_from((0, 0, 0, 0, 10, -10)),
         empty=st.sampled_from((False, False, False, True)),
     )
 
 
 def batch_plans() -> Draw[BatchPlan]:
-    """One batch, plain or rich."""
+    """Draw one batch, plain or rich."""
     return plain_plans() | rich_plans()
 
 
 def transactions() -> Draw[tuple[BatchPlan, ...]]:
-    """What producers write in a row: batches of two that overlap, and their ends."""
+    """Draw consecutive batches of two overlapping producers, and the ends of their transactions."""
     written = st.builds(
         BatchPlan,
         role=st.sampled_from(("transactional", "abort", "commit", "idempotent")),
@@ -196,5 +197,5 @@ def transactions() -> Draw[tuple[BatchPlan, ...]]:
 
 
 def calls() -> Draw[tuple[BatchPlan, ...]]:
-    """The batches of one append call."""
+    """Draw the batches of one append call."""
     return st.lists(batch_plans(), min_size=1, max_size=MAX_BATCHES).map(tuple) | transactions()

@@ -1,4 +1,4 @@
-"""What topics and batches are interesting on a broker, and why; examples shrink to what stands first."""
+"""Strategies for topics and batches on a broker; examples shrink to the first value of each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from conformance.kafka.releases import version_key
 from conformance.operations.broker import CODECS
+from kidx.dialect import dialect_of
 
 HOUR_MS: Final = 3_600_000
 ROLLS_BY_SIZE: Final = 1 << 20
-"""What Kafka 4 takes for ``segment.bytes`` at least; two large values reach it."""
+"""Minimum of ``segment.bytes`` in Kafka 4; two large values reach it."""
 LARGE: Final = 600_000
 INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
@@ -19,24 +19,25 @@ INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "message.timestamp.type": st.sampled_from(("CreateTime", "CreateTime", "LogAppendTime")),
     "compression.type": st.sampled_from(("producer", "producer", "uncompressed", "gzip", "lz4", "snappy", "zstd")),
 }
-"""What a topic's indexes depend on, besides the size of its segments."""
+"""Settings that a topic's indexes depend on, in addition to the size of its segments."""
 
 
 class Shape(NamedTuple):
-    """Records to be: for each the distance of its timestamp from the newest one (None: no timestamp), and its value."""
+    """Records to produce: for each, its timestamp relative to the newest one (None: no timestamp), and its size."""
 
     records: tuple[tuple[int | None, int | None], ...]
     codec: str = "none"
 
 
 def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Topic settings under which a few kilobytes make several segments with a few entries each.
+    """Return topic settings under which a few kilobytes make several segments with a few entries each.
 
     An interval of 0 indexes every batch but the first; 100 bytes of index hold 12 offset and 8 time entries, of which
-    one is kept free. The cleaner would compact when it likes, so it may not within the life of a broker; retention by
-    age would delete everything, because the records are of 2023. One hour of ``segment.ms`` lets a timestamp roll.
+    one is kept free. The cleaner would compact at any time, so a lag prevents it during the broker's life. Retention by
+    age would delete everything, because the records are from 2023. One hour of ``segment.ms`` lets a timestamp cause a
+    roll.
     """
-    small = (1500, 4000, 1500, ROLLS_BY_SIZE) if version_key(release) < (4,) else (ROLLS_BY_SIZE,)
+    small = tuple(size for size in (1500, 4000, 1500, ROLLS_BY_SIZE) if size >= dialect_of(release).smallest_segment)
     return st.fixed_dictionaries(
         {
             "segment.bytes": st.sampled_from(small),
@@ -50,10 +51,11 @@ def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def shapes(largest: int = 5) -> st.SearchStrategy[Shape]:
-    """Batches of a few records, their timestamps growing, equal, going back or missing.
+    """Draw batches of a few records with timestamps that grow, are equal, go back or are missing.
 
-    The largest timestamp in the middle is what KAFKA-16310 is about. Compression decides which offset a leader notes,
-    and whether it writes the batch anew.
+    The largest timestamp in the middle tests KAFKA-16310. Compression determines which offset a leader stores in the
+    index,
+    and whether it rewrites the batch.
     """
     gap = st.sampled_from((10, 10, 10, 0, -5, 1000, None, -2000, 1))
     value = st.sampled_from((20, 20, 0, 150, None))
@@ -65,6 +67,6 @@ def shapes(largest: int = 5) -> st.SearchStrategy[Shape]:
 
 
 def anchors() -> st.SearchStrategy[tuple[str, int]]:
-    """Where records are deleted up to: an offset that means something, or one beside it."""
+    """Draw the offset up to which records are deleted: a meaningful offset, or a neighbour of one."""
     place = st.sampled_from(("half", "active", "second", "end", "start", "high_watermark"))
     return st.tuples(place, st.sampled_from((0, 1, -1, 0)))

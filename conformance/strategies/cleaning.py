@@ -1,4 +1,4 @@
-"""What a cleaner is given, and what is written for it to clean."""
+"""Strategies for the log cleaner: its arguments, and the records to compact."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Checkpoint = Literal["last", "none", "half", "active", "beyond"]
 
 
 class Round(NamedTuple):
-    """One round of cleaning.
+    """One cleaning round.
 
     Attributes:
-        checkpoint: where the last one ended: where it did, nowhere, somewhere else, or behind the log.
-        io_buffer_size: bytes that are read at once.
-        slots: of the table of keys.
+        checkpoint: end of the last round: the real one, none, another offset, or one past the end of the log.
+        io_buffer_size: bytes per read.
+        slots: size of the offset map.
         age: milliseconds between the files of two segments.
-        replicated: whether all is replicated before, so that all but the active segment may be cleaned.
+        replicated: True if everything is replicated before, so that all but the active segment may be cleaned.
     """
 
     checkpoint: Checkpoint
@@ -31,12 +31,12 @@ class Round(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """A batch to be.
+    """Batch to append.
 
     Attributes:
-        records: key and bytes of the value of each; the key is 0 for none, or rarely that of a transaction marker (-1
-            and -2), the value None in a tombstone.
-        codec: how it is compressed.
+        records: key and value size of each; the key is 0 for none, or rarely a transaction marker (-1
+            and -2); a tombstone has the value None.
+        codec: compression codec.
     """
 
     records: tuple[tuple[int, int | None], ...]
@@ -44,7 +44,7 @@ class Keyed(NamedTuple):
 
 
 def settings() -> st.Draw[dict[str, Any]]:
-    """Settings of a compacted topic; tombstones go at once, at the second round, or after the clock has moved.
+    """Draw settings of a compacted topic; tombstones are removed immediately, in the second round, or after some time.
 
     The clock begins at 10,000 milliseconds and timestamps at 0, so that some records are younger than the lag.
     """
@@ -58,7 +58,7 @@ def settings() -> st.Draw[dict[str, Any]]:
 
 
 def rounds() -> st.Draw[Round]:
-    """Buffers hold a few batches, less than one, or all; tables one key, two, or all."""
+    """Draw rounds: buffers hold a few batches, less than one, or all; offset maps hold one key, two, or all."""
     return st.builds(
         Round,
         checkpoint=st.sampled_from(("last", "last", "none", "half", "active", "beyond")),
@@ -70,12 +70,12 @@ def rounds() -> st.Draw[Round]:
 
 
 def crashes() -> st.Draw[tuple[str, int]]:
-    """The place, and how often it has been reached."""
+    """Draw the place of a crash, and the number of times it has been reached."""
     return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
 
 
 def next_renames(names: Collection[str]) -> list[tuple[str, str]]:
-    """What a cleaner would rename next, in its order: the files of the first segment that is not in its place yet."""
+    """Return the next renames of a cleaner, in its order: the files of the first segment without its final name."""
     for suffix, target in ((SWAP, ""), (CLEANED, SWAP)):
         waiting = {name for name in names if name.endswith(suffix)}
         if waiting:
@@ -86,7 +86,7 @@ def next_renames(names: Collection[str]) -> list[tuple[str, str]]:
 
 
 def batches() -> st.Draw[list[Keyed]]:
-    """Up to four batches of up to four records."""
+    """Draw up to four batches of up to four records."""
     keys = st.sampled_from((1, 2, 1, 2, 3, 4, -1, -2, 0))
     records = st.lists(st.tuples(keys, st.sampled_from((3, 0, None, 9, 30))), min_size=1, max_size=4).map(tuple)
     return st.lists(

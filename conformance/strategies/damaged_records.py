@@ -1,8 +1,8 @@
-"""Batches whose records cannot be read, and why each damage. Plural names, as in :mod:`conformance.strategies`.
+"""Strategies for batches with unreadable records. Names are plural, as in :mod:`conformance.strategies`.
 
-A flipped bit of a call mostly meets a header or a value. Where releases part, a record claims more than there is, or a
-compressed stream ends inside one; so a damage aims at these places. Lengths and checksums of batches are right: a
-recovery keeps such a batch, and its records are read when a timestamp is looked for.
+A randomly flipped bit mostly hits a header or a value. Releases differ where a record claims more bytes than exist, or
+a compressed stream ends inside a record, so the corruptions target these places. Lengths and checksums of batches are
+right: a recovery keeps such a batch, and its records are read when a timestamp is looked up.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _LATER: Final = 10
 
 
 class RecordDamage(NamedTuple):
-    """What happens to the records of a batch.
+    """Corruption of the records of a batch.
 
     Attributes:
         how: ``claim`` flips bits of the first record's size, ``endless`` gives it a varint without an end, ``flip`` and
-            ``cut`` meet any byte of the records, ``stream`` cuts what is stored, ``count`` changes their number.
-        at: which byte, from the end.
-        bits: what is flipped in it.
-        codec: how the records are compressed then.
+            ``cut`` change any byte of the records, ``stream`` truncates the stored bytes, ``count`` changes their
+            number.
+        at: index of the byte, from the end.
+        bits: bits that are flipped in it.
+        codec: compression codec, applied after the corruption.
     """
 
     how: str
@@ -40,14 +41,14 @@ class RecordDamage(NamedTuple):
     codec: Codec
 
     def of(self, plan: BatchPlan, next_offset: int, largest_timestamp: int) -> bytes:
-        """The batch of a plan, in the newest format and without a producer, with its records damaged.
+        """Return the batch of a plan, in the newest format and without a producer, with corrupt records.
 
-        Its header claims a timestamp beyond all others: a look-up of that timestamp reads every record.
+        Its header claims a timestamp beyond all others, so that a lookup of that timestamp reads every record.
 
         Args:
-            plan: the sound batch.
-            next_offset: it begins behind this offset.
-            largest_timestamp: of the log so far, milliseconds.
+            plan: the valid batch.
+            next_offset: offset before the batch.
+            largest_timestamp: largest timestamp of the log so far, in milliseconds.
         """
         plain = plan._replace(codec=Codec.NONE, magic=2, role="none", empty=False, stamped=False)
         data = plain.to_bytes(next_offset, largest_timestamp)
@@ -78,7 +79,7 @@ class RecordDamage(NamedTuple):
 
 
 def record_damages() -> Draw[RecordDamage]:
-    """Sizes first: too large, negative, or without an end; then the rest.
+    """Draw corruptions, sizes first: too large, negative, or without an end.
 
     Bit 0 is the sign of a number, bit 6 makes a size of one byte too large, bit 7 joins it with the next byte.
     """

@@ -1,8 +1,8 @@
-"""Values that are drawn with a generator of random numbers, and combinators with the names of Hypothesis's own.
+"""Values drawn with a random number generator, and combinators with the names of Hypothesis's own.
 
-A draw of Hypothesis costs more than an operation of a segment, as it notes every choice to shrink and to mutate it.
-Traces are shrunk here, not draws. So an example draws one seed from Hypothesis, and its values come from a generator
-that begins with it: the same seed of Hypothesis gives the same example.
+A draw of Hypothesis costs more than an operation of a segment, because it records every choice to shrink and mutate it.
+Here traces are shrunk, not draws. So an example draws one seed from Hypothesis, and its values come from a generator
+with this seed: the same seed of Hypothesis generates the same example.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Chosen = TypeVar("Chosen")
 
 
 class Draw(Generic[Value_co]):
-    """A value to be drawn.
+    """Value to be drawn.
 
     Args:
-        pick: draws it.
-        branches: the draws that it chooses from; itself if None.
+        pick: function that draws it.
+        branches: the alternatives that it chooses from; None for itself only.
 
     Attributes:
-        pick: draws a value.
+        pick: function that draws a value.
     """
 
     def __init__(self, pick: Callable[[Random], Value_co], branches: tuple[Draw[Any], ...] | None = None) -> None:
@@ -38,27 +38,27 @@ class Draw(Generic[Value_co]):
 
     @property
     def branches(self) -> tuple[Draw[Any], ...]:
-        """What it chooses from evenly."""
+        """Alternatives that it chooses from with equal probability."""
         return self._branches
 
     def map(self, change: Callable[[Any], Other]) -> Draw[Other]:
-        """What a function makes of the value."""
+        """Draw the value and apply a function to it."""
         pick = self.pick
         return Draw(lambda chance: change(pick(chance)))
 
     def flatmap(self, following: Callable[[Any], Draw[Other]]) -> Draw[Other]:
-        """A value of the draw that a function makes of the value."""
+        """Draw the value, and then from the draw that a function returns for it."""
         pick = self.pick
         return Draw(lambda chance: following(pick(chance)).pick(chance))
 
 
 def just(value: Chosen) -> Draw[Chosen]:
-    """Always the same."""
+    """Draw always the same value."""
     return Draw(lambda _: value)
 
 
 def sampled_from(values: Sequence[Chosen]) -> Draw[Chosen]:
-    """One of some values, each as likely."""
+    """Draw one of some values with equal probability."""
     some = tuple(values)
     count = len(some)
     # int(random()) takes a third of the time of randrange and of choice.
@@ -66,18 +66,18 @@ def sampled_from(values: Sequence[Chosen]) -> Draw[Chosen]:
 
 
 def booleans() -> Draw[bool]:
-    """False or true."""
+    """Draw False or True."""
     return sampled_from((False, True))
 
 
 def integers(least: int, most: int) -> Draw[int]:
-    """A number from the least to the most, both included; they are less than 2**53 apart."""
+    """Draw a number between two limits, both included, which are less than 2**53 apart."""
     count = most - least + 1
     return Draw(lambda chance: least + int(chance.random() * count))
 
 
 def one_of(*draws: Draw[Any]) -> Draw[Any]:
-    """A value of one of some draws; those that choose from others themselves count as these."""
+    """Draw from one of some draws; draws with alternatives are replaced by these."""
     branches = tuple(branch for draw in draws for branch in draw.branches)
     picks = tuple(branch.pick for branch in branches)
     count = len(picks)
@@ -85,24 +85,24 @@ def one_of(*draws: Draw[Any]) -> Draw[Any]:
 
 
 def one_of_kinds(*draws: Draw[Any]) -> Draw[Any]:
-    """A value of one of some draws, each as likely, however many others they choose from."""
+    """Draw from one of some draws, each with equal probability, however many alternatives it has."""
     return sampled_from(draws).flatmap(lambda draw: draw)
 
 
 def lists(element: Draw[Chosen], *, min_size: int = 0, max_size: int) -> Draw[list[Chosen]]:
-    """So many values, each number of them as likely."""
+    """Draw a list of values; every length has equal probability."""
     pick, count = element.pick, max_size - min_size + 1
     return Draw(lambda chance: [pick(chance) for _ in range(min_size + int(chance.random() * count))])
 
 
 def tuples(*draws: Draw[Any]) -> Draw[tuple[Any, ...]]:
-    """A value of each draw."""
+    """Draw a value from each draw."""
     picks = tuple(draw.pick for draw in draws)
     return Draw(lambda chance: tuple([pick(chance) for pick in picks]))
 
 
 def builds(target: Callable[..., Chosen], *draws: Draw[Any], **named: Draw[Any]) -> Draw[Chosen]:
-    """What a function makes of values."""
+    """Draw arguments and call a function with them."""
     picks = tuple(draw.pick for draw in draws)
     rest = tuple((name, draw.pick) for name, draw in named.items())
     return Draw(lambda chance: target(*[pick(chance) for pick in picks], **{name: pick(chance) for name, pick in rest}))
@@ -111,7 +111,7 @@ def builds(target: Callable[..., Chosen], *draws: Draw[Any], **named: Draw[Any])
 def fixed_dictionaries(
     mapping: Mapping[str, Draw[Any]], *, optional: Mapping[str, Draw[Any]] | None = None
 ) -> Draw[dict[str, Any]]:
-    """A value for each key; an optional one is there in half of all dictionaries."""
+    """Draw a value for each key; an optional key is present in half of all dictionaries."""
     always = tuple((name, draw.pick) for name, draw in mapping.items())
     perhaps = tuple((name, draw.pick) for name, draw in (optional or {}).items())
 

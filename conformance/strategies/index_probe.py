@@ -1,8 +1,8 @@
-"""What a machine can see of the index it drives, so that strategies can aim at it.
+"""Probe of the index that a machine drives, so that strategies can aim at its state.
 
 Hypothesis draws before the state of the index is known, so a strategy does not draw a number but an :class:`Aim`: an
 anchor such as "the last key" and a small distance from it. The rule resolves it against the probe. Aims shrink well
-(towards "last key, distance 0"), and no example is thrown away because a drawn number misses the interesting places.
+(towards "last key, distance 0"), and no example is wasted because a drawn number misses the relevant places.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Aim(NamedTuple):
-    """A number to be found when the rule runs: that of ``anchor``, plus ``delta``."""
+    """Number that is computed when the rule runs: the number at ``anchor``, plus ``delta``."""
 
     anchor: str
     delta: int
@@ -42,19 +42,19 @@ class IndexProbe:
 
     @property
     def entries(self) -> int:
-        """Entries in memory."""
+        """Number of entries in memory."""
         groups = self._lockstep.groups
         state = groups[-1].observation.state if groups else None
         return 0 if state is None else max(state.entries, 0)
 
     @property
     def length(self) -> int:
-        """Length of the file, bytes."""
+        """Length of the file in bytes."""
         groups = self._lockstep.groups
         return len(groups[-1].files or b"") if groups else 0
 
     def entry(self, slot: int) -> tuple[int, int] | None:
-        """Key and value in a slot, offsets absolute; None outside the file.
+        """Return key and value in a slot, with absolute offsets; None outside the file.
 
         (offset, position), (timestamp, offset), or (last offset, first offset) of a transaction.
         """
@@ -71,7 +71,7 @@ class IndexProbe:
         return fields[3], fields[2]
 
     def slot(self, anchor: str) -> int:
-        """The slot that an anchor names."""
+        """Return the slot of an anchor."""
         entries = self.entries
         if anchor == "first":
             return 0
@@ -82,19 +82,19 @@ class IndexProbe:
         return entries - 1
 
     def column(self, aim: Aim, column: int) -> int:
-        """An aimed number of one column: 0 is the key, 1 the value. As a Java ``long``."""
+        """Return an aimed number of one column as a Java ``long``: 0 is the key, 1 the value."""
         return to_long(self._anchor(aim.anchor, column) + aim.delta)
 
     def offset(self, aim: Aim) -> int:
-        """An aimed offset, whichever column holds it. As a Java ``long``."""
+        """Return an aimed offset as a Java ``long``, whichever column holds it."""
         return self.column(aim, 1 if self._kind == "time" else 0)
 
     def size(self, aim: Aim) -> int:
-        """An aimed size in bytes, negative ones too: anchors are entries, ``delta`` is bytes."""
+        """Return an aimed size in bytes, possibly negative: anchors are entries, ``delta`` is bytes."""
         return to_int(self._entries(aim.anchor) * self.entry_size + aim.delta)
 
     def count(self, aim: Aim) -> int:
-        """An aimed slot number. As a Java ``int``."""
+        """Return an aimed slot number as a Java ``int``."""
         return to_int(self._entries(aim.anchor) + aim.delta)
 
     def _anchor(self, anchor: str, column: int) -> int:

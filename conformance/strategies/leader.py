@@ -1,4 +1,4 @@
-"""What producers send that a leader refuses or changes."""
+"""Strategies for producers' batches that a leader rejects or changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
 _ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
-"""Codecs that there are none of or that the records do not have, a broker's time, control, horizon, no meaning, …"""
+"""Attributes with unknown or wrong codecs, LogAppendTime, control, delete horizon, and unused bits."""
 _HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"record_count": 0},
     {"record_count": -1},
@@ -41,25 +41,25 @@ _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"offset": 0},
 )
 _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
-"""Codecs whose compressed bytes are damaged anywhere."""
+"""Codecs whose compressed bytes are corrupted anywhere."""
 _SNAPPY_HEADER: Final = 17
-"""Bytes of a snappy stream up to the high byte of its first block's size, by which releases up to 3.4 make room."""
+"""Bytes of a snappy stream up to the high byte of its first block's size, which releases up to 3.4 allocate."""
 CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
-"""Flags of a frame of lz4 that claim checksums, and the byte of its header's own checksum that goes with them."""
+"""Flags of an lz4 frame that claim checksums, and the matching checksum byte of its header."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
 
 class Sent(NamedTuple):
-    """One batch to be.
+    """Batch to send.
 
     Attributes:
-        gaps: for each record the distance of its timestamp from the clock (None: no timestamp) and of its offset from
-            where it should be.
-        sizes: bytes of value and of key of every record; no key if there is no second number.
-        keyless: the record that has no key where the others do; beyond the last, none.
-        miscounted: how many more records the header claims than there are, its last offset with them.
-        options: what else the batch says.
+        gaps: for each record, the distance of its timestamp from the clock (None: no timestamp) and of its offset from
+            the right one.
+        sizes: value size and key size of every record; no key without a second number.
+        keyless: index of the record without a key if the others have one; an index past the end for none.
+        miscounted: surplus of the record count and the last offset in the header.
+        options: other fields of the batch.
     """
 
     gaps: tuple[tuple[int | None, int], ...]
@@ -69,7 +69,7 @@ class Sent(NamedTuple):
     options: dict[str, Any]
 
     def batch(self, now: int) -> dict[str, Any]:
-        """The batch, at a time of the broker."""
+        """Return the batch at a time of the broker."""
         records = []
         for number, (gap, distance) in enumerate(self.gaps):
             sizes = self.sizes[:1] if number == self.keyless else self.sizes
@@ -80,16 +80,16 @@ class Sent(NamedTuple):
             batch["header"] = {"record_count": count, "last_offset_delta": count - 1, **batch.get("header", {})}
         elif any(distance for _, distance in self.gaps):
             batch.setdefault("header", {"last_offset_delta": len(records) - 1} if batch.get("magic", 2) >= 2 else {})
-        if batch.get("magic", 2) < 2 or not KEYS & batch.keys():  # these no builder writes with a negative timestamp
+        if batch.get("magic", 2) < 2 or not KEYS & batch.keys():  # no builder writes these with a negative timestamp
             batch["records"] = [[offset, max(-1, timestamp), *sizes] for offset, timestamp, *sizes in records]
         return batch
 
 
-def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """The batch, with another codec if a leader may have to compress it anew with lz4 or snappy (LG-58).
+def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the batch, with another codec if a leader may have to recompress it with lz4 or snappy (LG-58).
 
-    A program's libraries give other blocks of these than those that the reference has, and may make other things of
-    damage (LG-64); Kafka's classes lend it theirs.
+    A program's libraries produce other blocks of these codecs than the reference's, and may treat
+    corruption differently (LG-64); with Kafka's classes the reference borrows their libraries.
     """
     if is_damaged_stream(batch):
         return batch | {"codec": "gzip"}
@@ -99,15 +99,15 @@ def rebuildable(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, An
     return batch
 
 
-def rebuildable_topic(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings, with another codec if a leader would have to compress with lz4 or snappy."""
+def recompressible_topic(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings, with another codec if a leader would have to compress with lz4 or snappy."""
     return settings | {"compression.type": "gzip"} if settings.get("compression.type") in _IN_BLOCKS else settings
 
 
 def topics() -> Draw[dict[str, Any]]:
-    """Settings that make a leader refuse or change; in most examples none.
+    """Draw settings that make a leader reject or change batches; in most examples none.
 
-    A clock that starts at 10,000 and timestamps around it make limits of 1,000 and 9,000 milliseconds matter.
+    A clock that starts at 10,000 and timestamps near it make limits of 1,000 and 9,000 milliseconds matter.
     """
     limits = st.sampled_from((None, None, None, None, 9000, 9000, 1000, 0))
     strict = st.fixed_dictionaries(
@@ -131,7 +131,7 @@ def topics() -> Draw[dict[str, Any]]:
 
 
 def sent() -> Draw[Sent]:
-    """One batch, with at most one or two things that are not as they should be."""
+    """Draw one batch with at most one or two faults."""
     gaps = st.lists(
         st.tuples(
             st.sampled_from((0, -1, 1, None, 1000, -1000, 1001, -1001, 9000, -9000, -10_007, 1 << 40)),
@@ -167,7 +167,7 @@ def _headers() -> Draw[dict[str, Any]]:
 
 
 def _stamped() -> Draw[dict[str, Any]]:
-    """A sound batch that claims to be stamped by a broker; any other codec than its records' would refuse it."""
+    """Draw a valid batch that claims LogAppendTime, with its records' codec, so that nothing else is rejected."""
     return st.sampled_from(
         (
             {"codec": "none", "header": {"attributes": 8}},
@@ -177,11 +177,11 @@ def _stamped() -> Draw[dict[str, Any]]:
 
 
 def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
-    """One or two changes of bytes; no size gets so large that reading it takes all memory.
+    """Draw one or two changes of bytes; no size becomes so large that reading it takes all memory.
 
     Args:
         last: position of the last byte that may change.
-        first: and of the first.
+        first: position of the first byte that may change.
     """
     small = (0, 1, 2, 3, 4)
     large = (*small, 12, 14, 16, 127, 128, 200, 255)
@@ -195,14 +195,17 @@ def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
 
 
 def _inside() -> Draw[list[list[Any]]]:
-    """Changes of messages inside a wrapper, but not of their sizes: Kafka makes room for what those say."""
+    """Draw changes of messages inside a wrapper, but not of their sizes, because Kafka allocates what those claim."""
     bytes_set = st.builds(lambda at, byte: ["set", at, byte], st.integers(12, 25), st.sampled_from((0, 1, 2, 128, 255)))
     others = st.sampled_from((["cut", 1], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 30]))
     return st.lists(bytes_set | others, min_size=1, max_size=1)
 
 
 def _claims() -> Draw[list[list[Any]]]:
-    """Changes that let a frame of lz4 claim checksums, of its blocks or of all, that are cut or not there (LG-75)."""
+    """Draw changes that let an lz4 frame claim checksums, of its blocks or of all, which are truncated or missing.
+
+    LG-75 covers these frames.
+    """
     ends = st.sampled_from(([], [], [["cut", 1]], [["cut", 4]], [["cut", 6]], [["add", 4]]))
     return st.builds(
         lambda flags, end: [["set", 4, flags[0]], ["set", 6, flags[1]], *end], st.sampled_from(CLAIMED), ends
@@ -210,7 +213,7 @@ def _claims() -> Draw[list[list[Any]]]:
 
 
 def _damages() -> Draw[dict[str, Any]]:
-    """Damages of records, of compressed bytes, and of the checksum."""
+    """Draw corruptions of records, of compressed bytes, and of the checksum."""
     records = st.fixed_dictionaries({"codec": _codecs(), "plain": _changes(20)})
     anywhere = st.fixed_dictionaries({"codec": st.sampled_from(_STREAMS), "payload": _changes(60)})
     inside = st.fixed_dictionaries({"codec": st.just("snappy"), "payload": _changes(60, _SNAPPY_HEADER)})
@@ -221,7 +224,7 @@ def _damages() -> Draw[dict[str, Any]]:
 
 
 def _old() -> Draw[dict[str, Any]]:
-    """Messages of the old formats, sound, compressed, or damaged in one way."""
+    """Draw messages of the old formats: valid, compressed, or corrupt in one way."""
     magic, codec = st.sampled_from((0, 1)), st.sampled_from(_OLD_CODECS)
     sound = st.fixed_dictionaries({"magic": magic, "codec": codec})
     inside = st.fixed_dictionaries({"magic": magic, "codec": codec, "plain": _inside()})

@@ -1,4 +1,4 @@
-"""What logs are interesting, and why. Plural names, as in :mod:`conformance.strategies`."""
+"""Strategies for logs. Names are plural, as in :mod:`conformance.strategies`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 
 class Shape(NamedTuple):
-    """A batch to be.
+    """Batch to append.
 
     Attributes:
         records: for each, the distance of its timestamp from the newest one (None: no timestamp), and of its offset
             from the one before it.
-        codec: how it is compressed.
+        codec: compression codec.
     """
 
     records: tuple[tuple[int | None, int], ...]
     codec: str
 
     def options(self) -> dict[str, Any]:
-        """What the batch says besides its records."""
+        """Return the fields of the batch other than its records."""
         return {"codec": self.codec} if self.codec != "none" else {}
 
 
 class Damage(NamedTuple):
-    """What happens to one file of a closed log; snapshots are numbered by themselves, other files by their segment."""
+    """Corruption of one file of a closed log; snapshots are numbered separately, other files by their segment."""
 
     segment: int
     suffix: str
@@ -40,7 +40,7 @@ class Damage(NamedTuple):
 
 
 def settings() -> Draw[dict[str, Any]]:
-    """Topic settings under which a segment holds two to five batches of 70 bytes.
+    """Draw topic settings under which a segment holds two to five batches of 70 bytes.
 
     An interval of 0 indexes every batch but the first, 100 every other one. An index of 24 bytes is full after three
     entries (two of the time index), and 8 bytes hold no time entry at all.
@@ -61,9 +61,10 @@ def settings() -> Draw[dict[str, Any]]:
 
 
 def shapes(*, gaps: bool) -> Draw[Shape]:
-    """Batches of one to three records, their timestamps growing, equal, going back or missing.
+    """Draw batches of one to three records with timestamps that grow, are equal, go back or are missing.
 
-    The largest timestamp in the middle is what KAFKA-16310 is about. Compression decides which offset a leader notes.
+    The largest timestamp in the middle tests KAFKA-16310. Compression determines which offset a leader stores in the
+    index.
     """
     timestamps = st.sampled_from((10, 10, 0, -5, 1000, None, -2000))
     distances = st.sampled_from((0, 0, 0, 3)) if gaps else st.just(0)
@@ -73,17 +74,17 @@ def shapes(*, gaps: bool) -> Draw[Shape]:
 
 
 def newer_epochs() -> Draw[int]:
-    """How much newer the leader is than the last one."""
+    """Draw the increase of the leader epoch."""
     return st.sampled_from((0, 0, 0, 1))
 
 
 def closings() -> Draw[str]:
-    """As a broker shuts down, as a log alone is closed, and as a killed process leaves it."""
+    """Draw how a log is closed: by a broker's shutdown, by closing the log alone, or by killing the process."""
     return st.sampled_from(("shutdown", "crash", "close"))
 
 
 def openings() -> Draw[tuple[bool, str, str]]:
-    """Whether the shutdown counts as clean, and the checkpoints of recovery point and log start."""
+    """Draw a clean or unclean shutdown, and the checkpoints of recovery point and log start."""
     clean = st.booleans()
     recovery = st.sampled_from(("zero", "active", "middle", "end", "half"))
     start = st.sampled_from(("start", "start", "zero", "half", "end"))
@@ -91,7 +92,7 @@ def openings() -> Draw[tuple[bool, str, str]]:
 
 
 def damages() -> Draw[list[Damage]]:
-    """Mostly none; else a lost index, lost or damaged epochs, or the last bytes of a log, which a crash can cost."""
+    """Draw mostly none; else a lost index, lost or corrupt epochs, or a truncated log, which a crash can cause."""
     lost = st.builds(
         Damage,
         st.integers(0, 3),
@@ -115,14 +116,14 @@ def damages() -> Draw[list[Damage]]:
 
 
 def lost_indexes() -> Draw[Damage]:
-    """An index of one of the first segments that is gone, or zeros, as a crash of the system leaves it."""
+    """Draw an index of one of the first segments that is missing or zero, as after a crash of the system."""
     lost = st.sampled_from((("remove_file", ()), ("remove_file", ()), ("zero_range", (0, 24))))
     suffixes = st.sampled_from((".timeindex", ".index", ".timeindex", ".txnindex"))
     return st.builds(lambda segment, suffix, how: Damage(segment, suffix, *how), st.integers(0, 2), suffixes, lost)
 
 
 def cut_anchors() -> Draw[str]:
-    """Offsets to cut at: segment boundaries, inside, the ends."""
+    """Draw offsets to truncate at: segment boundaries, inside, the ends."""
     return st.sampled_from(("half", "active", "end", "second", "middle", "high_watermark", "start", "zero"))
 
 
@@ -130,5 +131,5 @@ _NEAR: Final = (0, 1, -1)
 
 
 def near() -> Draw[int]:
-    """The anchor itself and its neighbours."""
+    """Draw the anchor itself and its neighbours."""
     return st.sampled_from(_NEAR)

@@ -1,4 +1,4 @@
-"""What producers and coordinators write to a log, and why that is interesting."""
+"""Strategies for what producers and coordinators write to a log."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
 Sequence = Literal["next", "repeated", "gap", "zero", "unknown", "last"]
-"""Where a batch begins: after the last one, as one of the last ones did, behind a gap, anew, nowhere (-1, which no
-client may say), or just before the sequence numbers wrap."""
+"""First sequence number of a batch: the next one, a repeated one, after a gap, zero, unknown, or before the wrap.
+
+Unknown is -1, which a client must not send; the last case is just before the sequence numbers wrap.
+"""
 
 
 class Write(NamedTuple):
-    """A batch of a producer, or the end of its transaction.
+    """Batch of a producer, or the end of its transaction.
 
     Attributes:
-        producer: its id.
-        epoch: of the producer, relative to the last one seen.
-        sequence: where it begins.
-        transactional: whether it is part of a transaction.
-        records: how many; their timestamps grow.
+        producer: producer id.
+        epoch: producer epoch, relative to the last one seen.
+        sequence: first sequence number.
+        transactional: True if it is part of a transaction.
+        records: number of records; their timestamps grow.
         ends: ``"abort"`` or ``"commit"`` for a marker.
-        coordinator: its epoch, relative to the last one seen.
-        empty: compaction has left nothing of its records.
+        coordinator: coordinator epoch, relative to the last one seen.
+        empty: True if compaction has removed all its records.
     """
 
     producer: int
@@ -39,12 +41,12 @@ class Write(NamedTuple):
 
 
 def producers() -> Draw[int]:
-    """Ids: two that most examples have, one more in the first one's hash bucket, and one whose halves count."""
+    """Draw ids: two that most examples have, one in the first one's hash bucket, and one whose halves both matter."""
     return st.sampled_from((1, 2, 1, 2, 17, (3 << 32) + 1))
 
 
 def writes(*, client: bool = False) -> Draw[Write]:
-    """What a producer sends itself, or what a log holds of it: there, old epochs and markers come as well."""
+    """Draw what a client sends, or what a log contains of a producer, which includes old epochs and markers."""
     epochs = (0, 0, 0, 0, 1, -1)
     sequences: tuple[Sequence, ...] = ("next", "next", "next", "repeated", "gap", "zero", "unknown", "last")
     return st.builds(
@@ -61,10 +63,10 @@ def writes(*, client: bool = False) -> Draw[Write]:
 
 
 def markers() -> Draw[Write]:
-    """What a transaction coordinator writes."""
+    """Draw markers of a transaction coordinator."""
     return writes().map(lambda write: write._replace(ends=write.ends or "commit", empty=False))
 
 
 def many() -> Draw[range]:
-    """Ids of more producers than a hash table begins with, so that it grows."""
+    """Draw ids of more producers than the initial size of a hash table, so that it grows."""
     return st.sampled_from((range(100, 108), range(100, 126), range(7, 400, 16)))

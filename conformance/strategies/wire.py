@@ -1,4 +1,4 @@
-"""What topics are interesting on a broker that only its protocol is known of; examples shrink to what stands first."""
+"""Strategies for topics on a broker of which only the protocol is known; examples shrink to the first value of each."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from conformance.kafka.releases import version_key
 from conformance.strategies.broker import HOUR_MS, INDEX_SETTINGS, ROLLS_BY_SIZE
+from kidx.dialect import dialect_of
 
 
 def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Topic settings under which Kafka makes several segments of a few records.
+    """Return topic settings under which Kafka makes several segments of a few records.
 
-    Nothing expires and nothing is compacted: neither moment could be seen from outside.
+    Nothing expires and nothing is compacted, because the moment of neither is visible from outside.
     """
-    small = (1500, 4000, ROLLS_BY_SIZE) if version_key(release) < (4,) else (ROLLS_BY_SIZE,)
+    small = tuple(size for size in (1500, 4000, ROLLS_BY_SIZE) if size >= dialect_of(release).smallest_segment)
     return st.fixed_dictionaries(
         {
             "segment.bytes": st.sampled_from(small),

@@ -1,27 +1,27 @@
-"""The catalogue of foreign implementations: how each is built and started, and in which version. Data only.
+"""Catalogue of third-party implementations: how each is built and started, and in which version. Data only.
 
-One file a subject, ``<name>.toml``, beside a folder with the program that starts it::
+One file per subject, ``<name>.toml``, next to a folder with the program that starts it::
 
-    title = "kfake"                       # as its makers call it
+    title = "kfake"                       # its makers' name
     about = "franz-go's broker in memory"
     driven = "wire"                       # by protocol: prints HOST:PORT, runs until SIGTERM;
                                           # "jvm": index classes in {out}/lib, in this process;
-                                          # "line": a log behind version 2 of the line protocol
+                                          # "line": a log with version 2 of the line protocol
     language = "Go"
     version = "..."                       # locked by the files in the folder
     home = "https://..."
-    releases = ["4.3.1"]                  # of Kafka, whose answers it is held to in CI
+    releases = ["4.3.1"]                  # of Kafka, with which CI compares it
     needs = ["go"]                        # on the PATH
     sources = "kfake"                     # the folder
     build = ["go", "build", "-o", "{out}/kfake", "."]
-    start = ["{out}/kfake", "{data}"]     # a directory of the run, for one that keeps its records there: it is
-                                          # stopped and killed in runs then, and otherwise it is not
+    start = ["{out}/kfake", "{data}"]     # {data}: a directory of the run, for one that stores its records there: only
+                                          # then it is stopped and killed in runs
     without = []                          # features that it does not have
 
     [environment]                         # of the build
     GOTOOLCHAIN = "local"
 
-What it is known to do otherwise stands among the expectations, with a reason and a link.
+Its known divergences are among the expectations, with a reason and a link.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LISTS: Final = ("releases", "needs", "build", "start", "without")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A foreign implementation; the attributes are the keys of its file, ``name`` is the file's."""
+    """Third-party implementation; the attributes are the keys of its file, ``name`` is the file's name."""
 
     name: str
     title: str
@@ -64,22 +64,22 @@ class Subject:
 
     @property
     def keeps(self) -> bool:
-        """Whether its records outlive its process."""
+        """True if its records outlive its process."""
         return any("{data}" in word for word in self.start)
 
     @property
     def folder(self) -> Traversable:
-        """Where its program's sources are."""
+        """Directory of its program's sources."""
         return files(__package__) / self.sources
 
 
 class SubjectError(ToolError):
-    """A file of the catalogue is malformed, or there is no such subject."""
+    """Malformed file of the catalogue, or unknown subject."""
 
 
 @cache
 def load_subjects() -> dict[str, Subject]:
-    """All subjects by name.
+    """Return all subjects by name.
 
     Raises:
         SubjectError: a file is malformed.
@@ -93,13 +93,13 @@ def load_subjects() -> dict[str, Subject]:
 
 
 def read_subject(name: str, table: Mapping[str, Any]) -> Subject:
-    """A subject from its table.
+    """Return a subject from its table.
 
     Raises:
         SubjectError: a key is missing, unknown, or of another type.
     """
     if unknown := sorted(set(table) - {*_TEXTS, *_LISTS, "environment"}):
-        raise SubjectError(f"the subject {name} has {', '.join(unknown)}, which no subject has")
+        raise SubjectError(f"unknown key {', '.join(unknown)} in the subject {name}")
     needed = ("build", "start") if table.get("driven") in ("wire", "line") else ("build",)
     wrong = [key for key in _TEXTS if not isinstance(table.get(key), str) or not table[key]]
     lists = {key: table.get(key, []) for key in _LISTS}
@@ -108,7 +108,9 @@ def read_subject(name: str, table: Mapping[str, Any]) -> Subject:
     if wrong or not isinstance(environment, dict) or not _is_texts(list(environment.values())):
         raise SubjectError(f"the subject {name} has no {', '.join(wrong) or 'environment'} of the right type")
     if table["driven"] not in DRIVEN:
-        raise SubjectError(f"the subject {name} is driven by {table['driven']!r}, not {' or '.join(DRIVEN)}")
+        raise SubjectError(
+            f"unknown value {table['driven']!r} of driven in the subject {name}; choose from {', '.join(DRIVEN)}"
+        )
     values: dict[str, Any] = {key: table[key] for key in _TEXTS} | {key: tuple(value) for key, value in lists.items()}
     return Subject(name, **values, environment=dict(environment))
 
@@ -118,12 +120,12 @@ def _is_texts(value: Any) -> bool:
 
 
 def load_subject(name: str) -> Subject:
-    """The subject of a name.
+    """Return the subject of a name.
 
     Raises:
-        SubjectError: there is none.
+        SubjectError: the subject does not exist.
     """
     found = load_subjects().get(name)
     if found is None:
-        raise SubjectError(f"there is no subject {name!r}; there are {', '.join(load_subjects())}")
+        raise SubjectError(f"unknown subject {name!r}; choose from {', '.join(load_subjects())}")
     return found

@@ -1,1 +1,1 @@
-"""One module for each command of ``kidx``."""
+"""Commands of ``kidx``, one module per command."""

@@ -1,4 +1,4 @@
-"""``kidx dump``: what ``kafka-dump-log`` prints, without Java, without writing, and with an exit code that tells."""
+"""``kidx dump``: the output of ``kafka-dump-log``, without Java, without writing, and with a meaningful exit code."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Annotated, Any, Final
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.commands.options import ReleaseOption, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.dump import Dump, Entry, Options
 from kidx.dump.decoders import Decoder, decoder, decoder_names
 from kidx.dump.indexes import IndexOptions
+from kidx.dump.internal import DECODERS, parser_of
 from kidx.dump.logs import LogOptions
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
-from kidx.records import FileCutError
+from kidx.records import TruncatedFileError
 
 _FILE: Final = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)")
 
@@ -27,81 +28,101 @@ def dump_command(
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE ...", help="Files or directories.")] = None,
     *,
     files: Annotated[
-        str | None, typer.Option("--files", metavar="FILE,FILE", help="The same, as kafka-dump-log takes them.")
+        str | None, typer.Option("--files", metavar="FILE,FILE", help="Files in the syntax of kafka-dump-log.")
     ] = None,
     release: ReleaseOption = None,
     sanity_only: Annotated[
-        bool, typer.Option("--index-sanity-check", help="Only what a broker checks when it starts.")
+        bool, typer.Option("--index-sanity-check", help="Only the checks of a starting broker.")
     ] = False,
     verify_only: Annotated[
         bool, typer.Option("--verify-index-only", help="Check indexes against the log, without printing them.")
     ] = False,
-    deep: Annotated[bool, typer.Option("--deep-iteration", help="A line for every record.")] = False,
+    deep: Annotated[bool, typer.Option("--deep-iteration", help="One line per record.")] = False,
     print_data: Annotated[
         bool, typer.Option("--print-data-log", help="Key and value of every record; implies --deep-iteration.")
     ] = False,
     skip_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Of a record, only key and value.")
+        bool, typer.Option("--skip-record-metadata", help="Only key and value of each record.")
     ] = False,
     key_decoder: Annotated[
         str | None,
         typer.Option("--key-decoder-class", metavar="CLASS", help="Kafka's String-, Long- or IntegerDecoder."),
     ] = None,
     value_decoder: Annotated[
-        str | None, typer.Option("--value-decoder-class", metavar="CLASS", help="The same for values.")
+        str | None, typer.Option("--value-decoder-class", metavar="CLASS", help="Kafka's decoder for values.")
     ] = None,
+    offsets: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Decode the records of __consumer_offsets.")
+    ] = False,
+    transactions: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="Decode the records of __transaction_state.")
+    ] = False,
+    metadata: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode the records of KRaft's log and its snapshots.")
+    ] = False,
+    remote: Annotated[
+        bool, typer.Option("--remote-log-metadata-decoder", help="Decode the records of __remote_log_metadata.")
+    ] = False,
     max_message_size: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest batch that an index entry may point at.")
     ] = 5 << 20,
     max_bytes: Annotated[
-        int, typer.Option(min=0, max=INT_MAX, metavar="BYTES", help="Bytes to read of each log.")
+        int, typer.Option(min=0, max=INT_MAX, metavar="BYTES", help="Maximum number of bytes to read from each log.")
     ] = INT_MAX,
     format_name: Annotated[
-        str, typer.Option("--format", metavar="text|json", help="Kafka's text, or one JSON object a line.")
+        str, typer.Option("--format", metavar="text|json", help="Kafka's text, or one JSON object per line.")
     ] = "text",
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only what is wrong.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print errors only.")] = False,
 ) -> int:
-    """Print what a release's kafka-dump-log prints of .log, .index, .timeindex, .txnindex and .snapshot files.
+    """Print the dump of .log, .index, .timeindex, .txnindex and .snapshot files, as a release's kafka-dump-log does.
 
-    Unlike Kafka's own tool it never creates or changes a file, and it exits with 1 when it found a mismatch.
+    Unlike Kafka's own tool it never creates or changes a file, and it exits with 1 if it finds a mismatch.
 
     Example: kidx dump --kafka 3.9.2 --deep-iteration /data/orders-0/00000000000000000000.log
     """
     given = [*(paths or ()), *(name for name in (files or "").split(",") if name)]
     names = [name for each in given for name in _files_at(each)]
     if not given:
-        raise ToolError("no file was given: kidx dump FILE ..., or --files FILE,FILE")
+        raise ToolError("missing file; use kidx dump FILE ..., or --files FILE,FILE")
     if format_name not in ("text", "json"):
-        raise ToolError(f"there is no format {format_name!r}; there are text and json")
-    prints = print_data or key_decoder is not None or value_decoder is not None
-    options = Options(
-        IndexOptions(sanity_only, verify_only, max_message_size),
-        LogOptions(deep or prints, prints, skip_metadata, _decoder(key_decoder), _decoder(value_decoder), max_bytes),
+        raise ToolError(f"unknown format {format_name!r}; choose from text, json")
+    dialect = resolve_dialect(release)
+    requested = zip(DECODERS, (offsets, transactions, metadata, remote), strict=True)
+    internal = next((parser_of(name, dialect.release) for name, is_requested in requested if is_requested), None)
+    prints = print_data or key_decoder is not None or value_decoder is not None or internal is not None
+    log_options = LogOptions(
+        deep=deep or prints,
+        print_data=prints,
+        skip_metadata=skip_metadata,
+        key_decoder=_decoder(key_decoder),
+        value_decoder=_decoder(value_decoder),
+        internal=internal,
+        max_bytes=max_bytes,
     )
-    dump = Dump(chosen_dialect(release), options)
+    dump = Dump(dialect, Options(IndexOptions(sanity_only, verify_only, max_message_size), log_options))
     show = _show_nothing if quiet else _show_json if as_json or format_name == "json" else _show_text
     return _run(dump, names, show)
 
 
 def _files_at(name: str) -> list[str]:
-    """The files that a name stands for: itself, or those of a partition or of a log directory, in order.
+    """Return the files that a path denotes: itself, or the files of a partition or log directory, in order.
 
     Raises:
-        ToolError: a directory that holds none.
+        ToolError: a directory contains none.
     """
-    place = Path(name)
-    if not place.is_dir():
+    path = Path(name)
+    if not path.is_dir():
         return [name]
     try:
-        names = _segment_files(place)
+        names = _segment_files(path)
         if not names:
-            below = (each for each in sorted(place.iterdir()) if parse_partition(each.name) and each.is_dir())
+            below = (each for each in sorted(path.iterdir()) if parse_partition(each.name) and each.is_dir())
             names = [file for each in below for file in _segment_files(each)]
     except OSError as error:
-        raise ToolError(f"{name} cannot be read: {error.strerror}") from error
+        raise ToolError(f"cannot read {name}: {error.strerror}") from error
     if not names:
-        raise ToolError(f"{name} is not a file, nor a directory with segments or partitions in it")
+        raise ToolError(f"{name} is neither a file nor a directory with segments or partitions")
     return names
 
 
@@ -110,25 +131,25 @@ def _segment_files(directory: Path) -> list[str]:
 
 
 def _run(dump: Dump, names: list[str], show: Any) -> int:
-    complaints = 0
+    errors = 0
     for name in names:
         if not Path(name).is_file():
             raise ToolError(f"{name} is {'not a file' if Path(name).exists() else 'missing'}")
         try:
             for entry in dump.file(name):
-                complaints += entry.kind == "corrupt"
+                errors += entry.kind == "corrupt"
                 show(name, entry)
-        except FileCutError as error:
+        except TruncatedFileError as error:
             sys.stdout.flush()
-            raise ToolError(_naming(name, error)) from error
+            raise ToolError(_with_name(name, error)) from error
         except KidxError as error:
             # Kafka ends here as well, with a stack trace.
             sys.stdout.flush()
-            complain(f"kidx: {_naming(name, error)}")
+            complain(f"kidx: {_with_name(name, error)}")
             return 1
         except OSError as error:
             sys.stdout.flush()
-            raise ToolError(_naming(name, error)) from error
+            raise ToolError(_with_name(name, error)) from error
     sys.stdout.flush()
     if show is _show_json:
         for mismatch in dump.mismatches.found:
@@ -137,10 +158,10 @@ def _run(dump: Dump, names: list[str], show: Any) -> int:
     else:
         for line in dump.mismatch_lines():
             complain(line)
-    return int(bool(dump.mismatches) or complaints > 0)
+    return int(bool(dump.mismatches) or errors > 0)
 
 
-def _naming(name: str, error: Exception) -> str:
+def _with_name(name: str, error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if Path(name).name in text else f"{name}: {text}"
 
@@ -148,18 +169,18 @@ def _naming(name: str, error: Exception) -> str:
 def _decoder(name: str | None) -> Decoder:
     found = decoder(name or "StringDecoder")
     if found is None:
-        raise ToolError(f"there is no decoder {name!r} without Java; there are {', '.join(decoder_names())}")
+        raise ToolError(f"unknown decoder {name!r}; choose from {', '.join(decoder_names())}")
     return found
 
 
 def _show_text(_name: str, entry: Entry) -> None:
     line = entry.line()
-    if entry.is_complaint:
+    if entry.is_error:
         complain(line)
     elif entry.kind != "record" or sys.stdout.isatty():
         say(line)
     else:
-        print(line)  # noqa: T201 -- keys and values letter for letter, as kafka-dump-log has them, for a program
+        print(line)  # noqa: T201 -- keys and values unescaped, as in kafka-dump-log, for a program
 
 
 def _show_json(name: str, entry: Entry) -> None:
@@ -168,5 +189,5 @@ def _show_json(name: str, entry: Entry) -> None:
 
 
 def _show_nothing(_name: str, entry: Entry) -> None:
-    if entry.is_complaint:
+    if entry.is_error:
         complain(entry.line())

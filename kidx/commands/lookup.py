@@ -1,4 +1,4 @@
-"""``kidx lookup``: where a partition's files say that an offset or a time is, and how a reader gets there."""
+"""``kidx lookup``: the position of an offset or a time according to a partition's files, and the path of the search."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.commands.options import ReleaseOption, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
-from kidx.log.lookup import TARGETS, knows
+from kidx.log.lookup import TARGETS, supports_target
 from kidx.printable import shell_word
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def lookup_command(
     ],
     release: ReleaseOption = None,
     offset: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The record at this offset or behind it.")
+        int | None, typer.Option(min=0, metavar="N", help="The record at this offset or the next one.")
     ] = None,
     timestamp: Annotated[
         str | None,
@@ -40,20 +40,20 @@ def lookup_command(
         str | None, typer.Option("--time", metavar="NAME|T", help=f"{', '.join(TARGETS)}; or a time.")
     ] = None,
     targets: Annotated[
-        str | None, typer.Option("--targets", metavar="FILE|-", help="One time a line; - is standard input.")
+        str | None, typer.Option("--targets", metavar="FILE|-", help="One time per line; - is standard input.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Every step of the way.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print every step of the search.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> int:
-    """Answer as the broker of these files would, and explain the way there; the files are only read.
+    """Return the result of the broker of these files, and explain the search; the files are only read.
 
-    Where a broker is still writing, the answer is that of this moment. The high watermark is not in these files: what
-    lies between it and the end of the log is found here, and not yet by a consumer. Exit code 1: an index that led to
-    the answer points behind its log, and answers may be wrong.
+    If a broker is writing, the result is a snapshot of this moment. The high watermark is not in these files: records
+    between it and the end of the log are found here, and not yet by a consumer. Exit code 1: an index that led to the
+    result points past its log, and results may be wrong.
 
     Example: kidx lookup /data/orders-0 --kafka 3.9.2 --timestamp 1700000000000 --explain
     """
-    dialect = chosen_dialect(release)
+    dialect = resolve_dialect(release)
     given = [
         name
         for name, value in zip(
@@ -62,21 +62,27 @@ def lookup_command(
         if value is not None
     ]
     if len(given) != 1:
-        raise ToolError(
-            f"one of --offset, --timestamp, --time and --targets is needed, not {' and '.join(given) or 'none'}"
-        )
+        names = " and ".join(given) or "none"
+        raise ToolError(f"exactly one of --offset, --timestamp, --time and --targets is required, not {names}")
     from kidx.lookup import ReadOnlyLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
 
-    wanted = _wanted(dialect, timestamp, time, targets)
+    requested = _requested(dialect, timestamp, time, targets)
     directory = _partition_of(path)
     try:
         with ReadOnlyLog(directory, dialect) as log:
             if offset is not None:
-                _show(offset, (told := explain_offset(log, offset)).answer, told if explain else None, as_json=as_json)
-            for target in wanted:
-                answer, steps = _answer(log, target, explain=explain)
-                _show(target, answer, steps, as_json=as_json)
-            wrong = log.indexes_behind_their_log()
+                _show(
+                    offset,
+                    (explanation := explain_offset(log, offset)).answer,
+                    explanation if explain else None,
+                    as_json=as_json,
+                )
+            for target in requested:
+                result, steps = _result(log, target, explain=explain)
+                _show(target, result, steps, as_json=as_json)
+            wrong = log.indexes_past_log_end()
+            if log.begins_before is not None:
+                complain(_tiered(log.begins_before, log.segments[0].base_offset, directory))
     except KidxError as error:
         complain(f"kidx: {directory}: {error}")
         return 1
@@ -84,18 +90,25 @@ def lookup_command(
         raise ToolError(f"{directory}: {error}") from error
     complain(
         *(
-            f"kidx: warning: {path} points behind the end of its log: run kidx verify {shell_word(directory)}"
+            f"kidx: warning: {path} points past the end of its log; run kidx verify {shell_word(directory)}"
             for path in wrong
         )
     )
     return int(bool(wrong))
 
 
+def _tiered(begins: int, first: int, directory: Path) -> str:
+    return (
+        f"kidx: note: the log of {directory} begins with offset {begins} and its first segment here with {first}: "
+        "the records between are in the remote tier, which a broker also searches, and kidx has not searched"
+    )
+
+
 def _partition_of(path: Path) -> Path:
-    """The partition's directory that a path stands for: as other commands take them, but for one partition.
+    """Return the partition directory that a path denotes: as in other commands, but only one partition.
 
     Raises:
-        ToolError: there are several.
+        ToolError: the path denotes several.
     """
     if path.is_file():
         return path.absolute().parent if path.parent == Path() else path.parent
@@ -108,7 +121,7 @@ def _partition_of(path: Path) -> Path:
     return below[0] if below else path
 
 
-def _wanted(dialect: Dialect, timestamp: str | None, time: str | None, targets: str | None) -> Iterator[int]:
+def _requested(dialect: Dialect, timestamp: str | None, time: str | None, targets: str | None) -> Iterator[int]:
     if timestamp is not None:
         return iter([_long(timestamp, "--timestamp")])
     if time is not None:
@@ -121,10 +134,10 @@ def _special(dialect: Dialect, time: str) -> int:
         try:
             return _long(time, "--time")
         except ToolError:
-            raise ToolError(f"there is no time {time!r}; there are {', '.join(TARGETS)} and timestamps") from None
-    if not knows(dialect, TARGETS[time]):
-        known = ", ".join(name for name, target in TARGETS.items() if knows(dialect, target))
-        raise ToolError(f"Kafka {dialect.release} has no time {time!r}; it has {known}")
+            raise ToolError(f"unknown time {time!r}; choose from {', '.join(TARGETS)}, or a timestamp") from None
+    if not supports_target(dialect, TARGETS[time]):
+        known = ", ".join(name for name, target in TARGETS.items() if supports_target(dialect, target))
+        raise ToolError(f"Kafka {dialect.release} does not support the time {time!r}; choose from {known}")
     return TARGETS[time]
 
 
@@ -132,7 +145,7 @@ def _read(source: str) -> Iterator[int]:
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"{source} cannot be read: {error}") from error
+        raise ToolError(f"cannot read {source}: {error}") from error
     lines = [line.strip() for line in text.splitlines()]
     return iter([_long(line, f"line {number} of {source}") for number, line in enumerate(lines, 1) if line])
 
@@ -149,7 +162,7 @@ def _long(text: str, where: str) -> int:
 
 
 def _date(text: str) -> int:
-    """Milliseconds of a date or time as ISO 8601 has it, in UTC if it does not say; rounded up, as it is a bound."""
+    """Return the milliseconds of an ISO 8601 date or time, in UTC by default; rounded up, because it is a bound."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -158,18 +171,18 @@ def _date(text: str) -> int:
     return -(-since // timedelta(milliseconds=1))
 
 
-def _answer(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:
+def _result(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:
     from kidx.lookup import explain_timestamp  # noqa: PLC0415
 
-    if explain and not knows(log.dialect, target):
+    if explain and not supports_target(log.dialect, target):
         log.check_target(target)
-        told = explain_timestamp(log, target)
-        return told.answer, told
+        explanation = explain_timestamp(log, target)
+        return explanation.answer, explanation
     return log.fetch_offset_by_timestamp(target), None
 
 
-def _show(target: int, answer: TimestampAndOffset | None, told: Explanation | None, *, as_json: bool) -> None:
-    from kidx.lookup.picture import as_data, draw  # noqa: PLC0415
+def _show(target: int, answer: TimestampAndOffset | None, explanation: Explanation | None, *, as_json: bool) -> None:
+    from kidx.lookup.render import as_data, render  # noqa: PLC0415
 
     if as_json:
         found = answer is not None and answer.offset >= 0
@@ -179,11 +192,11 @@ def _show(target: int, answer: TimestampAndOffset | None, told: Explanation | No
             "timestamp": answer.timestamp if answer is not None and found and answer.timestamp != -1 else None,
             "leader_epoch": answer.leader_epoch if answer is not None and found else None,
         }
-        if told is not None:
-            document |= {"explanation": as_data(told)}  # type: ignore[dict-item]
+        if explanation is not None:
+            document |= {"explanation": as_data(explanation)}  # type: ignore[dict-item]
         say_json(document)
-    elif told is not None:
-        say(*draw(told))
+    elif explanation is not None:
+        say(*render(explanation))
     elif answer is None or answer.offset < 0:
         say(f"{target}: none")
     else:

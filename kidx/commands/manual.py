@@ -1,4 +1,4 @@
-"""``man``, of both command lines: their help as man pages, one a command."""
+"""``man`` of both command lines: their help as man pages, one per command."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def man_command(
         for name, text in pages.items():
             (section / f"{name}.1").write_text(text, "utf-8")
     except OSError as error:
-        raise ToolError(f"{section} cannot be written: {error.strerror}") from error
+        raise ToolError(f"cannot write {section}: {error.strerror}") from error
     say(f"{counted(len(pages), 'page')} in {section}; MANPATH={directory}: man {root.command.name}")
 
 
 def man_pages(command: Any, names: list[str]) -> Iterator[tuple[str, str]]:
-    """The name and the text of the page of a command, and of each below it.
+    """Yield name and text of the page of a command, and of each command below it.
 
     Args:
-        command: of typer.
-        names: the words that call it.
+        command: command object of typer.
+        names: the words of the command line that run it.
     """
     context = command.context_class(command, info_name=" ".join(names))
     below = {name: each for name, each in getattr(command, "commands", {}).items() if not each.hidden}
@@ -70,7 +70,7 @@ def man_pages(command: Any, names: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _record(parameter: Any, context: Any) -> tuple[str, str] | None:
-    """What the help says of an option or an argument; nothing of a hidden one."""
+    """Return the help of an option or an argument; None for a hidden one."""
     if getattr(parameter, "hidden", False):
         return None
     record: tuple[str, str] | None = parameter.get_help_record(context)
@@ -83,7 +83,7 @@ def _list(title: str, records: list[tuple[str, str]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A text in which roff finds no command but those for Markdown's emphasis."""
+    """Return a text without roff commands except Markdown's emphasis."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     line = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in line)
     line = _EMPHASIS.sub(r"\\fI\1\\fR", line)

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from kidx.dialect import DIALECTS, NEWEST, Dialect
-from kidx.dialect.spelling import meant
+from kidx.dialect.suggestions import did_you_mean
 from kidx.errors import ToolError
 
 ReleaseOption = Annotated[
     str | None,
-    typer.Option("--kafka", metavar="RELEASE", help=f"Kafka release whose rules count; {NEWEST} if not given."),
+    typer.Option("--kafka", metavar="RELEASE", help=f"Kafka release whose rules apply; {NEWEST} if not given."),
 ]
 
 
-def chosen_dialect(release: str | None) -> Dialect:
-    """The dialect of ``--kafka``, the newest by default.
+def resolve_dialect(release: str | None) -> Dialect:
+    """Return the dialect of ``--kafka``, by default the newest.
 
     Raises:
         ToolError: kidx does not know the release.
@@ -28,6 +28,6 @@ def chosen_dialect(release: str | None) -> Dialect:
 
 
 def unknown_release(release: str) -> str:
-    """What to say of a release that kidx does not know: those that may be meant, or the first and the last."""
-    hint = meant(release, list(DIALECTS)) or f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
+    """Return the message for an unknown release: similar releases, or the first and the last."""
+    hint = did_you_mean(release, list(DIALECTS)) or f"kidx knows {next(iter(DIALECTS))} to {NEWEST}"
     return f"unknown Kafka release {release!r}; {hint}"

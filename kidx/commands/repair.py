@@ -1,4 +1,4 @@
-"""``kidx repair``: what verify found broken, rebuilt as a release's recovery would, keeping what is replaced."""
+"""``kidx repair``: rebuilds files that verify found broken, as a release's recovery would, and keeps the old ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, chosen_dialect
+from kidx.commands.options import ReleaseOption, resolve_dialect
+from kidx.discovery import INDEX_SUFFIXES
 from kidx.errors import ToolError
 from kidx.java_numbers import INT_MAX
 from kidx.printable import counted, shell_word
@@ -26,7 +27,7 @@ def repair_command(
     *,
     release: ReleaseOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing; say what would be done. A broker may be running.")
+        bool, typer.Option("--dry-run", help="Change nothing; print what would be done. A broker may be running.")
     ] = False,
     index_interval_bytes: Annotated[
         int | None,
@@ -34,21 +35,25 @@ def repair_command(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option("-j", "--processes", min=1, metavar="N", help="Processes; one a processor if not given."),
+        typer.Option("-j", "--jobs", min=1, metavar="N", help="Number of processes; one per processor if not given."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="What was refused and the last line only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print only files that cannot be rebuilt, and the last line.")
+    ] = False,
 ) -> int:
-    """Rebuild broken and missing index files from logs that are sound, as a release's recovery would.
+    """Rebuild broken and missing index files from valid logs, as a release's recovery would.
 
-    The broker must be stopped: nothing is done while one holds the lock of a log directory. An old file is kept as
-    .old, once; logs, checkpoints and sound indexes are never touched. What cannot be rebuilt is refused with the
-    reason. Killed at any moment, the command can be given again. Exit code 0: all is exact or sound now, 1: something
-    is not, as after a dry run that found something to do, 2: the work could not be done.
+    A leader-epoch-checkpoint is rebuilt from the epochs of the batches. Corrupt files in the cache of remote indexes
+    are deleted, because the broker fetches them again. The broker must be stopped: nothing is done while one holds the
+    lock of a log directory. An old file is kept as .old, once; logs, sound indexes and the checkpoints of the log
+    directory are never touched. A file that cannot be rebuilt is reported with the reason. After the command was killed
+    at any moment, it can be run again. Exit code 0: all is exact or sound now, 1: something is not, as after a dry run
+    that found something to do, 2: the work could not be done.
 
     Example: kidx repair /var/lib/kafka/data --kafka 3.9.2 --dry-run
     """
-    dialect = None if release is None else chosen_dialect(release)
+    dialect = None if release is None else resolve_dialect(release)
     from kidx.repair import repair_paths  # noqa: PLC0415 -- numpy is only loaded to work
     from kidx.verify.progress import verify_with_progress  # noqa: PLC0415
 
@@ -88,15 +93,21 @@ def _line(change: Change, *, dry_run: bool) -> str:
     would = "would be " if dry_run else ""
     old = "" if change.old_size is None else f" in place of {change.old_size:,}"
     kept = f"; the old one is {Path(change.kept).name}" if change.kept else ""
+    if change.action == "deleted":
+        return f"{would}deleted    {change.path}: the broker fetches it again"
     new = "no transaction was aborted" if change.action == "removed" else f"{counted(change.size, 'byte')}{old}"
     return f"{would}{change.action:<10} {change.path}: {new}{kept}"
 
 
 def _last_line(result: Repair) -> str:
-    done = counted(len(result.changes), "index file")
+    rebuilt = [change for change in result.changes if change.action != "deleted"]
+    deleted = len(result.changes) - len(rebuilt)
+    of_indexes = all(Path(change.path).suffix in INDEX_SUFFIXES for change in rebuilt)
+    done = counted(len(rebuilt), "index file" if of_indexes else "file")
+    copies = f", {counted(deleted, 'cached file')} {'would be ' if result.dry_run else ''}deleted" if deleted else ""
     left = f", {counted(len(result.refused), 'fault')} refused" if result.refused else ""
     if result.dry_run:
-        return f"DRY RUN: {done} would be rebuilt{left}; nothing was changed"
+        return f"DRY RUN: {done} would be rebuilt{copies}{left}; nothing was changed"
     if not result.changes and not result.refused:
         return "SOUND: there is nothing to repair"
-    return f"{'BROKEN' if result.refused else 'REPAIRED'}: {done} rebuilt and verified{left}"
+    return f"{'BROKEN' if result.refused else 'REPAIRED'}: {done} rebuilt and verified{copies}{left}"

@@ -1,4 +1,4 @@
-"""``kidx trends``: what is new in a later table of findings or of a campaign, and what went away."""
+"""``kidx compare``: rows that are new in a later table of findings or of a campaign, and rows that are gone."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def trends_command(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
 ) -> int:
-    """Compare two tables of findings, or of clauses of two campaigns, on Spark: what is new, what went away.
+    """Compare two tables of findings, or of clauses of two campaigns, on Spark: new rows and rows that are gone.
 
-    Exit code 0: nothing bad is new, 1: something is.
+    Exit code 0: no new row is bad, 1: one is.
 
-    Example: kidx trends out/findings/run_id=monday out/findings/run_id=tuesday
+    Example: kidx compare out/findings/run_id=monday out/findings/run_id=tuesday
     """
     try:
         from kidx.spark.fleet.trends import compare, read_tables  # noqa: PLC0415 -- part of an extra
         from kidx.spark.starting import FEW_ROWS, session_for  # noqa: PLC0415
     except ImportError as error:
-        raise ToolError("trends need pyspark: pip install 'kidx[spark]'") from error
-    with session_for("kidx trends", FEW_ROWS) as spark:
+        raise ToolError("kidx compare requires pyspark; install with: pip install 'kidx[spark]'") from error
+    with session_for("kidx compare", FEW_ROWS) as spark:
         trend = compare(*read_tables(spark, earlier, later))
     if as_json:
         say_json(trend.to_json())

@@ -1,4 +1,4 @@
-"""``kidx verify``: are the indexes of these segments right, and if not, where and what would a consumer get wrong?"""
+"""``kidx verify``: the validity of segments' indexes, and for each fault its position and its effect on a consumer."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kidx.commands.line import say, say_json
-from kidx.commands.options import chosen_dialect
+from kidx.commands.options import resolve_dialect
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS
 from kidx.printable import counted
 
 if TYPE_CHECKING:
+    from kidx.dialect import Dialect
     from kidx.findings import Finding
+    from kidx.repair import Advice
+    from kidx.startup import Start
     from kidx.verify import Verification
+    from kidx.verify.causes import Cause
 
 _ENGINES = ("local", "spark")
-_SHOWN = 200
-"""Findings that are printed; all of them are in --json, --findings and --html."""
+_MAX_REASONS = 10
+"""Maximum number of reasons for skipped paths that are listed."""
+_MAX_CAUSES = 200
+"""Maximum number of causes that are printed; all findings are in --json, --findings and --html."""
+_MAX_GROUPED = 20_000
+"""Maximum number of findings that are grouped by their causes."""
 
 
 def verify_command(
@@ -41,121 +49,187 @@ def verify_command(
     findings: Annotated[
         Path | None, typer.Option("--findings", metavar="FILE", help="Write the findings as .parquet or .ndjson.")
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures.")] = None,
-    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where the work is done.")] = "local",
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML report.")] = None,
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Engine that does the work.")] = "local",
     out: Annotated[
         str | None, typer.Option(metavar="DIR|URL", help="With spark: keep tables and report of this run here.")
     ] = None,
     run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="NAME", help="With spark: name of the run, to go on with it.")
+        str | None, typer.Option("--run-id", metavar="NAME", help="With spark: name of the run, to continue it.")
     ] = None,
+    marked: Annotated[
+        bool, typer.Option("--marked", help="Also directories of deleted topics (-delete) and strays (-stray).")
+    ] = False,
+    records: Annotated[
+        bool,
+        typer.Option(
+            "--records", help="Also read every record: finds errors in batches with a valid checksum. Slower."
+        ),
+    ] = False,
     processes: Annotated[
         int | None,
-        typer.Option("-j", "--processes", min=1, metavar="N", help="Processes; one a processor if not given."),
+        typer.Option("-j", "--jobs", min=1, metavar="N", help="Number of processes; one per processor if not given."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Faults and the verdict only.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Every file and every remark.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only faults and the verdict.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every file and every remark.")] = False,
 ) -> int:
     """Verify segments and their indexes, without ever changing them.
 
-    A file is *exact* (the very bytes that a release writes for this log), *sound* (others that still give every look-up
-    a right answer), *broken* (it can give a wrong one), *missing* or *unreadable*. A broker may be writing meanwhile.
-    Exit code 0: all is exact or sound, 1: something is not, 2: nothing could be read.
+    A file is *exact* (byte-identical to the file that a release writes for this log), *sound* (different, but every
+    lookup still gives a right result), *broken* (it can give a wrong one), *missing* or *unreadable*. A broker may be
+    writing at the same time: a file that changes is read again, and is *changing* if it changes during every read.
+    Skipped paths are listed. The last line states if the broker may be started, with the effect of its release on the
+    files. Exit code 0: all is exact, sound or changing, 1: something is not, or a start would do harm, 2: nothing could
+    be read.
 
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
-    dialect = None if release is None else chosen_dialect(release)
+    dialect = None if release is None else resolve_dialect(release)
     if engine not in _ENGINES:
-        raise ToolError(f"there is no engine {engine!r}; there are {' and '.join(_ENGINES)}")
+        raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
     _check_targets(findings, html)
+    if engine == "spark" and records:
+        raise ToolError("--records requires --engine local")
     if engine == "spark":
         result = _on_spark(
-            paths, release=dialect, index_interval_bytes=index_interval_bytes, out=out, run_id=run_id, shown=not quiet
+            paths,
+            release=dialect,
+            index_interval_bytes=index_interval_bytes,
+            out=out,
+            run_id=run_id,
+            shown=not quiet,
+            marked=marked,
         )
     elif out is not None or run_id is not None:
-        raise ToolError("--out and --run-id go with --engine spark")
+        raise ToolError("--out and --run-id require --engine spark")
     else:
         from kidx.verify.progress import verify_with_progress  # noqa: PLC0415 -- numpy is only loaded to work
 
         result = verify_with_progress(
-            paths, release=dialect, index_interval_bytes=index_interval_bytes, processes=processes, shown=not quiet
+            paths,
+            release=dialect,
+            index_interval_bytes=index_interval_bytes,
+            processes=processes,
+            shown=not quiet,
+            marked=marked,
+            records=records,
         )
-    if result.problems and not result.files:
-        raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in result.problems))
-    _write(result, findings, html, paths, release)
+    nothing = result.problems or (not result.partitions and result.left_out)
+    if nothing and not result.files:
+        raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
+    start = None if engine == "spark" else _predicted(paths, result, dialect, index_interval_bytes)
+    next_steps = None if html is None and (as_json or quiet) else _next_steps(result, paths, release, start)
+    _write(result, findings)
+    if html is not None:
+        _write_page(result, html, paths, release, start, next_steps)
     if as_json:
-        say_json(result.to_json())
+        say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
     else:
         _print(result, quiet=quiet, verbose=verbose)
-        if not quiet:
-            _advise(result, paths, release)
+        of_start = [] if start is None else start.lines()
+        say(*of_start[:-1])
+        if next_steps is not None and not quiet:
+            say(*next_steps.lines())
+        say(*of_start[-1:])
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError(f"nothing could be read of {counted(len(result.files), 'file')}")
-    return result.exit_code
+    return 1 if start is not None and start.answer == "no" else result.exit_code
+
+
+def _predicted(
+    paths: list[str], result: Verification, release: Dialect | None, index_interval_bytes: int | None
+) -> Start | None:
+    from kidx.startup import predict  # noqa: PLC0415 -- numpy is only loaded to work
+
+    return predict(paths, result, release, index_interval_bytes)
 
 
 def _on_spark(paths: list[str], **options: Any) -> Verification:
     try:
         fleet: Any = importlib.import_module("kidx.spark.fleet.command")
     except ImportError as error:
-        raise ToolError("the engine spark needs pyspark: pip install 'kidx[spark]'") from error
+        raise ToolError("the engine spark requires pyspark; install with: pip install 'kidx[spark]'") from error
     result: Verification = fleet.verify_paths(paths, **options)
     return result
 
 
 def _check_targets(findings: Path | None, html: Path | None) -> None:
-    """Refuses before the work what could not be written after it."""
+    """Raise the errors of writing the results before the work begins."""
     from kidx.findings import check_writable  # noqa: PLC0415
 
     if findings is not None:
         check_writable(findings)
     for path in (findings, html):
         if path is not None and not path.parent.is_dir():
-            raise ToolError(f"{path.parent} is not a directory, so {path.name} cannot be written to it")
+            raise ToolError(f"cannot write {path.name}: {path.parent} is not a directory")
 
 
-def _write(
-    result: Verification, findings: Path | None, html: Path | None, paths: list[str], release: str | None
-) -> None:
+def _write(result: Verification, findings: Path | None) -> None:
     if findings is not None:
         from kidx.findings import write_findings  # noqa: PLC0415
 
         write_findings(result.findings, findings)
-    if html is not None:
-        from kidx.repair import advice  # noqa: PLC0415
-        from kidx.report.page import About, write_page  # noqa: PLC0415
 
-        write_page(result, html, About(release or "", paths), advice(result, paths, release))
+
+def _next_steps(result: Verification, paths: list[str], release: str | None, start: Start | None) -> Advice | None:
+    from kidx.repair import advice  # noqa: PLC0415 -- numpy is only loaded to work
+
+    if start is None:
+        return advice(result, paths, release)
+    return advice(result, paths, release, may_start=start.answer != "no", mended=start.mended, treated=start.treated)
+
+
+def _write_page(
+    result: Verification,
+    html: Path,
+    paths: list[str],
+    release: str | None,
+    start: Start | None,
+    next_steps: Advice | None,
+) -> None:
+    from kidx.report.page import About, write_page  # noqa: PLC0415
+
+    about = About(release or "", paths)
+    if start is not None:
+        about = About(release or "", paths, start.line, start.answer == "no", start.lines()[:-1])
+    write_page(result, html, about, next_steps)
 
 
 def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
     counts = result.finding_counts()
     remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
-    faults = result.faults(None if verbose else _SHOWN)
-    say(*map(_line, faults))
-    if (more := counts.total() - remarks - len(faults)) > 0:
+    from kidx.verify.causes import causes_of  # noqa: PLC0415
+
+    faults = result.faults(None if verbose else _MAX_GROUPED)
+    causes = causes_of(faults)
+    shown = causes if verbose else causes[:_MAX_CAUSES]
+    for cause in shown:
+        say(_line(cause.finding) + _follows(cause, verbose=verbose))
+        say(*(f"  follows  {_line(finding)}" for finding in cause.followers if verbose))
+    printed = sum(1 + len(cause.followers) for cause in shown)
+    if (more := counts.total() - remarks - printed) > 0:
         say(f"... {more} more findings: see --verbose, --json, --findings or --html")
     if verbose:
         say(*(_line(finding) for finding in result.findings if finding.verdict in HARMLESS))
         say(*(f"{file.path}: {file.verdict}{_why(file.releases, file.why)}" for file in result.files))
-    lines = [] if quiet else _tables(result)
+    lines = [] if quiet else [*_tables(result), *_left_out(result, verbose=verbose)]
     if remarks and not verbose and not quiet:
         lines.append(f"{counted(remarks, 'remark')}; --verbose shows {'it' if remarks == 1 else 'them'}")
     say(*lines, _last_line(result))
 
 
-def _advise(result: Verification, paths: list[str], release: str | None) -> None:
-    from kidx.repair import advice  # noqa: PLC0415
-
-    found = advice(result, paths, release)
-    if found is not None:
-        say(*found.lines())
-
-
 def _line(finding: Finding) -> str:
     return f"{finding.verdict:<10} {finding}"
+
+
+def _follows(cause: Cause, *, verbose: bool) -> str:
+    count = len(cause.followers)
+    if not count or verbose:
+        return ""
+    verb = "follows" if count == 1 else "follow"
+    return f" (and {counted(count, 'finding')} that {verb} from it)"
 
 
 def _why(releases: str, why: str) -> str:
@@ -172,9 +246,29 @@ def _tables(result: Verification) -> list[str]:
     return lines
 
 
+def _left_out(result: Verification, *, verbose: bool) -> list[str]:
+    """Return the skipped paths with reasons: one line per reason, with --verbose one per path."""
+    paths: dict[str, list[Path]] = {}
+    for each in result.left_out:
+        paths.setdefault(each.message, []).append(each.path)
+    lines = []
+    for message, places in paths.items():
+        if verbose or len(places) == 1:
+            lines += [f"left out   {path}: {message}" for path in places]
+        else:
+            lines.append(f"left out   {counted(len(places), 'path')}, such as {places[0]}: {message}")
+    if not verbose and (more := len(lines) - _MAX_REASONS) > 0:
+        lines[_MAX_REASONS:] = [f"left out   for {counted(more, 'other reason')}; --verbose names all"]
+    if changing := sum(number for (_, verdict), number in result.counts().items() if verdict == "changing"):
+        lines.append(
+            f"{counted(changing, 'file')} changed during every read, and may be right or not; verify again later"
+        )
+    return lines
+
+
 def _last_line(result: Verification) -> str:
     counts = result.counts()
-    bad = sum(number for (_, verdict), number in counts.items() if verdict not in HARMLESS)
-    files = f"{bad} of {counted(counts.total(), 'file')}" if bad else counted(counts.total(), "file")
+    bad, total = len(result.faulty_paths), counts.total()
+    files = f"{bad} of {counted(total, 'file')}" if 0 < bad <= total else counted(total, "file")
     work = f"{files}, {counted(result.segments, 'segment')}, {counted(result.batches, 'batch')}"
     return f"{result.verdict.upper()}: {work} in {counted(result.partitions, 'partition')}"

@@ -1,7 +1,7 @@
-"""What ``kafka-dump-log`` prints of a log's files, release by release, without opening anything for writing (DL-1..9).
+"""Output of ``kafka-dump-log`` for a log's files, release by release, without opening them for writing (DL-1..9).
 
-A file is dumped as :class:`Entry` objects: fields in the order of Kafka's line, from which the text is made, so that
-text and JSON cannot differ. What Kafka finds wrong is a :class:`~kidx.dump.mismatches.Mismatch`.
+A file is dumped as :class:`Entry` objects: fields in the order of Kafka's line. The text is made from the fields, so
+that text and JSON cannot differ. An error that Kafka reports is a :class:`~kidx.dump.mismatches.Mismatch`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How keys and values are shown: the decoders that come with Kafka, under all the names they have had."""
+"""Decoders of keys and values that come with Kafka, under all names that they have had."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _number(code: str) -> Decoder:
 
     def decode(data: bytes) -> str:
         if len(data) < layout.size:
-            raise InvalidArgumentError(f"a number of {layout.size} bytes was expected, and there are {len(data)}")
+            raise InvalidArgumentError(f"expected a number of {layout.size} bytes, got {len(data)} bytes")
         return str(layout.unpack_from(data)[0])
 
     return decode
@@ -32,9 +32,9 @@ _PACKAGES: Final = ("kafka.serializer.", "org.apache.kafka.tools.api.", "")
 
 
 def decoder(name: str) -> Decoder | None:
-    """The decoder of a class name, such as ``kafka.serializer.StringDecoder``; None if it is not one of Kafka's.
+    """Return the decoder of a class name such as ``kafka.serializer.StringDecoder``, or None if it is not Kafka's.
 
-    ``DefaultDecoder`` is not among them: what Kafka prints of it is the address of an array.
+    ``DefaultDecoder`` is not among them: Kafka prints the address of an array for it.
     """
     for package in _PACKAGES:
         if name.startswith(package) and name.removeprefix(package) in _DECODERS:
@@ -43,5 +43,5 @@ def decoder(name: str) -> Decoder | None:
 
 
 def decoder_names() -> list[str]:
-    """The class names of the newest releases, for messages."""
+    """Return the class names in the newest releases, for messages."""
     return [_PACKAGES[1] + name for name in _DECODERS]

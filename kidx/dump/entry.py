@@ -1,4 +1,4 @@
-"""One line of a dump: fields with names and values, which print as Kafka prints them."""
+"""One line of a dump: named fields, printed as Kafka prints them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line.
+    """One line of a dump.
 
     Attributes:
-        kind: what it is about.
+        kind: subject of the line.
         fields: Kafka's names and their values, in Kafka's order.
-        text: the line, where it is not simply the fields one after another.
+        text: the line, if it differs from the sequence of the fields.
     """
 
     kind: Kind
@@ -35,22 +35,22 @@ class Entry:
     text: str | None = None
 
     @property
-    def is_complaint(self) -> bool:
-        """Whether Kafka prints it on stderr."""
+    def is_error(self) -> bool:
+        """True if Kafka prints it on stderr."""
         return self.kind in ("unknown", "corrupt")
 
     def line(self) -> str:
-        """The line that ``kafka-dump-log`` prints."""
+        """Return the line that ``kafka-dump-log`` prints."""
         return named(self.fields) if self.text is None else self.text
 
 
 def named(fields: dict[str, Any]) -> str:
-    """``name: value name: value``, values as Java writes them."""
+    """Return ``name: value name: value``, with values as Java prints them."""
     return " ".join(f"{name}: {java_value(value)}" for name, value in fields.items())
 
 
 def java_value(value: object) -> str:
-    """A value as Java's string conversion writes it."""
+    """Return a value as Java's string conversion prints it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -59,5 +59,5 @@ def java_value(value: object) -> str:
 
 
 def java_optional(value: int | None) -> str:
-    """A number that may be missing as ``java.util.OptionalLong`` writes it."""
+    """Return a number that may be missing as ``java.util.OptionalLong`` prints it."""
     return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"

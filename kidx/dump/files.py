@@ -1,4 +1,4 @@
-"""The dump of several files, each by its suffix (``DumpLogSegments.main``)."""
+"""Dump of several files, each by its suffix (``DumpLogSegments.main``)."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ SNAPSHOT_SUFFIX: Final = ".snapshot"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked of every file."""
+    """Options that apply to every file."""
 
     index: IndexOptions = field(default_factory=IndexOptions)
     log: LogOptions = field(default_factory=LogOptions)
 
 
 class Dump:
-    """One run over several files.
+    """Dump of several files in one run.
 
     Args:
-        dialect: of the release whose words and checks are wanted.
-        options: what is asked.
+        dialect: rules of the release whose texts and checks are used.
+        options: options of the dump.
 
     Attributes:
-        mismatches: what was found wrong so far.
+        mismatches: the errors found so far.
     """
 
     def __init__(self, dialect: Dialect, options: Options | None = None) -> None:
@@ -52,16 +52,16 @@ class Dump:
         self.mismatches = Mismatches()
 
     def file(self, name: str) -> Iterator[Entry]:
-        """The lines of one file, the one with its name first; None at all for a file of no known suffix.
+        """Yield the lines of one file, beginning with its name; a file with an unknown suffix has no other line.
 
         Raises:
-            KidxError: something in it cannot be read; Kafka ends there with a stack trace.
-            OSError: the file, or one beside it that it needs, cannot be read.
+            KidxError: a part cannot be read; Kafka ends there with a stack trace.
+            OSError: the file, or another file of the segment that it needs, cannot be read.
         """
         path, shown = Path(name), as_java_shows(name)
         yield Entry("file", {"file": shown}, f"Dumping {shown}")
         suffix = path.suffix
-        if suffix in (LOG_SUFFIX, CHECKPOINT_SUFFIX):
+        if suffix == LOG_SUFFIX or (suffix == CHECKPOINT_SUFFIX and self.dialect.dumps_checkpoints):
             yield from dump_log(path, self.options.log, self.mismatches, self.dialect)
         elif suffix == OFFSET_INDEX_SUFFIX:
             yield from dump_offset_index(path, shown, self.options.index, self.mismatches, self.dialect)
@@ -75,10 +75,10 @@ class Dump:
             yield Entry("unknown", {"file": shown}, f"Ignoring unknown file {shown}")
 
     def mismatch_lines(self) -> Iterator[str]:
-        """What Kafka tells on stderr in the end."""
+        """Yield the lines that Kafka prints on stderr at the end."""
         return self.mismatches.lines(wording_of(self.dialect))
 
 
 def as_java_shows(name: str) -> str:
-    """A path as ``java.io.File`` shows it: without repeated slashes and without one at the end."""
+    """Return a path as ``java.io.File`` shows it: without repeated slashes and without one at the end."""
     return re.sub("/+", "/", name).rstrip("/") or "/"

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """What is asked of an index.
+    """Options for an index.
 
     Attributes:
-        sanity_only: only what a broker checks when it starts (``--index-sanity-check``).
-        verify_only: no lines for the entries (``--verify-index-only``).
-        max_message_size: bytes of the log that are looked at behind an entry's position.
+        sanity_only: True for only the checks of a starting broker (``--index-sanity-check``).
+        verify_only: True for no lines for the entries (``--verify-index-only``).
+        max_message_size: number of bytes of the log that are read from an entry's position.
     """
 
     sanity_only: bool = False
@@ -42,22 +42,22 @@ class IndexOptions:
 def dump_offset_index(
     path: Path, shown: str, options: IndexOptions, mismatches: Mismatches, dialect: Dialect
 ) -> Iterator[Entry]:
-    """The entries of an ``.index``, up to the first one behind slot 0 that points at the base offset (DL-4).
+    """Yield the entries of an ``.index``, up to the first after slot 0 whose offset is the base offset (DL-4).
 
     Args:
-        path: the file; its log must lie beside it.
-        shown: its name as the user gave it.
-        options: what is asked.
-        mismatches: receives every entry whose batch does not end at its offset.
-        dialect: of the release.
+        path: the file; its log must be in the same directory.
+        shown: name of the file as the user gave it.
+        options: options of the dump.
+        mismatches: collection that gets every entry whose batch does not end at its offset.
+        dialect: rules of a release.
 
     Raises:
-        KidxError: the sanity check fails, or no batch is where an entry points.
+        KidxError: the sanity check fails, or an entry's position has no batch.
         OSError: index or log cannot be read.
     """
     base_offset = base_offset_of(path)
     with (
-        _log_beside(path, dialect) as log,
+        _log_of(path, dialect) as log,
         OffsetIndex(path, base_offset, writable=False, dialect=dialect) as index,
     ):
         if index.entries == 0 and wording_of(dialect).empty_before_sanity:
@@ -81,17 +81,19 @@ def dump_offset_index(
 def dump_time_index(
     path: Path, shown: str, options: IndexOptions, mismatches: Mismatches, dialect: Dialect
 ) -> Iterator[Entry]:
-    """The entries of a ``.timeindex``, found in the log through the ``.index``; both must lie beside it.
+    """Yield the entries of a ``.timeindex``, located in the log with the ``.index``; both must be next to it.
 
-    Args and errors: as :func:`dump_offset_index`; mismatches are timestamps that are not the largest of their batch,
-    that do not grow, and offsets at which no batch ends.
+    Args and errors: as :func:`dump_offset_index`. Mismatches are timestamps that are not the largest of their batch,
+    timestamps that do not increase, and offsets at which no batch ends.
     """
     base_offset = base_offset_of(path)
-    index_path = _beside(path, OFFSET_INDEX_SUFFIX)
-    if not index_path.exists():  # Kafka would create it, and fail all the same
-        raise FileNotFoundError(f"{index_path} is missing: a time index is checked through the offset index beside it")
+    index_path = _sibling(path, OFFSET_INDEX_SUFFIX)
+    if not index_path.exists():  # Kafka would create it, and fail nevertheless
+        raise FileNotFoundError(
+            f"{index_path} is missing: a time index is checked with the offset index in its directory"
+        )
     with (
-        _log_beside(path, dialect) as log,
+        _log_of(path, dialect) as log,
         OffsetIndex(index_path, base_offset, writable=False, dialect=dialect) as index,
         TimeIndex(path, base_offset, writable=False, dialect=dialect) as time_index,
     ):
@@ -120,7 +122,7 @@ def _check_timestamp(
     if batch is None or batch.last_offset != offset:
         mismatches.add("offset_not_found", path, offset, -1 if batch is None else batch.last_offset)
         return
-    largest = max((record.timestamp for record in batch.stamps()), default=NO_TIMESTAMP)
+    largest = max((record.timestamp for record in batch.offset_timestamps()), default=NO_TIMESTAMP)
     largest = max(largest, NO_TIMESTAMP)
     if largest != timestamp:
         mismatches.add("timestamp_mismatch", path, timestamp, largest)
@@ -129,14 +131,14 @@ def _check_timestamp(
 
 
 def dump_transaction_index(path: Path, dialect: Dialect) -> Iterator[Entry]:
-    """The transactions of a ``.txnindex``.
+    """Yield the transactions of a ``.txnindex``.
 
     Raises:
-        UnsupportedVersionError: a record of a version that the release does not read.
+        UnsupportedVersionError: a record has a version that the release does not read.
         OSError: the file cannot be read.
     """
     with TransactionIndex(base_offset_of(path), path, writable=False, dialect=dialect) as index:
-        for _ in index.stored_records():  # Kafka reads them all before it prints one
+        for _ in index.stored_records():  # Kafka reads all of them before it prints one
             pass
         for _, version, txn in index.stored_records():
             yield Entry(
@@ -151,17 +153,17 @@ def dump_transaction_index(path: Path, dialect: Dialect) -> Iterator[Entry]:
             )
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def _sibling(path: Path, suffix: str) -> Path:
     return path.with_name(path.name.partition(".")[0] + suffix)
 
 
-class _log_beside:  # noqa: N801 -- used as a function
-    """The log of an index, closed at the end as it is."""
+class _log_of:  # noqa: N801 -- used as a function
+    """Log of an index, closed at the end without changes."""
 
     def __init__(self, path: Path, dialect: Dialect) -> None:
-        log = _beside(path, LOG_SUFFIX)
+        log = _sibling(path, LOG_SUFFIX)
         if not log.exists():
-            raise FileNotFoundError(f"{log} is missing: {path.name} is checked against the log beside it")
+            raise FileNotFoundError(f"{log} is missing: {path.name} is checked against the log in its directory")
         self._log = FileRecords(log, writable=False, dialect=dialect)
 
     def __enter__(self) -> FileRecords:
@@ -179,4 +181,4 @@ def _last_offset_at(log: FileRecords, position: int, size: int, shown: str) -> i
     end = position + log.available_bytes(position, size)
     for batch in log.batches(position, end):
         return batch.last_offset
-    raise InvalidArgumentError(f"{shown}: an entry points at byte {position}, where {log.path} has no whole batch")
+    raise InvalidArgumentError(f"{shown}: an entry points at byte {position}, where {log.path} has no complete batch")

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kidx.dialect import dialect_of
 from kidx.dump.entry import Entry, java_optional, java_value, named
+from kidx.dump.internal import control_content
+from kidx.dump.messages import jackson_text
 from kidx.dump.wording import Wording, wording_of
 from kidx.java_numbers import INT_MAX
 from kidx.java_text import java_text
@@ -20,6 +23,7 @@ from kidx.segment.files import LOG_SUFFIX
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.dump.decoders import Decoder
+    from kidx.dump.internal import Parser
     from kidx.dump.mismatches import Mismatches
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
@@ -29,14 +33,15 @@ _CHECKPOINT_NAME: Final = re.compile(r"(\d+)-(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What is asked of a log.
+    """Options for a log.
 
     Attributes:
-        deep: a line for every record (``--deep-iteration``).
-        print_data: with key and value (``--print-data-log``); implies ``deep``.
-        skip_metadata: without what else there is to a record (``--skip-record-metadata``).
-        key_decoder, value_decoder: how to show them.
-        max_bytes: bytes of the log to look at.
+        deep: True for a line per record (``--deep-iteration``).
+        print_data: True for key and value in each line (``--print-data-log``); implies ``deep``.
+        skip_metadata: True to omit all except key and value (``--skip-record-metadata``).
+        key_decoder, value_decoder: decoders of key and value.
+        internal: parser of records that a broker writes for itself, used instead of the decoders.
+        max_bytes: maximum number of bytes of the log to read.
     """
 
     deep: bool = False
@@ -44,38 +49,39 @@ class LogOptions:
     skip_metadata: bool = False
     key_decoder: Decoder = java_text
     value_decoder: Decoder = java_text
+    internal: Parser | None = None
     max_bytes: int = INT_MAX
 
 
 def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: Dialect) -> Iterator[Entry]:
-    """The batches of a log, and their records if asked for.
+    """Yield the batches of a log, and their records if the options include them.
 
     Args:
         path: the file.
-        options: what is asked.
-        mismatches: receives every gap between the offsets of two records.
-        dialect: of the release.
+        options: options of the dump.
+        mismatches: collection that gets every gap between the offsets of two records.
+        dialect: rules of a release.
 
     Raises:
         KidxError: a batch or a record cannot be read.
         OSError: the file cannot be read.
     """
-    words = wording_of(dialect)
-    yield from _heading(path, words)
+    wording = wording_of(dialect)
+    yield from _heading(path, wording)
     records = FileRecords(path, writable=False, dialect=dialect)
     try:
         limit = min(records.size_in_bytes, options.max_bytes)
         valid, last_offset = 0, -1
         for batch in records.batches(0, limit):
-            batch_fields = _batch_fields(batch, valid, words)
-            yield Entry("batch", batch_fields, _batch_line(batch_fields, words))
+            batch_fields = _batch_fields(batch, valid, wording)
+            yield Entry("batch", batch_fields, _batch_line(batch_fields, wording))
             if options.deep or options.print_data:
-                again = {name: java_value(value) for name, value in batch_fields.items()}
+                batch_values = {name: java_value(value) for name, value in batch_fields.items()}
                 for record in batch:
-                    if last_offset != record.offset - 1 and (last_offset != -1 or words.first_offset_alarms):
+                    if last_offset != record.offset - 1 and (last_offset != -1 or wording.first_offset_alarms):
                         mismatches.add("non_consecutive_offsets", str(path.absolute()), last_offset, record.offset)
                     last_offset = record.offset
-                    yield _record_entry(batch, record, again, options, words)
+                    yield _record_entry(batch, record, batch_values, options, wording, dialect.release)
             valid += batch.size_in_bytes
         if limit > valid and options.max_bytes == INT_MAX:
             text = f"Found {limit - valid} invalid bytes at the end of {path.name}"
@@ -84,10 +90,10 @@ def dump_log(path: Path, options: LogOptions, mismatches: Mismatches, dialect: D
         records.close_handlers()
 
 
-def _heading(path: Path, words: Wording) -> Iterator[Entry]:
+def _heading(path: Path, wording: Wording) -> Iterator[Entry]:
     if path.name.endswith(LOG_SUFFIX):
         base_offset = base_offset_of(path)
-        yield Entry("heading", {"base_offset": base_offset}, f"{words.heading}{base_offset}")
+        yield Entry("heading", {"base_offset": base_offset}, f"{wording.heading}{base_offset}")
     elif path.name == _BOOTSTRAP:
         yield Entry("heading", {}, "KRaft bootstrap snapshot")
     elif (name := _CHECKPOINT_NAME.match(path.name)) is not None:
@@ -96,8 +102,8 @@ def _heading(path: Path, words: Wording) -> Iterator[Entry]:
         yield Entry("heading", {"end_offset": offset, "epoch": epoch}, text)
 
 
-def _batch_fields(batch: RecordBatch, position: int, words: Wording) -> dict[str, Any]:
-    codec = batch.codec.name.lower() if words.lower_case_codec else batch.codec.name
+def _batch_fields(batch: RecordBatch, position: int, wording: Wording) -> dict[str, Any]:
+    codec = batch.codec.name.lower() if wording.lower_case_codec else batch.codec.name
     return {
         "baseOffset": batch.base_offset,
         "lastOffset": batch.last_offset,
@@ -120,19 +126,19 @@ def _batch_fields(batch: RecordBatch, position: int, words: Wording) -> dict[str
     }
 
 
-def _batch_line(fields: dict[str, Any], words: Wording) -> str:
+def _batch_line(fields: dict[str, Any], wording: Wording) -> str:
     shown = dict(fields)
     if fields["magic"] < 2:
         where = list(fields).index("position")
         return named({"offset": fields["lastOffset"]} | dict(list(fields.items())[where:]))
     horizon = shown.pop("deleteHorizonMs")
-    if not words.delete_horizon:
+    if not wording.delete_horizon:
         return named(shown)
     return named(fields | {"deleteHorizonMs": java_optional(horizon)})
 
 
 def record_fields(batch: RecordBatch, record: Record) -> dict[str, Any]:
-    """What there is to a record beside key and value, under the names of the newest release."""
+    """Return the fields of a record other than key and value, under the names of the newest release."""
     key, value = record.key, record.value
     fields: dict[str, Any] = {
         "offset": record.offset,
@@ -150,30 +156,44 @@ def record_fields(batch: RecordBatch, record: Record) -> dict[str, Any]:
 
 
 def _record_entry(
-    batch: RecordBatch, record: Record, again: dict[str, str], options: LogOptions, words: Wording
+    batch: RecordBatch,
+    record: Record,
+    batch_values: dict[str, str],
+    options: LogOptions,
+    wording: Wording,
+    release: str,
 ) -> Entry:
     fields = record_fields(batch, record)
     data = _data(record, options) if options.print_data and not batch.is_control else {}
     if options.skip_metadata:
-        bar = "| " if "key" in data or words.keyless_bar else " "
+        bar = "| " if "key" in data or wording.keyless_bar else " "
         return Entry("record", data, f"{bar}{named(data)}" if data else "")
-    template = words.record if batch.magic >= 2 else words.legacy_record
+    template = wording.record if batch.magic >= 2 else wording.legacy_record
     shown = {name: java_value(value) for name, value in fields.items()}
-    control = _control(record) if batch.is_control else {}
-    parts = [template.format(**shown, time=batch.timestamp_type.label, batch=again)]
-    parts += [named(more) for more in (control, data) if more]
-    return Entry("record", fields | control | data, "| " + " ".join(parts))
+    control, control_text = _control(record, release) if batch.is_control else ({}, "")
+    parts = [template.format(**shown, time=batch.timestamp_type.label, batch=batch_values), control_text, named(data)]
+    return Entry("record", fields | control | data, "| " + " ".join(filter(None, parts)))
 
 
 def _data(record: Record, options: LogOptions) -> dict[str, Any]:
+    if options.internal is not None:
+        key, value = options.internal(record)
+        return {name: content for name, content in (("key", key), ("payload", value)) if content is not None}
     shown = (("key", record.key, options.key_decoder), ("payload", record.value, options.value_decoder))
     return {name: decode(content) for name, content, decode in shown if content is not None}
 
 
-def _control(record: Record) -> dict[str, Any]:
+def _control(record: Record, release: str) -> tuple[dict[str, Any], str]:
+    """Return the fields of a control record, and their text."""
     control_type = ControlRecordType.parse(record.key)
     if control_type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         marker = EndTransactionMarker.parse(record)
-        return {"endTxnMarker": control_type.name, "coordinatorEpoch": marker.coordinator_epoch}
+        fields = {"endTxnMarker": control_type.name, "coordinatorEpoch": marker.coordinator_epoch}
+        return fields, named(fields)
     number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
-    return {"controlType": f"{control_type.name}({number})"}
+    fields = {"controlType": f"{control_type.name_in(dialect_of(release))}({number})"}
+    content = control_content(control_type, record, release)
+    if content is None:
+        return fields, named(fields)
+    label, values = content
+    return fields | {"control": values}, f"{label} {jackson_text(values)}"

@@ -1,4 +1,4 @@
-"""What a dump finds wrong, gathered over all files and written to stderr after the dump (DL-5, DL-7)."""
+"""Errors that a dump finds, collected over all files and written to stderr after the dump (DL-5, DL-7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MismatchKind = Literal[
     "index_mismatch", "timestamp_mismatch", "timestamp_out_of_order", "offset_not_found", "non_consecutive_offsets"
 ]
 
-# kind: (heading with the file, line), in the order in which Kafka tells them.
+# kind: (heading with the file, line), in the order in which Kafka prints them.
 _TEXTS: Final[dict[MismatchKind, tuple[str, str]]] = {
     "index_mismatch": ("Mismatches in :{}", "  Index offset: {}, log offset: {}"),
     "timestamp_mismatch": ("Found timestamp mismatch in :{}", "  Index timestamp: {}, log timestamp: {}"),
@@ -32,13 +32,13 @@ _NOT_FOUND_IN: Final = "The following indexed offsets are not found in :{}"
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One thing that is wrong.
+    """One error.
 
     Attributes:
-        kind: what it is.
+        kind: kind of the error.
         path: absolute path of the file.
-        found: what the file says.
-        expected: what the log, or the entry before, says.
+        found: value in the file.
+        expected: value in the log, or in the entry before.
     """
 
     kind: MismatchKind
@@ -48,27 +48,30 @@ class Mismatch:
 
     @property
     def is_false_alarm(self) -> bool:
-        """Kafka 4.3 tells of a gap before the first record of a log that does not begin at 0."""
-        return self.kind == "non_consecutive_offsets" and self.found == -1
+        """True if Kafka reports a gap that valid logs have, too.
+
+        Compaction leaves gaps. Kafka 4.3 even reports a gap before the first record of a log that does not begin at 0.
+        """
+        return self.kind == "non_consecutive_offsets" and self.expected > self.found
 
 
 @dataclass(slots=True)
 class Mismatches:
-    """All of them, in the order in which they were found."""
+    """All errors, in the order in which they were found."""
 
     found: list[Mismatch] = field(default_factory=list)
 
     def add(self, kind: MismatchKind, path: str, found: int, expected: int) -> None:
-        """Notes one."""
+        """Add an error."""
         self.found.append(Mismatch(kind, path, found, expected))
 
     def __bool__(self) -> bool:
         return not all(mismatch.is_false_alarm for mismatch in self.found)
 
-    def lines(self, words: Wording) -> Iterator[str]:
-        """What a release prints on stderr."""
+    def lines(self, wording: Wording) -> Iterator[str]:
+        """Yield the lines that a release prints on stderr."""
         for kind, (heading, line) in _TEXTS.items():
-            if kind == "offset_not_found" and words.names_file_not_found:
+            if kind == "offset_not_found" and wording.names_file_not_found:
                 heading = _NOT_FOUND_IN  # noqa: PLW2901
             files: dict[str, list[Mismatch]] = {}
             for mismatch in self.found:
@@ -76,5 +79,5 @@ class Mismatches:
                     files.setdefault(mismatch.path, []).append(mismatch)
             for path, mismatches in files.items():
                 yield heading.format(path)
-                for mismatch in reversed(mismatches) if kind in words.latest_first else mismatches:
+                for mismatch in reversed(mismatches) if kind in wording.latest_first else mismatches:
                     yield line.format(mismatch.found, mismatch.expected)

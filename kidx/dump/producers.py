@@ -1,4 +1,4 @@
-"""Dumps of ``.snapshot`` files: what a broker remembers of the producers of a partition."""
+"""Dumps of ``.snapshot`` files: a broker's state of the producers of a partition."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _CHECKSUMMED_FROM: Final = 6
 
 
-def dump_producer_snapshot(path: Path, words: Wording) -> Iterator[Entry]:
-    """The producers of a snapshot (``ProducerStateManager.readSnapshot``), or what is wrong with it.
+def dump_producer_snapshot(path: Path, wording: Wording) -> Iterator[Entry]:
+    """Yield the producers of a snapshot (``ProducerStateManager.readSnapshot``), or its error.
 
     Raises:
         OSError: the file cannot be read.
@@ -37,7 +37,7 @@ def dump_producer_snapshot(path: Path, words: Wording) -> Iterator[Entry]:
             entry = os.pread(descriptor, PRODUCER.size, HEAD.size + slot * PRODUCER.size)
             if len(entry) < PRODUCER.size:
                 raise FileChangedError(errno.EIO, "Became shorter while it was read", str(path))
-            yield _entry(PRODUCER.unpack(entry), words)
+            yield _entry(PRODUCER.unpack(entry), wording)
 
 
 def _problem(path: Path, descriptor: int) -> str:
@@ -58,18 +58,18 @@ def _problem(path: Path, descriptor: int) -> str:
     return ""
 
 
-def _entry(producer: tuple[int, ...], words: Wording) -> Entry:
+def _entry(producer: tuple[int, ...], wording: Wording) -> Entry:
     producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset = producer
     open_since = None if first_offset < 0 else first_offset
     fields = {
         "producerId": producer_id,
         "producerEpoch": epoch,
         "coordinatorEpoch": coordinator_epoch,
-        "currentTxnFirstOffset": _optional(open_since, java=words.optional_is_java),
+        "currentTxnFirstOffset": _optional(open_since, java=wording.optional_is_java),
     }
-    if words.last_timestamp:
+    if wording.last_timestamp:
         fields["lastTimestamp"] = timestamp
-    has_batch = last_offset >= 0 or words.missing_batch_shown
+    has_batch = last_offset >= 0 or wording.missing_batch_shown
     if has_batch:
         fields |= {
             "firstSequence": _decrement(last_sequence, offset_delta),
@@ -78,11 +78,11 @@ def _entry(producer: tuple[int, ...], words: Wording) -> Entry:
             "offsetDelta": offset_delta,
             "timestamp": timestamp,
         }
-    return Entry("producer", fields, named(fields) + ("" if has_batch else words.trailing_space))
+    return Entry("producer", fields, named(fields) + ("" if has_batch else wording.trailing_space))
 
 
 def _decrement(sequence: int, decrement: int) -> int:
-    """``DefaultRecordBatch.decrementSequence``: before 0 comes 2**31 - 1."""
+    """Return the sequence number before (``DefaultRecordBatch.decrementSequence``): 0 is preceded by 2**31 - 1."""
     return sequence - decrement if sequence >= decrement else INT_MAX - (decrement - sequence) + 1
 
 

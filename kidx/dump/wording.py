@@ -1,12 +1,15 @@
-"""What the releases' dumps word differently, as data."""
+"""Differences between the texts of the releases' dumps, as data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kidx.dialect import Dialect, version_of
+from kidx.dialect.release_range import ReleaseRange
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
 
 _HEADERS: Final = " sequence: {sequence} headerKeys: {headerKeys}"
 _BATCH_AGAIN: Final = (
@@ -14,30 +17,30 @@ _BATCH_AGAIN: Final = (
     " {batch[lastSequence]} producerEpoch: {batch[producerEpoch]} partitionLeaderEpoch: {batch[partitionLeaderEpoch]}"
     " batchSize: {batch[size]} magic: {batch[magic]} compressType: {batch[compresscodec]} position: {batch[position]}"
 )
-"""What 2.8 repeats of the batch behind every record."""
+"""Text with which 2.8 repeats the batch after every record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of one release.
+    """Texts of one release.
 
     Attributes:
-        heading: what stands before the base offset of a log.
-        record, legacy_record: the line of a record, up to its key and value, in v2 and in v0 and v1. The names are
-            those of :func:`kidx.dump.logs.record_fields`; ``time`` is that of the timestamp type, ``batch`` the batch's
-            fields.
-        lower_case_codec: ``lz4``, or the name of the enum constant ``LZ4``.
-        delete_horizon: whether a batch's line has ``deleteHorizonMs``.
-        empty_before_sanity: an empty ``.index`` is reported as empty, before any check of it.
-        last_timestamp: whether a producer's line in a snapshot has ``lastTimestamp``.
-        optional_is_java: an offset that may be missing is ``OptionalLong[7]``, or Scala's ``Some(7)``.
-        first_offset_alarms: the first record of a log that does not begin at 0 counts as not consecutive: an error of
-            Kafka's dump, not of the log.
-        latest_first: the kinds whose last mismatch is reported first.
-        missing_batch_shown: whether a producer without a batch has the fields of one all the same.
-        trailing_space: what ends the line of a producer without a batch.
-        keyless_bar: whether the line of a record without metadata and key still begins with a bar.
-        names_file_not_found: whether the list of offsets not found names the file.
+        heading: text before the base offset of a log.
+        record, legacy_record: line of a record, up to its key and value, in v2 and in v0 and v1. The names are the
+            fields of :func:`kidx.dump.logs.record_fields`; ``time`` is the timestamp type, ``batch`` the fields of the
+            batch.
+        lower_case_codec: True for ``lz4``, False for the name of the enum constant ``LZ4``.
+        delete_horizon: True if a batch's line has ``deleteHorizonMs``.
+        empty_before_sanity: True if an empty ``.index`` is reported as empty before it is checked.
+        last_timestamp: True if a producer's line in a snapshot has ``lastTimestamp``.
+        optional_is_java: True if an offset that may be missing is ``OptionalLong[7]``, False for Scala's ``Some(7)``.
+        first_offset_alarms: True if the first record of a log that does not begin at 0 counts as not consecutive, which
+            is an error of Kafka's dump, not of the log.
+        latest_first: kinds of mismatch that are reported in reverse order.
+        missing_batch_shown: True if a producer without a batch has the fields of a batch nevertheless.
+        trailing_space: end of the line of a producer without a batch.
+        keyless_bar: True if the line of a record without metadata and key still begins with a bar.
+        names_file_not_found: True if the list of offsets not found has the name of the file.
     """
 
     heading: str = "Starting offset: "
@@ -65,32 +68,32 @@ _REPEATING: Final = (
 )
 # fmt: off
 _CHANGES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("2.4.1", {"missing_batch_shown": False}),
-    ("2.8.0", {"record": _REPEATING + _HEADERS, "legacy_record": _REPEATING + " crc: {crc} isvalid: {isValid}",
+    (">=2.4.1", {"missing_batch_shown": False}),
+    (">=2.8.0", {"record": _REPEATING + _HEADERS, "legacy_record": _REPEATING + " crc: {crc} isvalid: {isValid}",
                "empty_before_sanity": True}),
-    # The brace too many is Kafka's.
-    ("3.0.0", {"record": _SIZES + _HEADERS, "legacy_record": _SIZES + " isValid: {isValid} crc: {crc}}}",
+    # The surplus brace is in Kafka's output.
+    (">=3.0.0", {"record": _SIZES + _HEADERS, "legacy_record": _SIZES + " isValid: {isValid} crc: {crc}}}",
                "lower_case_codec": True}),
-    ("3.1.0", {"last_timestamp": True}),
-    ("3.2.0", {"delete_horizon": True}),
-    ("3.3.0", {"heading": "Log starting offset: "}),
-    ("3.5.0", {"optional_is_java": True}),
-    ("4.3.0", {"names_file_not_found": True, "first_offset_alarms": True,
+    (">=3.1.0", {"last_timestamp": True}),
+    (">=3.2.0", {"delete_horizon": True}),
+    (">=3.3.0", {"heading": "Log starting offset: "}),
+    (">=3.5.0", {"optional_is_java": True}),
+    (">=4.3.0", {"names_file_not_found": True, "first_offset_alarms": True,
                "latest_first": frozenset({"index_mismatch"}), "trailing_space": "",
                "keyless_bar": True,
                "legacy_record": _SIZES + " isValid: {isValid} crc: {crc}"}),
 )
 # fmt: on
-"""From which release on which words."""
+"""Changes of the texts by release; a later entry replaces an earlier one."""
 
 assert {name for _, change in _CHANGES for name in change} <= {field.name for field in fields(Wording)}
 
 
 @cache
 def wording_of(dialect: Dialect) -> Wording:
-    """The words of a release."""
+    """Return the texts of a release."""
     words: dict[str, Any] = {}
-    for release, change in _CHANGES:
-        if dialect.version >= version_of(release):
+    for releases, change in _CHANGES:
+        if dialect.like in ReleaseRange.parse(releases):
             words |= change
     return Wording(**words)

@@ -1,1 +1,1 @@
-"""The index files: offset, time and transaction index, their mapped buffer, and the search in them."""
+"""Offset, time and transaction index files, their mapped buffer, and the binary search in them."""

@@ -1,7 +1,7 @@
-"""What `.index` and `.timeindex` have in common: the mapped file of fixed-size entries (clauses AI).
+"""Base class of `.index` and `.timeindex`: a mapped file of fixed-size entries (clauses AI).
 
-Follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step where the order of steps shows: an operation that
-fails half way leaves behind exactly what Kafka leaves behind.
+It follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step where the order of steps is observable: an
+operation that fails half way leaves exactly the state that Kafka leaves.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ Entry = TypeVar("Entry")
 
 
 class AbstractIndex(ABC, Generic[Entry]):
-    """A file of fixed-size entries that grows by appending into a preallocated mapping.
+    """File of fixed-size entries that grows by appending into a preallocated mapping.
 
     Args:
-        path: the file; created and preallocated if it does not exist (AI-3), opened as full if it does (AI-5).
+        path: the index file; created and preallocated if it does not exist (AI-3), opened as full if it does (AI-5).
         base_offset: offset of the segment's first record; entries store offsets relative to it (AI-8).
         max_index_size: bytes to preallocate for a new file, rounded down to whole entries.
-        writable: map read-write; False needs no permission to write an existing file.
+        writable: True to map the file read-write; False needs no permission to write an existing file.
         dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Raises:
-        InvalidArgumentError: a new file cannot hold one entry; the empty file stays behind, as in Kafka.
+        InvalidArgumentError: a new file cannot hold one entry; the empty file remains, as in Kafka.
         OSError: the file cannot be created, opened or mapped.
     """
 
     layout: ClassVar[Layout]
+    creation: ClassVar[int] = os.O_CREAT | os.O_EXCL | os.O_RDWR  # open(2) flags for a file that does not exist
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         self.entry_size = self.layout.size
         self._offset_codec = self.layout.codec("relative_offset")
         self._offset_shift = self.layout.field("relative_offset").offset
-        # base + relative wraps around only for a base within 2**31 of the ends of a long.
+        # base + relative can only wrap around for a base within 2**31 of either end of a Java long.
         self._wraps = not LONG_MIN - INT_MIN <= base_offset <= LONG_MAX - INT_MAX
         self._mmap: MappedBuffer | None = self._create_and_map()
         self.max_entries = self._mmap.limit // self.entry_size
@@ -74,7 +75,7 @@ class AbstractIndex(ABC, Generic[Entry]):
             descriptor = os.open(self._file, os.O_RDWR) if self.writable else open_regular(self._file)
             newly_created = False
         except FileNotFoundError:
-            descriptor = os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            descriptor = os.open(self._file, self.creation, 0o666)
             newly_created = True
         try:
             if newly_created:
@@ -87,7 +88,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         return buffer
 
     def _preallocated_size(self) -> int:
-        """Bytes that a new file gets.
+        """Return the size in bytes of a new file.
 
         Raises:
             InvalidArgumentError: not one entry fits (AI-3).
@@ -104,53 +105,53 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     @property
     def path(self) -> Path:
-        """Where the file is, as far as the index knows (AI-21)."""
+        """Path of the file as the index tracks it; a move by another process is not noticed (AI-21)."""
         return Path(self._file)
 
     @property
     def _absolute_path(self) -> str:
-        """The file as Kafka's texts name it."""
+        """Absolute path of the file, as Kafka's messages print it."""
         if self._absolute is None:
             self._absolute = str(self.path.absolute())
         return self._absolute
 
-    # -- what an index of one kind adds ---------------------------------------------------------------------------
+    # -- methods of the subclasses -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _parse(self, buffer: MappedBuffer, slot: int) -> Entry:
-        """The entry in a slot, its offset absolute."""
+        """Return the entry in a slot, with its absolute offset."""
 
     @abstractmethod
     def _refresh_last(self) -> None:
-        """Reads the last entry, which every index remembers, from the file again."""
+        """Read the last entry, which every index caches, from the file again."""
 
     @abstractmethod
     def sanity_check(self) -> None:
-        """Refuses a file that cannot be right.
+        """Raise an error if the file cannot be a valid index.
 
         Raises:
-            CorruptIndexError: see OI-11, TI-11 for what is and what is not checked.
+            CorruptIndexError: a check failed; OI-11 and TI-11 list what is and what is not checked.
         """
 
     @abstractmethod
     def truncate_to(self, offset: int) -> None:
-        """Removes every entry whose offset is ≥ ``offset`` (OI-10, TI-9). The file keeps its length (AI-14)."""
+        """Remove every entry whose offset is ≥ ``offset`` (OI-10, TI-9). The file keeps its length (AI-14)."""
 
     # -- size ------------------------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """No entry can be appended any more (AI-6)."""
+        """True if no further entry can be appended (AI-6)."""
         return self.entries >= self.max_entries
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes that the entries take, without the preallocated tail."""
+        """Bytes that the entries occupy, without the preallocated tail."""
         return self.entries * self.entry_size
 
     @property
     def stored(self) -> bytes | None:
-        """The bytes of the entries, as they are in the file right now; None while it is unmapped."""
+        """The bytes of the entries as currently mapped, or None while the file is unmapped."""
         return None if self._mmap is None else bytes(self._mmap.data[: self.size_in_bytes])
 
     def __len__(self) -> int:
@@ -164,7 +165,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # What was closed or deleted inside the block needs no close, and X1–X3 would refuse it (AI-16).
+        # An index closed or deleted inside the block needs no close, and close would raise in X1–X3 (AI-16).
         if self._mmap is not None:
             self.close()
 
@@ -177,11 +178,11 @@ class AbstractIndex(ABC, Generic[Entry]):
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def can_append_offset(self, offset: int) -> bool:
-        """Whether ``offset`` lies in ``base .. base + 2**31 - 1`` (AI-8)."""
+        """Return True if ``offset`` lies in ``base .. base + 2**31 - 1`` (AI-8)."""
         return 0 <= to_long(offset - self.base_offset) <= INT_MAX
 
     def relative_offset(self, offset: int) -> int:
-        """``offset`` as the index stores it.
+        """Return ``offset`` relative to the base, as the index stores it.
 
         Raises:
             IndexOffsetOverflowError: it does not fit (AI-8).
@@ -208,10 +209,10 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     @abstractmethod
     def _no_entry_text(self, n: int) -> str:
-        """Kafka's text for a slot past the end, without Scala's full stop (OI-8, TI-8)."""
+        """Return Kafka's message for a slot past the end, without Scala's full stop (OI-8, TI-8)."""
 
     def entry(self, n: int) -> Entry:
-        """The entry in slot ``n``.
+        """Return the entry in slot ``n``.
 
         Raises:
             InvalidArgumentError: ``n`` ≥ the number of entries.
@@ -223,7 +224,7 @@ class AbstractIndex(ABC, Generic[Entry]):
                 f"{self._file} has {self.entries} entries; there is no entry {n}",
                 self._no_entry_text(n) + ("." if self.dialect.scala_texts else ""),
             )
-        # Kafka does not refuse a negative n: n * entry_size wraps around, and may come out inside the file (OI-8).
+        # Kafka does not reject a negative n: n * entry_size wraps around and may end up inside the file (OI-8).
         return self._parse(self._mapped(), n)
 
     def _byte_position(self, slot: int) -> int:
@@ -235,18 +236,18 @@ class AbstractIndex(ABC, Generic[Entry]):
         self._refresh_last()
 
     def _entries_below(self, buffer: MappedBuffer, slot: int, offset: int) -> int:
-        """How many entries lie below ``offset``, if ``slot`` is the last one at or below it (OI-10, TI-9)."""
+        """Return the number of entries below ``offset``; ``slot`` is the last at or below it (OI-10, TI-9)."""
         if slot < 0:
             return 0
         stored = buffer.get(self._offset_codec, self._byte_position(slot) + self._offset_shift)
         return slot if stored == to_long(offset - self.base_offset) else slot + 1
 
     def truncate(self) -> None:
-        """Removes all entries. The file keeps its length and its bytes (AI-14)."""
+        """Remove all entries. The file keeps its length and its bytes (AI-14)."""
         self._truncate_to_entries(0)
 
     def reset(self) -> None:
-        """Removes all entries and makes the file ``max_index_size`` long again (AI-15)."""
+        """Remove all entries and resize the file to ``max_index_size`` (AI-15)."""
         self.truncate()
         self.resize(self.max_index_size)
 
@@ -273,11 +274,11 @@ class AbstractIndex(ABC, Generic[Entry]):
         probe: ProbeCallback | None = None,
         search: Search = warm_search,
     ) -> tuple[int, int]:
-        """Both bounds of ``target`` among one column of the file; ``offsets`` says that it holds relative offsets."""
+        """Return both bounds of ``target`` in one column; ``offsets`` is True if the column holds relative offsets."""
         keys = self._keys(codec, shift, offsets=offsets)
         if probe is not None:
-            keys = keys.watched(self.entries, probe)
-        # Comparing relative offsets spares an addition for every comparison.
+            keys = keys.with_probe(self.entries, probe)
+        # Comparing relative offsets saves an addition per comparison.
         wanted = target - self.base_offset if offsets and not self._wraps else target
         try:
             return search(keys, self.entries, wanted)
@@ -289,15 +290,15 @@ class AbstractIndex(ABC, Generic[Entry]):
     # -- the file --------------------------------------------------------------------------------------------------
 
     def resize(self, new_size: int) -> bool:
-        """Makes the file ``new_size`` bytes long, rounded down to whole entries, and maps it anew (AI-10).
+        """Resize the file to ``new_size`` bytes, rounded down to whole entries, and map it again (AI-10).
 
         Returns:
-            False if it has that length already.
+            False if the file has that length already.
 
         Raises:
-            InvalidArgumentError: the entries do not fit any more; the file has been cut all the same (AI-11).
+            InvalidArgumentError: the entries no longer fit; the file has been truncated nevertheless (AI-11).
             ClosedError: the index is closed; a missing file has been created empty.
-            OSError: the file cannot be opened or resized; the index is closed then if the dialect unmaps first.
+            OSError: the file cannot be opened or resized; the index is then closed if the dialect unmaps first.
         """
         size = round_down(new_size, self.entry_size)
         if size == self.length:
@@ -328,20 +329,20 @@ class AbstractIndex(ABC, Generic[Entry]):
         return True
 
     def trim_to_valid_size(self) -> None:
-        """Cuts the preallocated tail: the file holds its entries and nothing else (AI-16).
+        """Truncate the preallocated tail, so that the file holds only its entries (AI-16).
 
         Raises:
-            ClosedError: unmapped, in the dialects X1–X3; nothing happens in later ones.
+            ClosedError: the file is unmapped, in the dialects X1–X3; in later ones the call has no effect.
         """
         if self._mmap is None and self.dialect.unmapped_trim_is_noop:
             return
         self.resize(self.entries * self.entry_size)
 
     def flush(self) -> None:
-        """Writes changed pages to the file; X6 also syncs the file, and with it a changed length (AI-23).
+        """Write changed pages to the file; X6 also syncs the file, and with it a changed length (AI-23).
 
         Raises:
-            ClosedError: unmapped, in the dialects X1–X5.
+            ClosedError: the file is unmapped, in the dialects X1–X5.
             OSError: the file cannot be written.
         """
         if self._mmap is None and self.dialect.unmapped_flush_is_noop:
@@ -351,33 +352,33 @@ class AbstractIndex(ABC, Generic[Entry]):
             self._sync_file()
 
     def _sync_file(self) -> None:
-        # After a failed move it has the wrong name (AI-21).
+        # After a failed move, _file names a file that does not exist (AI-21).
         with contextlib.suppress(FileNotFoundError), Path(self._file).open("rb") as file:
             os.fsync(file)
 
     def close_handler(self) -> None:
-        """Unmaps the file without trimming it; once more does nothing (AI-18)."""
+        """Unmap the file without trimming it; a second call has no effect (AI-18)."""
         if self._mmap is not None:
             self._mmap.close()
             self._mmap = None
 
     def close(self) -> None:
-        """Trims the file (X1–X5; X6 leaves the tail) and unmaps it; once more does nothing (AI-20)."""
+        """Trim the file (X1–X5; X6 keeps the tail) and unmap it; a second call has no effect (AI-20)."""
         if self.dialect.close_trims:
             self.trim_to_valid_size()
         self.close_handler()
 
     def delete_if_exists(self) -> bool:
-        """Unmaps and deletes the file; returns whether there was one."""
+        """Unmap and delete the file. Return True if it existed."""
         self.close_handler()
         try:
-            os.unlink(self._file)  # noqa: PTH108 -- a Path for every call shows in a run of a million steps
+            os.unlink(self._file)  # noqa: PTH108 -- creating a Path per call is measurable in a run of a million steps
         except FileNotFoundError:
             return False
         return True
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
-        """Moves the file. ``path`` is the index's own from here on, even if the move fails (AI-21).
+        """Move the file. The index uses ``path`` from then on, even if the move fails (AI-21).
 
         Raises:
             OSError: the move failed.
@@ -389,7 +390,7 @@ class AbstractIndex(ABC, Generic[Entry]):
             self._moved(target)
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
-        """Says that the file's directory is elsewhere now; touches no file (AI-22)."""
+        """Record that the file's directory has moved, without touching any file (AI-22)."""
         self._moved(os.fspath(Path(directory) / self.path.name))
 
     def _moved(self, file: str) -> None:

@@ -1,4 +1,4 @@
-"""What the indexes hold and answer with: plain, immutable values."""
+"""Immutable entries and search results of the indexes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 
 class OffsetPosition(NamedTuple):
-    """An entry of an offset index: the record ``offset`` is in the batch at byte ``position`` of the log."""
+    """Entry of an offset index: the record ``offset`` is in the batch at byte ``position`` of the log."""
 
     offset: int
     position: int
 
 
 class TimestampOffset(NamedTuple):
-    """An entry of a time index: no record before ``offset`` is later than ``timestamp`` (milliseconds)."""
+    """Entry of a time index: no record before ``offset`` is later than ``timestamp`` (milliseconds)."""
 
     timestamp: int
     offset: int
 
 
 class AbortedTxn(NamedTuple):
-    """An entry of a transaction index (TX-1)."""
+    """Entry of a transaction index (TX-1)."""
 
     producer_id: int
     first_offset: int
@@ -29,9 +29,9 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndexSearchResult(NamedTuple):
-    """The answer of :meth:`kidx.TransactionIndex.collect_aborted_txns`.
+    """Result of :meth:`kidx.TransactionIndex.collect_aborted_txns`.
 
-    ``is_complete`` tells that no later segment can hold another one for the same fetch (TX-9).
+    ``is_complete`` is True if no later segment can hold a transaction for the same fetch (TX-9).
     """
 
     aborted_transactions: tuple[AbortedTxn, ...]

@@ -1,6 +1,6 @@
-"""An index that is opened when it is first asked for (clauses LZ, ``LazyIndex.java``).
+"""Index that is opened by its first use (clauses LZ, ``LazyIndex.java``).
 
-A broker has tens of thousands of segments and touches few of them; until ``get`` an index costs one file name.
+A broker has tens of thousands of segments and uses few of them; until ``get`` an index costs one file name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Index = TypeVar("Index", bound=AbstractIndex[Any])
 
 
 class LazyIndex(Generic[Index]):
-    """A file name that becomes an index. Make one with :meth:`for_offset` or :meth:`for_time` (LZ-2)."""
+    """File name that becomes an index. Create one with :meth:`for_offset` or :meth:`for_time` (LZ-2)."""
 
     def __init__(self, path: str | os.PathLike[str], load: Callable[[Path], Index]) -> None:
         self._path = Path(path)
@@ -38,7 +38,7 @@ class LazyIndex(Generic[Index]):
         *,
         dialect: str | Dialect | None = None,
     ) -> LazyIndex[OffsetIndex]:
-        """A lazy :class:`OffsetIndex`; arguments are its own."""
+        """Return a lazy :class:`OffsetIndex`, which takes the same arguments."""
         rules = dialect_of(dialect)
         return LazyIndex(path, lambda p: OffsetIndex(p, base_offset, max_index_size, writable, dialect=rules))
 
@@ -52,7 +52,7 @@ class LazyIndex(Generic[Index]):
         *,
         dialect: str | Dialect | None = None,
     ) -> LazyIndex[TimeIndex]:
-        """A lazy :class:`TimeIndex`; arguments are its own."""
+        """Return a lazy :class:`TimeIndex`, which takes the same arguments."""
         rules = dialect_of(dialect)
         return LazyIndex(path, lambda p: TimeIndex(p, base_offset, max_index_size, writable, dialect=rules))
 
@@ -64,19 +64,19 @@ class LazyIndex(Generic[Index]):
 
     @property
     def path(self) -> Path:
-        """Where the file is, opened or not."""
+        """Path of the file, opened or not."""
         return self._path if self._index is None else self._index.path
 
     @property
     def is_loaded(self) -> bool:
-        """Whether ``get`` has opened the index."""
+        """True if ``get`` has opened the index."""
         return self._index is not None
 
     def get(self) -> Index:
-        """The index, opened by the first call; safe from several threads (LZ-1).
+        """Return the index, which the first call opens; safe from several threads (LZ-1).
 
         Raises:
-            InvalidArgumentError, OSError: as opening the index does.
+            InvalidArgumentError, OSError: as raised when the index is opened.
         """
         if self._index is None:
             with self._lock:
@@ -85,17 +85,17 @@ class LazyIndex(Generic[Index]):
         return self._index
 
     def close(self) -> None:
-        """Closes the index if it is open (LZ-3)."""
+        """Close the index if it is open (LZ-3)."""
         if self._index is not None:
             self._index.close()
 
     def close_handler(self) -> None:
-        """Unmaps the index if it is open, without trimming it."""
+        """Unmap the index if it is open, without trimming it."""
         if self._index is not None:
             self._index.close_handler()
 
     def delete_if_exists(self) -> bool:
-        """Deletes the file without opening it first; tells whether there was one."""
+        """Delete the file without opening it first. Return True if it existed."""
         if self._index is not None:
             return self._index.delete_if_exists()
         try:
@@ -105,7 +105,7 @@ class LazyIndex(Generic[Index]):
         return True
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
-        """Moves the file; one that was never opened may be missing (LZ-3).
+        """Move the file; a file that was never opened may be missing (LZ-3).
 
         Raises:
             OSError: the move failed.
@@ -121,7 +121,7 @@ class LazyIndex(Generic[Index]):
                 raise
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
-        """Says that the file's directory is elsewhere now; touches no file."""
+        """Record that the file's directory has moved, without touching any file."""
         if self._index is not None:
             self._index.update_parent_dir(directory)
         else:

@@ -1,7 +1,7 @@
-"""A memory-mapped file with Java's cursor: ``java.nio.MappedByteBuffer`` as Kafka's indexes use it.
+"""Memory-mapped file with Java's cursor: ``java.nio.MappedByteBuffer`` as Kafka's indexes use it.
 
-Kafka appends with relative puts, so the cursor is part of what an index *is*: where it points decides where the next
-entry lands, even after an operation failed half way. The rules here are those of ``java.nio.Buffer``.
+Kafka appends with relative puts, so the cursor is part of the state of an index: its position decides where the next
+entry is written, even after an operation that failed half way. The rules here are the rules of ``java.nio.Buffer``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ _INTS: Final = ctypes.POINTER(_INT)
 
 
 def _copy(descriptor: int, length: int, name: str) -> mmap.mmap:
-    """Copies the file: if another process cut it, reading a mapping of it would kill this one. Zeros take no memory.
+    """Return a copy of the file, in which zeros take no memory.
+
+    Reading a mapping of a file that another process truncates would kill this process.
 
     Raises:
-        FileChangedError: it became shorter.
+        FileChangedError: the file became shorter.
     """
     data = mmap.mmap(-1, length)
     for position, piece in pieces_with_data(descriptor, length):
@@ -37,21 +39,21 @@ def _copy(descriptor: int, length: int, name: str) -> mmap.mmap:
 
 
 class MappedBuffer:
-    """The first ``length`` bytes of an open file, mapped; or, to be read only, as they are now.
+    """The first ``length`` bytes of an open file: mapped read-write, or copied to be read.
 
     Args:
-        descriptor: an open file; it may be closed once this returns.
-        length: bytes to map; 0 is fine.
-        writable: map read-write and shared, else read a copy.
-        name: what errors call the file; may be changed when the file moves.
+        descriptor: an open file; it may be closed once the constructor returns.
+        length: bytes to map; 0 is allowed.
+        writable: True to map the file read-write and shared, False to read a copy.
+        name: file name in error messages; may be changed when the file moves.
 
     Raises:
-        InvalidArgumentError: more than 2**31 - 1 bytes, which Java cannot map at once.
+        InvalidArgumentError: more than 2**31 - 1 bytes, which Java cannot map in one piece.
         OSError: the file cannot be mapped.
 
     Attributes:
         data: the mapping.
-        ints: the same as big-endian ``int32`` after ``int32``, for the one loop in which reading each with ``struct``
+        ints: the same bytes as an array of big-endian ``int32``, for the one loop in which reading each with ``struct``
             takes too long. A C pointer without a bounds check: compare with ``limit`` first.
     """
 
@@ -63,7 +65,7 @@ class MappedBuffer:
                 f"{name}: {length} bytes are more than the {INT_MAX} that can be mapped",
                 "Size exceeds Integer.MAX_VALUE",
             )
-        # An empty mapping does not exist on POSIX; Java has one, and nothing can be read from it.
+        # POSIX cannot map 0 bytes; Java has an empty mapping, from which nothing can be read.
         self.data: mmap.mmap | bytearray = bytearray()
         if length:
             self.data = mmap.mmap(descriptor, length) if writable else _copy(descriptor, length, name)
@@ -74,7 +76,7 @@ class MappedBuffer:
         self.name = name
 
     def seek(self, position: int) -> None:
-        """Moves the cursor (``Buffer.position(int)``).
+        """Move the cursor (``Buffer.position(int)``).
 
         Raises:
             InvalidArgumentError: ``position`` is not within ``0 .. limit``.
@@ -89,12 +91,13 @@ class MappedBuffer:
         return InvalidArgumentError(f"{self.name}: position {position} is not within 0..{self.limit}", kafka_message)
 
     def put(self, codec: struct.Struct, value: int) -> None:
-        """Writes one field at the cursor and moves the cursor behind it (``putInt``, ``putLong``).
+        """Write one field at the cursor and move the cursor past it (``putInt``, ``putLong``).
 
         Raises:
             ReadOnlyError: the file is mapped read-only.
-            BufferOverflowError: fewer bytes are left than the field needs; nothing is written.
-            InvalidArgumentError: the field cannot hold the value (Java's types rule that out); the cursor stays.
+            BufferOverflowError: fewer bytes remain than the field needs; nothing is written.
+            InvalidArgumentError: the field cannot hold the value (Java's types rule that out); the cursor does not
+                move.
         """
         if not self.writable:
             raise ReadOnlyError(f"{self.name} is mapped read-only; {value} cannot be written", None)
@@ -111,12 +114,12 @@ class MappedBuffer:
         self.position = end
 
     def put_entry(self, codecs: tuple[struct.Struct, ...], whole: struct.Struct, *values: int) -> None:
-        """Writes the fields of an entry one after the other, as :meth:`put` does; in one go if nothing can go wrong.
+        """Write the fields of an entry one after the other, as :meth:`put` does; in one call if nothing can fail.
 
         Args:
-            codecs: of the fields.
-            whole: of all of them together.
-            values: of the fields; each is known to fit.
+            codecs: one codec per field.
+            whole: the codec of all fields together.
+            values: one value per field; each is known to fit.
         """
         position = self.position
         end = position + whole.size
@@ -128,7 +131,7 @@ class MappedBuffer:
             self.put(codec, value)
 
     def get(self, codec: struct.Struct, position: int) -> int:
-        """Reads one field at an absolute byte position (``getInt(int)``, ``getLong(int)``).
+        """Return the field at an absolute byte position (``getInt(int)``, ``getLong(int)``).
 
         Raises:
             OutOfBoundsError: the field does not lie within ``0 .. limit``.
@@ -137,7 +140,7 @@ class MappedBuffer:
         return value
 
     def get_entry(self, whole: struct.Struct, position: int) -> tuple[int, ...]:
-        """Reads all fields of an entry at an absolute byte position.
+        """Return all fields of the entry at an absolute byte position.
 
         Raises:
             OutOfBoundsError: the entry does not lie within ``0 .. limit``.
@@ -149,12 +152,12 @@ class MappedBuffer:
         return whole.unpack_from(self.data, position)
 
     def flush(self) -> None:
-        """Writes changed pages to the file (``force()``); nothing to do for a read-only mapping."""
+        """Write changed pages to the file (``force()``); without effect on a read-only mapping."""
         if self.writable and self.limit:
             self.data.flush()  # type: ignore[union-attr]
 
     def close(self) -> None:
-        """Unmaps the file; where another thread still looks something up in it, once that has an answer."""
+        """Unmap the file; while another thread still searches in it, the unmapping waits until that search returns."""
         self.ints = _INTS()
         if self.limit:
             with contextlib.suppress(BufferError):

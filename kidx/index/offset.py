@@ -25,11 +25,11 @@ _POSITION_AT = OFFSET_INDEX.field("position").offset
 _FIELDS = (_OFFSET, _POSITION)
 _ENTRY = OFFSET_INDEX.struct
 _SIZE = OFFSET_INDEX.size
-_make = tuple.__new__  # what a NamedTuple's own constructor calls
+_make = tuple.__new__  # the call that a NamedTuple's own constructor makes
 
 
 class OffsetIndex(AbstractIndex[OffsetPosition]):
-    """Maps an offset to the position of the last indexed batch at or before it. Arguments as in the base class."""
+    """Map from an offset to the position of the last indexed batch at or before it; arguments as in the base class."""
 
     layout: ClassVar[Layout] = OFFSET_INDEX
 
@@ -47,7 +47,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last entry, ``base_offset`` if there is none (OI-2). Known even when closed."""
+        """Offset of the last entry, or ``base_offset`` without entries (OI-2). Available even when closed."""
         return self._last_offset
 
     def _refresh_last(self) -> None:
@@ -62,10 +62,10 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return f"Attempt to fetch the {n}th entry from index {self._absolute_path}, which has size {self.entries}"
 
     def append(self, offset: int, position: int) -> None:
-        """Appends an entry; the checks come in Kafka's order (OI-3).
+        """Append an entry; the checks run in Kafka's order (OI-3).
 
         Raises:
-            InvalidArgumentError: the index is full, or ``position`` is no Java ``int``.
+            InvalidArgumentError: the index is full, or ``position`` is not a Java ``int``.
             InvalidOffsetError: ``offset`` does not exceed the last one.
             IndexOffsetOverflowError: ``offset`` does not fit relative to the base.
             ReadOnlyError: the file is mapped read-only.
@@ -112,16 +112,16 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
     def lookup(
         self, target: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
     ) -> OffsetPosition:
-        """The entry with the largest offset ≤ ``target``; ``(base_offset, 0)`` if there is none (OI-7).
+        """Return the entry with the largest offset ≤ ``target``, or ``(base_offset, 0)`` (OI-7).
 
         Args:
             target: an offset.
-            probe: called with every comparison, see :class:`kidx.index.search.Probe`.
+            probe: callback for every comparison, see :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
             ClosedError: the index is closed.
-            OutOfBoundsError: the file has been cut below its entries (AI-11).
+            OutOfBoundsError: the file has been truncated below its entries (AI-11).
         """
         buffer = self._mmap or self._mapped()
         entries = self.entries
@@ -136,7 +136,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset, 0) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, target: int, probe: ProbeCallback | None = None) -> OffsetPosition | None:
-        """The entry with the smallest offset ≥ ``target``, None if there is none. kidx's own; errors as ``lookup``."""
+        """Return the entry with the smallest offset ≥ ``target``, or None. Not in Kafka; errors as ``lookup``."""
         buffer = self._mapped()
         lower, upper = self._bounds(_OFFSET, _OFFSET_AT, target, offsets=True, probe=probe)
         if lower >= 0 and (entry := self._parse(buffer, lower)).offset == target:
@@ -144,10 +144,10 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return None if upper == -1 else self._parse(buffer, upper)
 
     def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        """The first entry at or behind ``fetch_offset.position + fetch_size`` bytes, None if there is none.
+        """Return the first entry at or past ``fetch_offset.position + fetch_size`` bytes, or None.
 
-        The sum is a Java ``int`` and wraps around. The search is over positions; where the very first entry is equal
-        to the sum, Kafka's answer is the one after it (AI-33). Errors as ``lookup``.
+        The sum is a Java ``int`` and wraps around. The search compares positions; if the first entry of the file is
+        equal to the sum, Kafka returns the entry after it (AI-33). Errors as ``lookup``.
         """
         buffer = self._mapped()
         target = to_int(fetch_offset.position + fetch_size)
@@ -155,18 +155,18 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return None if slot == -1 else self._parse(buffer, slot)
 
     def truncate_to(self, offset: int) -> None:
-        """Removes every entry whose offset is ≥ ``offset`` (OI-10). The file keeps its length.
+        """Remove every entry whose offset is ≥ ``offset`` (OI-10). The file keeps its length.
 
         Raises:
             ClosedError: the index is closed.
-            OutOfBoundsError: the file has been cut below its entries (AI-11).
+            OutOfBoundsError: the file has been truncated below its entries (AI-11).
         """
         buffer = self._mapped()
         slot, _ = self._bounds(_OFFSET, _OFFSET_AT, offset, offsets=True)
         self._truncate_to_entries(self._entries_below(buffer, slot, offset))
 
     def sanity_check(self) -> None:
-        """Refuses a last offset below the base, and a length that is no multiple of 8 (OI-11). Works when closed.
+        """Reject a last offset below the base and a length that is not a multiple of 8 (OI-11). Works when closed.
 
         Raises:
             CorruptIndexError: either of these; nothing else is checked.

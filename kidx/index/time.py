@@ -23,12 +23,12 @@ _OFFSET = TIME_INDEX.codec("relative_offset")
 _OFFSET_AT = TIME_INDEX.field("relative_offset").offset
 _ENTRY = TIME_INDEX.struct
 _SIZE = TIME_INDEX.size
-_make = tuple.__new__  # what a NamedTuple's own constructor calls
+_make = tuple.__new__  # the call that a NamedTuple's own constructor makes
 _NO_TIMESTAMP = -1
 
 
 class TimeIndex(AbstractIndex[TimestampOffset]):
-    """Maps a timestamp to an offset before which no record is later. Arguments as in the base class."""
+    """Map from a timestamp to an offset before which no record is later; arguments as in the base class."""
 
     layout: ClassVar[Layout] = TIME_INDEX
 
@@ -46,12 +46,12 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry, ``(-1, base_offset)`` if there is none (TI-2). Known even when closed."""
+        """Last entry, or ``(-1, base_offset)`` without entries (TI-2). Available even when closed."""
         return self._last_entry
 
     @property
     def is_full(self) -> bool:
-        """One slot is kept free for the entry that a roll or a clean close appends (AI-6)."""
+        """True if only one slot is free: the one for the entry that a roll or a clean close appends (AI-6)."""
         return self.entries >= self.max_entries - 1
 
     def _refresh_last(self) -> None:
@@ -69,12 +69,12 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         )
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        """Appends an entry if its timestamp is larger than the last one; the checks come in Kafka's order (TI-3).
+        """Append an entry if its timestamp is larger than the last one; the checks run in Kafka's order (TI-3).
 
         Args:
-            timestamp: milliseconds; one that does not exceed the last entry's is ignored, -1 is "none".
-            offset: may be equal to the last entry's.
-            skip_full_check: use the slot that is kept free.
+            timestamp: milliseconds, or -1 for "none"; ignored if it does not exceed the last timestamp.
+            offset: offset of the entry; may be equal to the last one.
+            skip_full_check: True to use the slot that is kept free.
 
         Raises:
             InvalidArgumentError: the index is full.
@@ -108,7 +108,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
 
     def _append(self, timestamp: int, offset: int) -> None:
         buffer = self._mapped()
-        # Kafka writes the timestamp before it looks at the offset: a refused offset leaves 8 stray bytes (TI-20).
+        # Kafka writes the timestamp before it checks the offset: a rejected offset leaves 8 stray bytes (TI-20).
         buffer.put(_TIMESTAMP, timestamp)
         buffer.put(_OFFSET, self.relative_offset(offset))
         self.entries += 1
@@ -130,16 +130,16 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
     def lookup(
         self, timestamp: int, probe: ProbeCallback | None = None, *, search: Search = warm_search
     ) -> TimestampOffset:
-        """The entry with the largest timestamp ≤ ``timestamp``; ``(-1, base_offset)`` if there is none (TI-7).
+        """Return the entry with the largest timestamp ≤ ``timestamp``, or ``(-1, base_offset)`` (TI-7).
 
         Args:
             timestamp: milliseconds.
-            probe: called with every comparison, see :class:`kidx.index.search.Probe`.
+            probe: callback for every comparison, see :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
             ClosedError: the index is closed.
-            OutOfBoundsError: the file has been cut below its entries (AI-11).
+            OutOfBoundsError: the file has been truncated below its entries (AI-11).
         """
         buffer, entries = self._mapped(), self.entries
         if probe is None and search is warm_search and entries * self.entry_size <= buffer.limit:
@@ -152,7 +152,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset | None:
-        """The entry with the smallest timestamp ≥ ``timestamp``, None if none. kidx's own; errors as ``lookup``."""
+        """Return the entry with the smallest timestamp ≥ ``timestamp``, or None. Not in Kafka; errors as ``lookup``."""
         buffer = self._mapped()
         lower, upper = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe)
         if lower >= 0 and (entry := self._parse(buffer, lower)).timestamp == timestamp:
@@ -160,25 +160,25 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         return None if upper == -1 else self._parse(buffer, upper)
 
     def truncate_to(self, offset: int) -> None:
-        """Removes every entry whose offset is ≥ ``offset`` (TI-9). The file keeps its length.
+        """Remove every entry whose offset is ≥ ``offset`` (TI-9). The file keeps its length.
 
         Raises:
             ClosedError: the index is closed.
-            OutOfBoundsError: the file has been cut below its entries (AI-11).
+            OutOfBoundsError: the file has been truncated below its entries (AI-11).
         """
         buffer = self._mapped()
         slot, _ = self._bounds(_OFFSET, _OFFSET_AT, offset, offsets=True)
         self._truncate_to_entries(self._entries_below(buffer, slot, offset))
 
     def resize(self, new_size: int) -> bool:
-        """As in the base class; the last entry is read anew if the length changed (TI-10)."""
+        """Resize the file as in the base class, and read the last entry again if the length changed (TI-10)."""
         resized = super().resize(new_size)
         if resized:
             self._refresh_last()
         return resized
 
     def sanity_check(self) -> None:
-        """Refuses a last timestamp before the first, a last offset below the base, a partial entry (TI-11).
+        """Reject a last timestamp before the first, a last offset below the base, and a partial entry (TI-11).
 
         Raises:
             CorruptIndexError: any of these, in this order; nothing else is checked.

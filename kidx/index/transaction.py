@@ -1,6 +1,6 @@
 """The ``.txnindex`` file: aborted transactions (clauses TX, ``TransactionIndex.java``).
 
-Unlike the other two it is not mapped and not preallocated: it is created by the first append, and most segments have
+Unlike the other two indexes it is neither mapped nor preallocated: the first append creates it, and most segments have
 none.
 """
 
@@ -23,17 +23,17 @@ from kidx.layout import ABORTED_TXN
 _CURRENT_VERSION = 0
 _RECORD = ABORTED_TXN.struct
 _SIZE = ABORTED_TXN.size
-_PORTION = 1024 * _SIZE
-"""Bytes read at once."""
+_READ_BYTES = 1024 * _SIZE
+"""Number of bytes per read."""
 
 
 class TransactionIndex:
-    """The aborted transactions of one segment, in the order of their abort markers.
+    """Aborted transactions of one segment, in the order of their abort markers.
 
     Args:
         start_offset: base offset of the segment.
-        path: the file; opened if it exists, else created by the first append (TX-2).
-        writable: False opens an existing file without write permission (kidx's own; Kafka always writes).
+        path: the index file; opened if it exists, otherwise created by the first append (TX-2).
+        writable: False to open an existing file without write permission (not in Kafka, which always writes).
         dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Raises:
@@ -55,7 +55,7 @@ class TransactionIndex:
         self._last_offset: int | None = None
         self._descriptor: int | None = None
         self._position = 0
-        if os.path.exists(self._file):  # noqa: PTH110 -- a Path for every open shows in a run of a million steps
+        if os.path.exists(self._file):  # noqa: PTH110 -- a Path per open is measurable in a million steps
             self._open()
 
     def __enter__(self) -> Self:
@@ -69,22 +69,22 @@ class TransactionIndex:
             yield txn
 
     def __len__(self) -> int:
-        """Whole records in the file, whatever their version; 0 when closed."""
+        """Return the number of whole records in the file, whatever their version; 0 when closed."""
         return 0 if self._descriptor is None else self._position // _SIZE
 
     @property
     def path(self) -> Path:
-        """Where the file is, as far as the index knows (TX-13)."""
+        """Path of the file as the index tracks it; a move by another process is not noticed (TX-13)."""
         return Path(self._file)
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset this object has appended, None if it has not; not read from the file (TX-4)."""
+        """Last offset that this object has appended, or None; it is not read from the file (TX-4)."""
         return self._last_offset
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no record (TX-14)."""
+        """True if the file holds no record (TX-14)."""
         return len(self) == 0
 
     def _open(self) -> int:
@@ -97,12 +97,12 @@ class TransactionIndex:
         return descriptor
 
     def append(self, txn: AbortedTxn) -> None:
-        """Appends a record; opens or creates the file if need be, also after ``close``.
+        """Append a record; open or create the file if necessary, also after ``close``.
 
         Raises:
-            InvalidArgumentError: its last offset does not exceed the one appended before (TX-3), or a field is no
+            InvalidArgumentError: its last offset does not exceed the one appended before (TX-3), or a field is not a
                 Java ``long``.
-            ReadOnlyError: opened with ``writable=False``.
+            ReadOnlyError: the file was opened with ``writable=False``.
             OSError: the file cannot be created or written.
         """
         if self._last_offset is not None and self._last_offset >= txn.last_offset:
@@ -126,21 +126,21 @@ class TransactionIndex:
             record = record[written:]
 
     def stored_records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
-        """Byte position, version and content of every whole record, in file order."""
+        """Yield byte position, version and content of every whole record, in file order."""
         if self._descriptor is None:
             return
         for position, (version, *fields) in self._raw_records(self._descriptor):
             if version and not self.dialect.strict_txn_version:
-                # Up to X5 Kafka reads the 16-bit version as one byte, the high one: 0x0001 passes, 0x0100 is "1".
+                # Up to X5 Kafka reads only the high byte of the 16-bit version: 0x0001 passes, 0x0100 is "1".
                 version >>= 8  # noqa: PLW2901
             if version > _CURRENT_VERSION or (version < 0 and self.dialect.strict_txn_version):
                 raise self._unsupported(version)
             yield position, version, AbortedTxn(*fields)
 
     def _raw_records(self, descriptor: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Byte position and fields of every whole record."""
+        """Yield byte position and fields of every whole record."""
         position, end = 0, self._position
-        while data := os.pread(descriptor, min(_PORTION, end - position), position):
+        while data := os.pread(descriptor, min(_READ_BYTES, end - position), position):
             whole = len(data) - len(data) % _SIZE
             yield from zip(range(position, position + whole, _SIZE), _RECORD.iter_unpack(data[:whole]), strict=True)
             position += whole
@@ -160,15 +160,15 @@ class TransactionIndex:
         )
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
-        """Every record.
+        """Return every record.
 
         Raises:
-            UnsupportedVersionError: a record of a version the dialect does not read (TX-7, TX-8).
+            UnsupportedVersionError: a record has a version that the dialect does not read (TX-7, TX-8).
         """
         return list(self)
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        """The transactions that a fetch of ``fetch_offset .. upper_bound_offset`` (exclusive) has to hide (TX-9).
+        """Return the transactions that a fetch of ``fetch_offset .. upper_bound_offset`` (exclusive) must hide (TX-9).
 
         Raises:
             UnsupportedVersionError: as ``all_aborted_txns``.
@@ -182,10 +182,10 @@ class TransactionIndex:
         return TxnIndexSearchResult(tuple(found), is_complete=False)
 
     def truncate_to(self, offset: int) -> None:
-        """Cuts the file at the first record, in file order, whose last offset is ≥ ``offset`` (TX-10).
+        """Truncate the file at the first record, in file order, whose last offset is ≥ ``offset`` (TX-10).
 
         Raises:
-            UnsupportedVersionError: such a record comes first.
+            UnsupportedVersionError: a record of an unsupported version comes first.
         """
         last = None
         for position, _, txn in self.stored_records():
@@ -203,20 +203,20 @@ class TransactionIndex:
             self._position = min(self._position, size)
 
     def reset(self) -> None:
-        """Cuts an open file to nothing and forgets the last offset (TX-11)."""
+        """Truncate an open file to 0 bytes and forget the last offset (TX-11)."""
         self._cut(0)
         self._last_offset = None
 
     def flush(self) -> None:
-        """Syncs an open file to disk (TX-11)."""
+        """Sync an open file to disk (TX-11)."""
         if self._descriptor is not None:
             os.fsync(self._descriptor)
 
     def sanity_check(self) -> None:
-        """Refuses a record whose last offset is below the start offset (TX-12); nothing else is checked.
+        """Reject a record whose last offset is below the start offset (TX-12); nothing else is checked.
 
         Raises:
-            CorruptIndexError: there is one.
+            CorruptIndexError: such a record exists.
             UnsupportedVersionError: as ``all_aborted_txns``.
         """
         for _, version, txn in self.stored_records():
@@ -231,16 +231,16 @@ class TransactionIndex:
                 )
 
     def close(self) -> None:
-        """Closes the file; the next append opens it again."""
+        """Close the file; the next append opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def delete_if_exists(self) -> bool:
-        """Closes and deletes the file.
+        """Close and delete the file.
 
         Returns:
-            Whether there was one.
+            True if the file existed.
         """
         self.close()
         try:
@@ -250,7 +250,7 @@ class TransactionIndex:
         return True
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
-        """Moves the file if it exists; ``path`` is the index's own from here on in any case (TX-13).
+        """Move the file if it exists; the index uses ``path`` from then on in any case (TX-13).
 
         Raises:
             OSError: the move failed.
@@ -263,5 +263,5 @@ class TransactionIndex:
             self._file = target
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
-        """Says that the file's directory is elsewhere now; touches no file."""
+        """Record that the file's directory has moved, without touching any file."""
         self._file = os.fspath(Path(directory) / self.path.name)

@@ -1,4 +1,4 @@
-"""A partition's log as a whole, up to the answers of ``ListOffsets`` (clauses LG and LO).
+"""Log of a partition as a whole, up to the results of ``ListOffsets`` (clauses LG and LO).
 
 ::
 
@@ -18,7 +18,7 @@ from kidx.log.errors import (
     OffsetOutOfRangeError,
     OffsetsOutOfOrderError,
     RecordTooLargeError,
-    RefusedRecordsError,
+    RecordValidationError,
     SkippedRecordError,
     UnexpectedAppendOffsetError,
     UnsupportedTargetError,
@@ -39,7 +39,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "OffsetsOutOfOrderError",
     "RecordTooLargeError",
-    "RefusedRecordsError",
+    "RecordValidationError",
     "SkippedRecordError",
     "UnexpectedAppendOffsetError",
     "UnifiedLog",

@@ -1,4 +1,4 @@
-"""What a log is configured with: the topic settings that this package reads, under Kafka's defaults."""
+"""Configuration of a log: the topic settings that this package uses, with Kafka's defaults."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _INTEGERS: Final = {
 }
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
 _VERIFICATION: Final = "transaction.partition.verification.enable"
+_PREALLOCATE: Final = "preallocate"
 _CLEANUP: Final = "cleanup.policy"
 _COMPRESSION: Final = "compression.type"
 _AS_PRODUCED: Final = "producer"
@@ -41,26 +42,27 @@ _CODECS: Final = {"uncompressed": Codec.NONE} | {codec.label: codec for codec in
 
 @dataclass(frozen=True, slots=True)
 class LogConfig(SegmentConfig):
-    """The settings of one topic.
+    """Settings of one topic.
 
     Attributes:
         retention_ms: ``retention.ms``, the age at which a segment is deleted; negative for never.
-        retention_bytes: ``retention.bytes``, the size beyond which the oldest segments are; negative for never.
-        max_message_bytes: ``max.message.bytes``, the largest batch.
-        producer_id_expiration_ms: ``producer.id.expiration.ms`` of the broker, the silence that makes it forget a
-            producer.
-        log_append_time: whether ``message.timestamp.type`` is ``LogAppendTime``.
-        timestamp_difference_max_ms: ``message.timestamp.difference.max.ms`` of releases up to 3.9, how far a
-            producer's timestamp may be from the clock.
+        retention_bytes: ``retention.bytes``, the size above which the oldest segments are deleted; negative for never.
+        max_message_bytes: ``max.message.bytes``, the maximum size of a batch.
+        producer_id_expiration_ms: ``producer.id.expiration.ms`` of the broker, the idle time after which a producer is
+            forgotten.
+        log_append_time: True if ``message.timestamp.type`` is ``LogAppendTime``.
+        timestamp_difference_max_ms: ``message.timestamp.difference.max.ms`` of releases up to 3.9, the maximum
+            difference between a producer's timestamp and the clock.
         timestamp_before_max_ms: ``message.timestamp.before.max.ms`` of 3.6 and later, how much older it may be.
-        timestamp_after_max_ms: ``message.timestamp.after.max.ms`` of 3.6 and later, how much newer; the release's
-            default if None.
-        compression: ``compression.type``, the codec that a leader changes batches to; None for ``producer``, the codec
-            that they come with.
-        delete_retention_ms: ``delete.retention.ms``, how long a tombstone stays in a compacted log.
-        min_compaction_lag_ms: ``min.compaction.lag.ms``, how long a record stays uncleaned (CL-22).
+        timestamp_after_max_ms: ``message.timestamp.after.max.ms`` of 3.6 and later, how much newer it may be; the
+            release's default if None.
+        compression: ``compression.type``, the codec to which a leader changes batches; None for ``producer``, the codec
+            of the incoming batches.
+        delete_retention_ms: ``delete.retention.ms``, the time that a tombstone is retained in a compacted log.
+        min_compaction_lag_ms: ``min.compaction.lag.ms``, the minimum age at which a record is compacted (CL-22).
         verifies_transactions: ``transaction.partition.verification.enable`` of the broker (3.6).
-        compacts, deletes: whether ``cleanup.policy`` says so.
+        preallocate: True if a new log file gets its full size immediately.
+        compacts, deletes: True if ``cleanup.policy`` contains ``compact`` or ``delete``.
     """
 
     retention_ms: int = 7 * 24 * 3_600_000
@@ -75,41 +77,51 @@ class LogConfig(SegmentConfig):
     delete_retention_ms: int = 24 * 3_600_000
     min_compaction_lag_ms: int = 0
     verifies_transactions: bool = False
+    preallocate: bool = False
     compacts: bool = False
     deletes: bool = True
 
     @classmethod
     def of_topic(cls, settings: Mapping[str, Any]) -> Self:
-        """From a topic's settings by their names in Kafka; those that say nothing about a log's files are ignored.
+        """Return the configuration for a topic's settings by their Kafka names; unrelated settings are ignored.
 
         Raises:
-            ValueError: a number is none, or there is no such codec.
+            ValueError: a value is not a number, or the codec is unknown.
         """
         values: dict[str, Any] = {field: int(settings[name]) for name, field in _INTEGERS.items() if name in settings}
         if _TIMESTAMP_TYPE in settings:
             values["log_append_time"] = settings[_TIMESTAMP_TYPE] == "LogAppendTime"
         if _VERIFICATION in settings:
             values["verifies_transactions"] = str(settings[_VERIFICATION]).lower() in ("true", "1")
+        if _PREALLOCATE in settings:
+            values["preallocate"] = str(settings[_PREALLOCATE]).lower() == "true"
         if _CLEANUP in settings:
             policies = {policy.strip() for policy in settings[_CLEANUP].split(",")}
             values["compacts"], values["deletes"] = "compact" in policies, "delete" in policies
         compression = settings.get(_COMPRESSION, _AS_PRODUCED)
         if compression != _AS_PRODUCED:
             if compression not in _CODECS:
-                raise ValueError(f"{_COMPRESSION} is {compression!r}; it may be {_AS_PRODUCED}, {', '.join(_CODECS)}")
+                raise ValueError(
+                    f"unknown {_COMPRESSION} {compression!r}; choose from {_AS_PRODUCED}, {', '.join(_CODECS)}"
+                )
             values["compression"] = _CODECS[compression]
         return cls(**values)
 
     @property
+    def init_file_size(self) -> int:
+        """Initial length of a new log file."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @property
     def takes_any_timestamp(self) -> bool:
-        """No limit is set, whichever a release goes by."""
+        """True if no timestamp limit is set, under the rules of any release."""
         limits = self.timestamp_difference_max_ms, self.timestamp_before_max_ms, self.timestamp_after_max_ms
         return limits == (LONG_MAX, LONG_MAX, LONG_MAX)
 
     def timestamp_limits(self, dialect: Dialect) -> tuple[int, int]:
-        """Milliseconds by which a producer's timestamp may be older, and newer, than the clock of a release's broker.
+        """Return the milliseconds by which a producer's timestamp may be older, and newer, than the broker's clock.
 
-        Up to 3.9 the one older limit stands for each of the two that is not set.
+        Up to 3.9 the single older limit replaces each of the two that is not set.
         """
         both, before, after = (
             self.timestamp_difference_max_ms,
@@ -120,6 +132,6 @@ class LogConfig(SegmentConfig):
             return both, both
         if after is None:
             after = dialect.default_newest_timestamp
-        if not dialect.one_limit_stands_for_both:
+        if not dialect.single_timestamp_limit:
             return before, after
         return both if before == LONG_MAX else before, both if after == LONG_MAX else after

@@ -1,4 +1,4 @@
-"""At which offset each leader's epoch began: the ``leader-epoch-checkpoint`` file (``LeaderEpochFileCache``).
+"""Start offset of each leader epoch: the ``leader-epoch-checkpoint`` file (``LeaderEpochFileCache``).
 
 The file is text: a version (0), the number of entries, and a line ``epoch offset`` for each, oldest first. A new log
 has an empty file.
@@ -25,17 +25,17 @@ _DIGITS: Final = re.compile(r"[+-]?\d{1,40}")
 
 
 class EpochEntry(NamedTuple):
-    """A leader's epoch, and the offset of its first record."""
+    """Leader epoch, and the offset of its first record."""
 
     epoch: int
     start_offset: int
 
 
 def read_epochs(path: Path) -> list[EpochEntry]:
-    """The entries of a checkpoint file; none if it does not exist, is empty, or ends behind its version.
+    """Return the entries of a checkpoint file; empty if it does not exist, is empty, or ends after its version.
 
     Raises:
-        OSError: it cannot be read, is of another version, or its lines are not what its second one says.
+        OSError: the file cannot be read, has another version, or its number of lines differs from its second line.
     """
     try:
         entries = stored_epochs(path)
@@ -48,12 +48,11 @@ def read_epochs(path: Path) -> list[EpochEntry]:
 
 
 def stored_epochs(path: Path) -> list[EpochEntry]:
-    """The entries as a log reads them, negative ones too (``CheckpointFile.java``, LG-78).
+    """Return the entries as a log reads them, including negative ones (``CheckpointFile.java``, LG-78).
 
     Raises:
         OSError: as :func:`read_epochs`.
-        InvalidArgumentError: a number of an entry is none, or not one of an ``int`` and a ``long``; or that of the
-            entries is negative.
+        InvalidArgumentError: an entry is not an ``int`` and a ``long``, or the number of entries is negative.
     """
     try:
         lines = _LINE_END.split(read_text(path))
@@ -84,22 +83,22 @@ def _entry(line: str, number: int, path: Path) -> EpochEntry:
         case epoch, start_offset:
             return EpochEntry(_number(epoch, INT_MAX), _number(start_offset, LONG_MAX))
     raise OSError(
-        f"{path} is not a checkpoint of leader epochs: line {number} is no epoch and offset: {shortened(line)}"
+        f"{path} is not a checkpoint of leader epochs: line {number} is not an epoch and an offset: {shortened(line)}"
     )
 
 
 def _number(text: str, largest: int) -> int:
-    """As ``Integer.parseInt`` and ``Long.parseLong`` take one."""
+    """Return the number that ``Integer.parseInt`` or ``Long.parseLong`` parses."""
     if not _DIGITS.fullmatch(text) or not ~largest <= (number := int(text)) <= largest:
-        raise InvalidArgumentError(f"no number: {shortened(text)}")
+        raise InvalidArgumentError(f"not a number: {shortened(text)}")
     return number
 
 
 class LeaderEpochs:
-    """The epochs of one log.
+    """Leader epochs of one log.
 
     Attributes:
-        entries: oldest first.
+        entries: the entries, oldest first.
     """
 
     def __init__(self, entries: list[EpochEntry]) -> None:
@@ -107,26 +106,26 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The newest epoch; None if there is none."""
+        """Newest epoch, or None."""
         return self.entries[-1].epoch if self.entries else None
 
     @property
     def earliest_entry(self) -> EpochEntry | None:
-        """The oldest entry; None if there is none."""
+        """Oldest entry, or None."""
         return self.entries[0] if self.entries else None
 
 
 class LeaderEpochCache(LeaderEpochs):
-    """The epochs of one log, written to the file whenever they change.
+    """Leader epochs of one log, written to the file on every change.
 
     Args:
         path: the checkpoint file; created empty.
-        numbers_escape: an entry that is no number is an argument, not a file, that is wrong (LG-78).
-        are_checked: entries that contradict each other go.
+        numbers_escape: True if an entry that is not a number raises an argument error, not a file error (LG-78).
+        are_checked: True to remove entries that contradict each other.
 
     Raises:
         OSError: the file cannot be read or created.
-        InvalidArgumentError: an entry is negative, or with ``numbers_escape`` no number.
+        InvalidArgumentError: an entry is negative, or with ``numbers_escape`` not a number.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, numbers_escape: bool = True, are_checked: bool = True) -> None:
@@ -146,7 +145,7 @@ class LeaderEpochCache(LeaderEpochs):
         self.path.touch()
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Notes that an epoch began, unless it is the newest one already; entries that contradict it go.
+        """Record the start of an epoch unless it is the newest one already, and remove entries that contradict it.
 
         Raises:
             InvalidArgumentError: one of the numbers is negative.
@@ -160,26 +159,26 @@ class LeaderEpochCache(LeaderEpochs):
             raise InvalidArgumentError(f"Received invalid partition leader epoch entry {entry}")
         if self.entries and epoch == self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
             return False
-        kept = [before for before in self.entries if before.epoch < epoch and before.start_offset < start_offset]
-        self.entries = [*kept, entry]
+        retained = [before for before in self.entries if before.epoch < epoch and before.start_offset < start_offset]
+        self.entries = [*retained, entry]
         return True
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forgets the epochs that began at or behind ``end_offset``, if the newest one did."""
+        """Remove the epochs that began at or past ``end_offset``, if the newest one did."""
         if self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries = [entry for entry in self.entries if entry.start_offset < end_offset]
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forgets the epochs that ended before ``start_offset``; the one that it lies in now begins there."""
+        """Remove the epochs that ended before ``start_offset``; the epoch that contains it now begins there."""
         before = [entry for entry in self.entries if entry.start_offset <= start_offset]
         if before:
-            behind = [entry for entry in self.entries if entry.start_offset > start_offset]
-            self.entries = [EpochEntry(before[-1].epoch, start_offset), *behind]
+            after = [entry for entry in self.entries if entry.start_offset > start_offset]
+            self.entries = [EpochEntry(before[-1].epoch, start_offset), *after]
             self._write()
 
     def clear(self) -> None:
-        """Forgets all epochs."""
+        """Remove all epochs."""
         self.entries = []
         self._write()
 

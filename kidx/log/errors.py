@@ -1,4 +1,4 @@
-"""How a log refuses, beyond what segments, indexes and batches refuse themselves."""
+"""Errors that a log raises in addition to the errors of segments, indexes and batches."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from kidx.records import InvalidRecordError
 
 
 class OffsetOutOfRangeError(KidxError, ValueError):
-    """The log start cannot move beyond the high watermark (``o.a.k.common.errors.OffsetOutOfRangeException``)."""
+    """Log start beyond the high watermark (``o.a.k.common.errors.OffsetOutOfRangeException``)."""
 
     kind = "out_of_range"
 
 
 class OffsetsOutOfOrderError(KidxError, ValueError):
-    """Batches from a leader do not follow one another (``OffsetsOutOfOrderException``)."""
+    """Batches from a leader that do not follow one another (``OffsetsOutOfOrderException``)."""
 
     kind = "out_of_order"
 
 
 class UnexpectedAppendOffsetError(KidxError, ValueError):
-    """Batches from a leader begin before the log's end (``UnexpectedAppendOffsetException``)."""
+    """Batches from a leader that begin below the log end (``UnexpectedAppendOffsetException``)."""
 
     kind = "unexpected_offset"
 
 
 class RecordTooLargeError(KidxError, ValueError):
-    """A batch exceeds ``max.message.bytes``, or a call ``segment.bytes`` (``Record(Batch)TooLargeException``)."""
+    """Batch above ``max.message.bytes``, or call above ``segment.bytes`` (``Record(Batch)TooLargeException``)."""
 
     kind = "too_large"
 
 
 class InvalidTimestampError(KidxError, ValueError):
-    """A timestamp is too far from the clock, or claims to be a broker's (``InvalidTimestampException``).
+    """Timestamp that is too far from the clock, or claims to be a broker's (``InvalidTimestampException``).
 
     Attributes:
-        records: the numbers of all refused records in their batch, whatever they are refused for.
+        records: the numbers of all rejected records in their batch, whatever the reason.
     """
 
     kind = "invalid_timestamp"
     records: tuple[int, ...] = ()
 
 
-class RefusedRecordsError(InvalidRecordError):
-    """Records of a batch are not what the topic takes (``RecordValidationException``).
+class RecordValidationError(InvalidRecordError):
+    """Records of a batch that do not satisfy the topic (``RecordValidationException``).
 
     Attributes:
         records: their numbers in the batch, counted from 0.
@@ -53,24 +53,24 @@ class RefusedRecordsError(InvalidRecordError):
 
 
 class SkippedRecordError(KidxError, RuntimeError):
-    """A batch has to be built anew, but its keys and values were passed over (``UnsupportedOperationException``)."""
+    """Batch that must be rebuilt, although its keys and values were skipped (``UnsupportedOperationException``)."""
 
     kind = "unsupported_operation"
 
 
 class LogError(KidxError, RuntimeError):
-    """Two segments of one name, or one before another (``o.a.k.common.KafkaException``)."""
+    """Two segments of one name, or one below another (``o.a.k.common.KafkaException``)."""
 
     kind = "kafka"
 
 
 class OffsetNotAvailableError(KidxError, RuntimeError):
-    """The leader does not know yet how far its followers are (``OffsetNotAvailableException``; LO-12, LO-13)."""
+    """Leader that does not know yet how far its followers are (``OffsetNotAvailableException``; LO-12, LO-13)."""
 
     kind = "offset_not_available"
 
 
 class UnsupportedTargetError(KidxError, ValueError):
-    """The broker has no such special timestamp (``UNSUPPORTED_VERSION``; LO-15)."""
+    """Special timestamp that the broker does not support (``UNSUPPORTED_VERSION``; LO-15)."""
 
     kind = "unsupported_version"

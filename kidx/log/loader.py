@@ -1,4 +1,4 @@
-"""Opening a log: which files are believed, and which are written anew (``LogLoader``; SEG-33 – SEG-37)."""
+"""Loading of a log: the files that are trusted, and the files that are rebuilt (``LogLoader``; SEG-33 – SEG-37)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from kidx.discovery import INDEX_SUFFIXES
 from kidx.errors import CorruptIndexError, InvalidOffsetError
-from kidx.log.overflow import splitting
-from kidx.log.rebuilding import rebuild_producers
+from kidx.log.overflow import overflow_as_split_error
+from kidx.log.producer_rebuild import rebuild_producers
 from kidx.log.segments import SWAP, Segments
-from kidx.log.swapping import Leftovers
+from kidx.log.swap_recovery import SwapFiles
 from kidx.segment import Clock, LogSegment
 
 if TYPE_CHECKING:
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 
 class Loader:
-    """Loads the segments of one directory.
+    """Loader of the segments of one directory.
 
     Args:
-        directory: of the log.
-        config: of the topic.
-        dialect: the rules of a release.
+        directory: directory of the log.
+        config: settings of the topic.
+        dialect: rules of a release.
         clock: the wall clock.
-        epochs: told of the leader epochs that recovery finds.
-        producers: of the log, nothing known yet; its snapshots go with the segments.
-        start_offset: the checkpoint of the log start offset.
-        recovery_point: the checkpoint below which everything is on disk.
-        clean: whether the last shutdown was.
+        epochs: cache that gets the leader epochs found by a recovery.
+        producers: producers of the log, still empty; its snapshots are deleted with their segments.
+        start_offset: checkpoint of the log start offset.
+        recovery_point: checkpoint below which everything is on disk.
+        clean: True if the last shutdown was clean.
+        segment_type: class of the segments.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Loader:
         start_offset: int,
         recovery_point: int,
         clean: bool,
+        segment_type: type[LogSegment] = LogSegment,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -58,21 +60,22 @@ class Loader:
         self.start_offset = start_offset
         self.recovery_point = recovery_point
         self.clean = clean
+        self.segment_type = segment_type
         self.segments = Segments()
 
     def load(self) -> int:
-        """Loads, recovers and makes ready the active segment; ``segments`` and ``recovery_point`` are final then.
+        """Load and recover the segments and prepare the active one; ``segments`` and ``recovery_point`` are then final.
 
         Returns:
             The log end offset.
 
         Raises:
-            KidxError, OSError: what loading cannot mend.
+            KidxError, OSError: an error that loading cannot repair.
         """
-        leftovers = Leftovers(self.directory, lambda: self.dialect.swapped_segments_are_believed, self._open_swapped)
-        leftovers.sort_out()
+        swap_files = SwapFiles(self.directory, lambda: self.dialect.trusts_swap_files, self._open_swapped)
+        swap_files.resolve()
         self._load_files()
-        leftovers.recover(self.segments, lambda segment: self._recover(segment, note_epochs=False))
+        swap_files.recover(self.segments, lambda segment: self._recover(segment, record_epochs=False))
         if not self.clean:
             self._recover_from(self.recovery_point)
         end_offset = self._end_offset()
@@ -80,17 +83,24 @@ class Loader:
         return end_offset
 
     def open_segment(self, base_offset: int, *, exists: bool = False) -> LogSegment:
-        """A segment of this log.
+        """Return a segment of this log.
 
         Raises:
             OSError: its log cannot be opened.
         """
-        return LogSegment.open(
-            self.directory, base_offset, self.config, file_already_exists=exists, clock=self.clock, dialect=self.dialect
+        return self.segment_type.open(
+            self.directory,
+            base_offset,
+            self.config,
+            file_already_exists=exists,
+            init_file_size=self.config.init_file_size,
+            preallocate=self.config.preallocate,
+            clock=self.clock,
+            dialect=self.dialect,
         )
 
     def _open_swapped(self, base_offset: int) -> LogSegment:
-        return LogSegment.open(
+        return self.segment_type.open(
             self.directory, base_offset, self.config, file_suffix=SWAP, clock=self.clock, dialect=self.dialect
         )
 
@@ -108,14 +118,14 @@ class Loader:
         try:
             segment.sanity_check(no_time_index)
         except (FileNotFoundError, CorruptIndexError):
-            self._recover(segment, note_epochs=self.dialect.loading_recovers_epochs)
+            self._recover(segment, record_epochs=self.dialect.loading_recovers_epochs)
         self.segments.add(segment)
 
-    def _recover(self, segment: LogSegment, *, note_epochs: bool = True) -> int:
-        """Recovers a segment with the producers before it, and writes down those behind it.
+    def _recover(self, segment: LogSegment, *, record_epochs: bool = True) -> int:
+        """Recover a segment with the producers before it, and write a snapshot of the producers after it.
 
         Raises:
-            InvalidArgumentError: it holds an offset before its base, and its last one is in range (LG-19).
+            InvalidArgumentError: it contains an offset below its base, and its last one is in range (LG-19).
             SegmentOffsetOverflowError: its last offset is out of range; Kafka splits such a segment.
             KidxError, OSError: as :meth:`LogSegment.recover`.
         """
@@ -130,20 +140,20 @@ class Loader:
             now=self.clock(),
             known=self.producers,
         )
-        with splitting(segment):
-            truncated = segment.recover(producers, self.epochs if note_epochs else None)
+        with overflow_as_split_error(segment):
+            truncated = segment.recover(producers, self.epochs if record_epochs else None)
         producers.take_snapshot()
         return truncated
 
-    def _retire(self, segments: Iterable[LogSegment]) -> None:
-        chosen = list(segments)
-        self.segments.retire(chosen)
-        if chosen and self.dialect.snapshots_go_at_once:
-            for segment in chosen:
+    def _detach(self, segments: Iterable[LogSegment]) -> None:
+        removed = list(segments)
+        self.segments.detach(removed)
+        if removed and self.dialect.snapshot_renamed_with_segment:
+            for segment in removed:
                 self.producers.delete_snapshot(segment.base_offset)
 
     def _recover_from(self, recovery_point: int) -> None:
-        """Recovers the segment of the recovery point and all behind it; what follows a damage goes."""
+        """Recover the segment of the recovery point and all after it; remove the segments after a corrupt one."""
         unflushed = self.segments.values_from(recovery_point)
         for number, segment in enumerate(unflushed):
             try:
@@ -151,16 +161,16 @@ class Loader:
             except InvalidOffsetError:
                 truncated = segment.truncate_to(segment.base_offset)
             if truncated > 0:
-                self._retire(unflushed[number + 1 :])
+                self._detach(unflushed[number + 1 :])
                 return
 
     def _end_offset(self) -> int:
-        """The log end offset; makes an empty segment where there is none, or where all lies before the start."""
+        """Return the log end offset; create an empty segment if none exists, or if all are below the start."""
         checked: int | None = None
         if len(self.segments):
             checked = self.segments.active.read_next_offset()
             if checked < self.start_offset:
-                self._retire(self.segments)
+                self._detach(self.segments)
                 if self.dialect.deleting_all_forgets_epochs:
                     self.epochs.clear()
                     self.producers.truncate_fully_and_start_at(self.start_offset)

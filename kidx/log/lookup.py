@@ -1,11 +1,11 @@
-"""What a log answers when it is asked for an offset by time (``fetchOffsetByTimestamp``; clauses LO)."""
+"""Lookup of an offset by time in a log (``fetchOffsetByTimestamp``; clauses LO)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kidx.producers.cut_records import largest_record
+from kidx.producers.truncated_records import largest_record
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class ReadableSegment(Protocol):
-    """What a search needs of a segment; see :class:`kidx.segment.reading.SegmentReader`."""
+    """Interface of a segment that a search needs; see :class:`kidx.segment.reader.SegmentReader`."""
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp; without one, when the log was last written (SEG-53)."""
+        """Largest timestamp, or else the time of the last write to the log (SEG-53)."""
 
     @property
     def max_timestamp_so_far(self) -> TimestampOffset:
-        """The largest timestamp and its offset (SEG-6)."""
+        """Largest timestamp and its offset (SEG-6)."""
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -34,41 +34,41 @@ class ReadableSegment(Protocol):
 
     @property
     def max_record_body_size(self) -> int:
-        """Bytes that one record may have, in 4.4."""
+        """Maximum size in bytes of a record, in 4.4."""
 
     def batches(self, start: int = 0) -> Iterator[RecordBatch]:
-        """The batches from a byte position on."""
+        """Return the batches from a byte position on."""
 
     def find_offset_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
-        """The first record with that timestamp or a later one (SEG-52)."""
+        """Return the first record with that timestamp or a later one (SEG-52)."""
 
 
 class ReadableLog(Protocol):
-    """What a search needs of a log; the attributes are those of :class:`~kidx.log.UnifiedLog`."""
+    """Interface of a log that a search needs; its attributes are described in :class:`~kidx.log.UnifiedLog`."""
 
     @property
     def dialect(self) -> Dialect:
-        """The rules of a release."""
+        """Rules of a release."""
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """The leader epochs."""
+        """Leader epochs."""
 
     @property
     def segments(self) -> Iterable[ReadableSegment]:
-        """The segments."""
+        """Segments of the log."""
 
     @property
     def start_offset(self) -> int:
-        """The first offset that a client may see."""
+        """First offset that is visible to a client."""
 
     @property
     def search_start(self) -> int:
-        """Where 3.5 lets a search begin."""
+        """Offset where a search begins in 3.5."""
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record."""
+        """Offset of the next record."""
 
 
 LATEST: Final = -1
@@ -90,19 +90,19 @@ TARGETS: Final = {
     "latest-tiered": LATEST_TIERED,
     "earliest-pending-upload": EARLIEST_PENDING_UPLOAD,
 }
-"""The special targets by the names that Kafka's command line tools give them."""
+"""Special targets by their names in Kafka's command line tools."""
 
 _NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
 
 
-def knows(dialect: Dialect, target: int) -> bool:
-    """Whether a release has a special target of that number; where not, it is an ordinary timestamp (LO-15)."""
+def supports_target(dialect: Dialect, target: int) -> bool:
+    """Return True if a release has this special target; otherwise the number is an ordinary timestamp (LO-15)."""
     return EARLIEST <= target < 0 or (target < 0 and dialect.lowest_target <= target)
 
 
 def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
-    """The log's own answer, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
-    if not knows(log.dialect, target):
+    """Return the log's own result, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
+    if not supports_target(log.dialect, target):
         return _search(log, target)
     if target == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, log.end_offset, log.epochs.latest_epoch)
@@ -111,12 +111,12 @@ def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
         epoch = first.epoch if first is not None and first.start_offset <= log.start_offset else None
         return TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)
     if target == MAX_TIMESTAMP:
-        return _largest_remembered(log) if log.dialect.max_lookup == "M1" else _largest_read(log)
+        return _max_timestamp_cached(log) if log.dialect.max_lookup == "remembered" else _max_timestamp_scanned(log)
     return _NOWHERE
 
 
 def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
-    """LO-23: looks into one segment only, the first whose largest timestamp is not before the target."""
+    """Search only the first segment whose largest timestamp is not before the target (LO-23)."""
     start = log.start_offset
     if log.search_start != start and log.dialect.search_start_survives_truncation:
         start = log.search_start
@@ -126,15 +126,15 @@ def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
     return None
 
 
-def _largest_remembered(log: ReadableLog) -> TimestampAndOffset:
-    """LO-9 (M1): what the segment remembers of its largest timestamp, and the newest epoch, whichever it was."""
+def _max_timestamp_cached(log: ReadableLog) -> TimestampAndOffset:
+    """Return the pair that the segment caches, with the newest epoch, whichever epoch the pair had (LO-9)."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far
     return TimestampAndOffset(timestamp, offset, log.epochs.latest_epoch)
 
 
-def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
-    """LO-10 (M2): the batch is looked up and read again."""
+def _max_timestamp_scanned(log: ReadableLog) -> TimestampAndOffset | None:
+    """Return the pair from its batch, which is looked up and read again (LO-10, M2)."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far
     position = latest.offset_index.lookup(offset).position
@@ -142,10 +142,12 @@ def _largest_read(log: ReadableLog) -> TimestampAndOffset | None:
         if batch.max_timestamp == timestamp:
             if batch.magic == 0:
                 return None
-            # Unlike a search it leaves what is behind the answer compressed, in every release.
-            streaming = batch.magic > 1 or log.dialect.streams_timestamp_search
-            stamps = batch.stamps(largest_record(latest.max_record_body_size, log.dialect), streaming=streaming)
-            found = next((record.offset for record in stamps if record.timestamp == timestamp), None)
+            # Unlike a search, this does not decompress the records after the result, in any release.
+            streaming = batch.magic > 1 or log.dialect.limits_decompressed_size
+            records = batch.offset_timestamps(
+                largest_record(latest.max_record_body_size, log.dialect), streaming=streaming
+            )
+            found = next((record.offset for record in records if record.timestamp == timestamp), None)
             if found is None:
                 return None
             epoch = batch.partition_leader_epoch

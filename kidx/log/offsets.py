@@ -1,4 +1,4 @@
-"""The offsets that bound a log: start, last stable offset, high watermark, end, and how they move together."""
+"""Offsets that bound a log: start, last stable offset, high watermark, end, and how they move together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LogOffsets:
-    """What :class:`~kidx.log.UnifiedLog` knows of its offsets; the attributes are described there."""
+    """Offsets of :class:`~kidx.log.UnifiedLog`, where the attributes are described."""
 
     directory: Path
     dialect: Dialect
@@ -29,36 +29,36 @@ class LogOffsets:
     high_watermark: int
     recovery_point: int
     search_start: int
-    watermark_is_located: bool = False
+    watermark_has_metadata: bool = False
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it, everything is replicated and every transaction decided; never above the high watermark."""
+        """Last stable offset: below it everything is replicated and decided; never above the high watermark."""
         first = self.first_unstable_offset
         return self.high_watermark if first is None else min(first, self.high_watermark)
 
-    def _settle(self) -> None:
-        """Looks for the first unstable offset anew (``maybeIncrementFirstUnstableOffset``).
+    def _update_first_unstable_offset(self) -> None:
+        """Determine the first unstable offset again (``maybeIncrementFirstUnstableOffset``).
 
-        Where a transaction began before the log start, or before the log was opened, its place is looked up: it is the
-        log start then, or from 4.0 the base offset of the batch that this lies in, which may be smaller (LG-20).
+        If a transaction began before the log start, or before the log was opened, its offset is looked up. The result
+        is the log start, or from 4.0 the base offset of the batch that contains it, which may be smaller (LG-20).
 
         Raises:
-            OffsetOutOfRangeError: there is nothing any more at that offset, up to 3.7 (LG-11).
+            OffsetOutOfRangeError: the log no longer contains that offset, up to 3.7 (LG-11).
             KidxError, OSError: the batch cannot be read.
         """
         first = self.producers.first_unstable
         if first is None:
             self.first_unstable_offset = None
-        elif first.located and first.first_offset >= self.start_offset:
+        elif first.has_metadata and first.first_offset >= self.start_offset:
             self.first_unstable_offset = first.first_offset
         else:
-            self.first_unstable_offset = self._located(max(first.first_offset, self.start_offset))
+            self.first_unstable_offset = self._offset_metadata(max(first.first_offset, self.start_offset))
 
-    def _located(self, offset: int) -> int:
-        """What a read from ``offset`` says it begins with (SEG-50), or the log's end where there is no record."""
+    def _offset_metadata(self, offset: int) -> int:
+        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end without a record."""
         if offset > self.end_offset or self.segments.floor(offset) is None:
-            if not self.dialect.unstable_offset_has_to_exist:
+            if not self.dialect.unstable_offset_must_exist:
                 return offset
             raise OffsetOutOfRangeError(
                 f"the first unstable offset {offset} is not in {self.segments.first.base_offset}..{self.end_offset}"
@@ -71,43 +71,45 @@ class LogOffsets:
         return self.end_offset
 
     def update_high_watermark(self, offset: int) -> int:
-        """Sets the high watermark, kept between start and end offset, and returns it.
+        """Set the high watermark, limited to the range from start to end offset, and return it.
 
         Raises:
             KidxError, OSError: the first unstable offset cannot be looked up.
         """
-        # After a truncation that stopped half way the start may be behind the end (LG-11).
-        self.watermark_is_located = self.start_offset <= self.end_offset <= offset and self.dialect.end_is_located
+        # After a truncation that stopped half way, the start may be past the end (LG-11).
+        self.watermark_has_metadata = (
+            self.start_offset <= self.end_offset <= offset and self.dialect.end_has_offset_metadata
+        )
         self.high_watermark = self.start_offset if offset < self.start_offset else min(offset, self.end_offset)
         self.producers.on_high_watermark(self.high_watermark)
-        self._settle()
+        self._update_first_unstable_offset()
         return self.high_watermark
 
     def offset_snapshot(self) -> tuple[int, int, int, int]:
-        """Start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
+        """Return start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
 
-        The batch of the high watermark is looked up if it is not known yet: it may move (LG-67, LG-79).
+        The batch of the high watermark is looked up if it is not known yet: the watermark may move (LG-67, LG-79).
 
         Raises:
-            OffsetOutOfRangeError: there is nothing at the high watermark, up to 3.7.
+            OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
             KidxError, OSError: the batch cannot be read.
         """
-        if not self.watermark_is_located:
+        if not self.watermark_has_metadata:
             was, first = self.high_watermark, self.first_unstable_offset
-            self.high_watermark = self._located(was)
-            self.watermark_is_located = True
+            self.high_watermark = self._offset_metadata(was)
+            self.watermark_has_metadata = True
             self.producers.on_high_watermark(self.high_watermark)
-            self._settle()
-            if self.dialect.watermark_is_located_last and (first is None or was <= first):
+            self._update_first_unstable_offset()
+            if self.dialect.watermark_metadata_resolved_last and (first is None or was <= first):
                 return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
         return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
 
     def _set_end_offset(self, offset: int) -> None:
         self.end_offset = offset
         if self.high_watermark >= offset:
-            self.high_watermark, self.watermark_is_located = offset, True
+            self.high_watermark, self.watermark_has_metadata = offset, True
             self.producers.on_high_watermark(offset)
-            self._settle()
+            self._update_first_unstable_offset()
         if self.recovery_point > offset and self.dialect.start_moves_other_offsets:
             self.recovery_point = offset
 
@@ -120,7 +122,7 @@ class LogOffsets:
         self.recovery_point = max(self.recovery_point, offset)
 
     def delete_records(self, offset: int) -> None:
-        """Moves the log start offset up to ``offset``; files go with :meth:`delete_old_segments`.
+        """Move the log start offset up to ``offset``; :meth:`delete_old_segments` deletes the files.
 
         Raises:
             OffsetOutOfRangeError: ``offset`` is larger than the high watermark.
@@ -135,10 +137,10 @@ class LogOffsets:
             self.search_start = offset
             self.epochs.truncate_from_start(offset)
             self.producers.on_log_start(offset)
-            self._settle()
+            self._update_first_unstable_offset()
 
     def assign_epoch_start_offset(self, epoch: int, offset: int) -> None:
-        """Notes that a leader's epoch begins at ``offset``, as a new leader does.
+        """Record that a leader epoch begins at ``offset``, as a new leader does.
 
         Raises:
             InvalidArgumentError: one of the numbers is negative.

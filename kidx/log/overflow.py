@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def splitting(segment: LogSegment) -> Iterator[None]:
-    """What happens in the block when an offset of the segment is out of range (``splitOverflowedSegment``).
+def overflow_as_split_error(segment: LogSegment) -> Iterator[None]:
+    """Convert an overflow of the segment inside the block to the error of splitting it (``splitOverflowedSegment``).
 
     Raises:
-        InvalidArgumentError: the offset is before the base, and the last one is in range: there is nothing to split.
+        InvalidArgumentError: the offset is below the base, and the last one is in range: nothing can be split.
         SegmentOffsetOverflowError: the last offset is out of range; Kafka splits such a segment.
     """
     try:
@@ -26,5 +26,5 @@ def splitting(segment: LogSegment) -> Iterator[None]:
     except SegmentOffsetOverflowError as error:
         if segment.has_overflow:
             raise
-        said = "Split operation is only permitted for segments with overflow, and the problem path is"
-        raise InvalidArgumentError(f"{said} {segment.log.path}") from error
+        message = "Split operation is only permitted for segments with overflow, and the problem path is"
+        raise InvalidArgumentError(f"{message} {segment.log.path}") from error

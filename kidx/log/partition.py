@@ -1,11 +1,11 @@
-"""What a broker makes of a log's answer before a client sees it (``Partition``, ``KafkaApis``; LO-12 – LO-15)."""
+"""Changes that a broker makes to a log's result for a client (``Partition``, ``KafkaApis``; LO-12 – LO-15)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
 from kidx.log.errors import OffsetNotAvailableError, UnsupportedTargetError
-from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, knows
+from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, supports_target
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 
@@ -23,33 +23,34 @@ def list_offset(
     leader_epoch: int,
     epoch_start_offset: int | None = None,
 ) -> TimestampAndOffset | None:
-    """A partition leader's answer to ``ListOffsets``; None is "unknown" (timestamp, offset and epoch -1 on the wire).
+    """Return a partition leader's result of ``ListOffsets``; None is "unknown" (-1 in all three fields on the wire).
 
     Args:
-        log: with its high watermark set.
+        log: the log with its high watermark set.
         target: a timestamp in milliseconds, or one of the special targets.
-        isolation_level: of a consumer; None for a replica or a debugging client, which may see everything.
-        leader_epoch: of this leader.
-        epoch_start_offset: where this leader's epoch began; None if that is not to be checked.
+        isolation_level: isolation level of a consumer; None for a replica or a debugging client, which may see
+            everything.
+        leader_epoch: epoch of this leader.
+        epoch_start_offset: start offset of this leader's epoch; None to skip the check.
 
     Raises:
-        OffsetNotAvailableError: the high watermark has not reached this leader's epoch yet, and the answer would
-            depend on it (a client below version 5 of the request is told that the leader is not available).
-        UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
+        OffsetNotAvailableError: the high watermark has not reached this leader's epoch yet, and the result would depend
+            on it (a client below version 5 of the request gets LEADER_NOT_AVAILABLE).
+        UnsupportedTargetError: 3.9 and later, a negative target that the release does not support (LO-15).
         KidxError, OSError: as :meth:`UnifiedLog.fetch_offset_by_timestamp`.
     """
-    if target < 0 and log.dialect.refuses_unknown_targets and not knows(log.dialect, target):
-        raise UnsupportedTargetError(f"Kafka {log.dialect.release} has no target {target}")
+    if target < 0 and log.dialect.rejects_unknown_targets and not supports_target(log.dialect, target):
+        raise UnsupportedTargetError(f"Kafka {log.dialect.release} does not support target {target}")
     last_fetchable = _last_fetchable(log, isolation_level)
     lags = isolation_level is not None and epoch_start_offset is not None and epoch_start_offset > log.high_watermark
     if target == LATEST:
         if lags:
             raise _not_available(log, epoch_start_offset)
         return TimestampAndOffset(NO_TIMESTAMP, last_fetchable, leader_epoch)
-    answer = log.fetch_offset_by_timestamp(target)
-    always = target == EARLIEST or (target == EARLIEST_LOCAL and knows(log.dialect, target))
-    if always or (answer is not None and answer.offset < last_fetchable):
-        return answer
+    result = log.fetch_offset_by_timestamp(target)
+    always = target == EARLIEST or (target == EARLIEST_LOCAL and supports_target(log.dialect, target))
+    if always or (result is not None and result.offset < last_fetchable):
+        return result
     if lags:
         raise _not_available(log, epoch_start_offset)
     return None

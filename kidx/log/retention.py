@@ -1,4 +1,4 @@
-"""Which segments are old enough to go (``deleteOldSegments``)."""
+"""Selection of the segments that are old enough to be deleted (``deleteOldSegments``)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kidx.log.config import LogConfig
 
 
-class Retained(Protocol):
-    """What retention needs of a log."""
+class RetentionLog(Protocol):
+    """Interface of a log that retention needs."""
 
     dialect: Dialect
     config: LogConfig
@@ -23,40 +23,42 @@ class Retained(Protocol):
 
     @property
     def segments(self) -> Iterable[LogSegment]:
-        """In the order of their base offsets."""
+        """Segments in the order of their base offsets."""
 
     @property
     def size(self) -> int:
-        """Bytes of all segments."""
+        """Size of all segments in bytes."""
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record."""
+        """Offset of the next record."""
 
     def remove_oldest(self, segments: list[LogSegment]) -> None:
-        """Removes the first segments, and makes an empty one if that were all."""
+        """Remove the first segments, and create an empty one if those were all."""
 
 
 Predicate = Callable[[LogSegment, LogSegment | None], bool]
-"""Whether a segment may go, given the one behind it."""
+"""Function that returns True if a segment may be deleted, given the segment after it."""
 
 
-def delete_old_segments(log: Retained) -> int:
-    """Deletes what retention by start offset, size and time allows; returns how many segments. From 4.0 in this order.
+def delete_old_segments(log: RetentionLog) -> int:
+    """Delete the segments that retention by start offset, size and time allows, and return their number.
+
+    The rules are applied in this order from 3.0 on, and before in the opposite one.
 
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
     rules = [_before_start, _by_size, _by_time] if log.config.deletes else [_before_start]
-    if not any(_chosen(log, rule(log)) for rule in rules):
+    if not any(_selected(log, rule(log)) for rule in rules):
         return 0
     if not log.dialect.retention_starts_with_start_offset:
         rules.reverse()
     return sum(_delete(log, rule(log)) for rule in rules)
 
 
-def delete_segments_before_start(log: Retained) -> int:
-    """Deletes the segments that lie before the log start; returns how many.
+def delete_segments_before_start(log: RetentionLog) -> int:
+    """Delete the segments below the log start, and return their number.
 
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
@@ -64,11 +66,11 @@ def delete_segments_before_start(log: Retained) -> int:
     return _delete(log, _before_start(log))
 
 
-def _before_start(log: Retained) -> Predicate:
+def _before_start(log: RetentionLog) -> Predicate:
     return lambda _, following: following is not None and following.base_offset <= log.start_offset
 
 
-def _by_size(log: Retained) -> Predicate:
+def _by_size(log: RetentionLog) -> Predicate:
     limit = log.config.retention_bytes
     if limit < 0 or log.size < limit:
         return _never
@@ -84,7 +86,7 @@ def _by_size(log: Retained) -> Predicate:
     return exceeds
 
 
-def _by_time(log: Retained) -> Predicate:
+def _by_time(log: RetentionLog) -> Predicate:
     limit = log.config.retention_ms
     if limit < 0:
         return _never
@@ -96,23 +98,23 @@ def _never(_: LogSegment, __: LogSegment | None) -> bool:
     return False
 
 
-def _chosen(log: Retained, predicate: Predicate) -> list[LogSegment]:
-    """The oldest segments while the predicate holds, none at or beyond the high watermark, no empty last."""
+def _selected(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
+    """Return the oldest segments while the predicate is True, none at or above the high watermark, no empty last."""
     segments = list(log.segments)
-    chosen: list[LogSegment] = []
+    selected: list[LogSegment] = []
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         upper = log.end_offset if following is None else following.base_offset
         if log.high_watermark < upper or not predicate(segment, following):
             break
         if following is None and segment.size == 0:
             break
-        chosen.append(segment)
-    return chosen
+        selected.append(segment)
+    return selected
 
 
-def _delete(log: Retained, predicate: Predicate) -> int:
-    """Deletes what a rule chooses, and returns how many segments."""
-    chosen = _chosen(log, predicate)
-    if chosen:
-        log.remove_oldest(chosen)
-    return len(chosen)
+def _delete(log: RetentionLog, predicate: Predicate) -> int:
+    """Delete the segments that a rule selects, and return their number."""
+    selected = _selected(log, predicate)
+    if selected:
+        log.remove_oldest(selected)
+    return len(selected)

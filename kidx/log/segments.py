@@ -1,4 +1,4 @@
-"""The segments of a log by their base offsets, and the files of those that have been removed (``LogSegments``)."""
+"""Segments of a log by their base offsets, and the files of removed segments (``LogSegments``)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from kidx.segment import LogSegment
 
 DELETED: Final = ".deleted"
-"""What Kafka renames the files of a removed segment to before it deletes them."""
+"""Suffix to which Kafka renames the files of a removed segment before it deletes them."""
 CLEANED: Final = ".cleaned"
-"""What the files of a segment are called while the cleaner writes them."""
+"""Suffix of the files of a segment while the cleaner writes them."""
 SWAP: Final = ".swap"
-"""What they are called until those that they replace are gone."""
+"""Suffix of the cleaned files until the files that they replace are deleted."""
 
 
 class Segments:
-    """An ordered map from base offset to segment; the last one is the active one."""
+    """Ordered map from base offset to segment; the last one is the active one."""
 
     def __init__(self) -> None:
         self._by_base: dict[int, LogSegment] = {}
@@ -40,86 +40,86 @@ class Segments:
 
     @property
     def first(self) -> LogSegment:
-        """The one with the smallest base offset."""
+        """Segment with the smallest base offset."""
         return self._by_base[self._bases[0]]
 
     @property
     def active(self) -> LogSegment:
-        """The one that is appended to."""
+        """Segment that is appended to."""
         return self._by_base[self._bases[-1]]
 
     def add(self, segment: LogSegment) -> None:
-        """Adds a segment, in the place of the one with the same base offset."""
+        """Add a segment; it replaces a segment with the same base offset."""
         if segment.base_offset not in self._by_base:
             insort(self._bases, segment.base_offset)
         self._by_base[segment.base_offset] = segment
         self._ordered = None
 
     def higher(self, base_offset: int) -> LogSegment | None:
-        """The first segment behind a base offset."""
+        """Return the first segment above a base offset, or None."""
         at = bisect_right(self._bases, base_offset)
         return self._by_base[self._bases[at]] if at < len(self._bases) else None
 
     def values_from(self, offset: int) -> list[LogSegment]:
-        """The segment that ``offset`` lies in, and all behind it."""
+        """Return the segment that contains ``offset``, and all after it."""
         at = max(0, bisect_right(self._bases, offset) - 1)
         return [self._by_base[base] for base in self._bases[at:]]
 
     def floor(self, offset: int) -> LogSegment | None:
-        """The segment that ``offset`` lies in; None if that is before all of them."""
+        """Return the segment that contains ``offset``, or None if it is below all of them."""
         at = bisect_right(self._bases, offset)
         return self._by_base[self._bases[at - 1]] if at else None
 
     def values_between(self, start: int, end: int) -> list[LogSegment]:
-        """The segments that hold offsets from ``start`` up to, but without, ``end``."""
+        """Return the segments with offsets from ``start`` up to, but excluding, ``end``."""
         return [segment for segment in self.values_from(start) if segment.base_offset < end]
 
     @property
     def last_two_bases(self) -> list[int]:
-        """The base offsets of the last two segments, or of as many as there are."""
+        """Base offsets of the last two segments, fewer if the log has fewer."""
         return self._bases[-2:]
 
     def clear(self) -> None:
-        """Forgets all segments and leaves their files alone."""
+        """Remove all segments without touching their files."""
         self._by_base.clear()
         self._bases.clear()
         self._ordered = None
 
-    def retire(self, segments: Iterable[LogSegment]) -> None:
-        """Takes segments out and renames their files; :meth:`delete_retired` deletes them.
+    def detach(self, segments: Iterable[LogSegment]) -> None:
+        """Remove segments and rename their files; :meth:`delete_detached` deletes them.
 
         Raises:
             OSError: a file cannot be renamed.
         """
-        chosen = list(segments)
-        for segment in chosen:
+        removed = list(segments)
+        for segment in removed:
             if self._by_base.get(segment.base_offset) is segment:
                 del self._by_base[segment.base_offset]
                 self._bases.remove(segment.base_offset)
         self._ordered = None
-        for segment in chosen:
+        for segment in removed:
             if not segment.has_suffix(DELETED):
                 segment.change_file_suffixes("", DELETED)
-        self._removed += chosen
+        self._removed += removed
 
-    def retire_replaced(self, old: LogSegment, new: LogSegment) -> None:
-        """Renames the files of a segment whose records are in ``new``, which has been added.
+    def detach_replaced(self, old: LogSegment, new: LogSegment) -> None:
+        """Rename the files of a segment whose records are in ``new``, which has been added.
 
         Raises:
             OSError: a file cannot be renamed.
         """
         if old.base_offset != new.base_offset:
-            self.retire([old])
+            self.detach([old])
             return
         if not old.has_suffix(DELETED):
             old.change_file_suffixes("", DELETED)
         self._replaced.append(old)
 
-    def delete_retired(self) -> list[LogSegment]:
-        """Deletes the files of retired segments, as Kafka does after ``file.delete.delay.ms``.
+    def delete_detached(self) -> list[LogSegment]:
+        """Delete the files of detached segments, as Kafka does after ``file.delete.delay.ms``.
 
         Returns:
-            Those that no other segment has replaced.
+            The segments that no other segment has replaced.
         """
         removed, self._removed = self._removed, []
         replaced, self._replaced = self._replaced, []

@@ -1,4 +1,4 @@
-"""A partition's log: segments, their start, end and high watermark, and appends to them (``UnifiedLog``)."""
+"""Log of a partition: segments, their start, end and high watermark, and appends to them (``UnifiedLog``)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.java_numbers import INT_MAX
-from kidx.log.appending import NOTHING_VERIFIED, ProducerChanges, Verified
-from kidx.log.cleaning import Cleaner, Cleaning, Watch, cleanable_range
+from kidx.log.cleaning import Cleaner, CleanerStats, CrashPointCallback, cleanable_range
 from kidx.log.config import LogConfig
 from kidx.log.epochs import FILE_NAME, LeaderEpochCache
 from kidx.log.errors import OffsetsOutOfOrderError, RecordTooLargeError, UnexpectedAppendOffsetError
 from kidx.log.loader import Loader
 from kidx.log.lookup import fetch_offset
-from kidx.log.segmented import SegmentedLog
-from kidx.log.validation import Terms, checked_batches, ensure_allowed_size, validate
-from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, Verification
+from kidx.log.producer_append import NOTHING_VERIFIED, ProducerChanges, TransactionVerification
+from kidx.log.segmented_log import SegmentedLog
+from kidx.log.validation import ValidationContext, checked_batches, ensure_allowed_size, validate
+from kidx.producers import Origin, ProducerFencedError, ProducerStateManager, VerificationStateEntry
 from kidx.records import RecordBatch, iter_memory_batches
 from kidx.segment import (
     AppendInfo,
@@ -37,38 +37,39 @@ if TYPE_CHECKING:
 
 
 class UnifiedLog(SegmentedLog):
-    """The log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
+    """Log of one partition, opened or created; a context manager that closes it as a clean shutdown does.
 
-    What a broker does in the background is done at once: removed files are deleted, a rolled segment counts as flushed.
-    There is no tiered storage. Compaction is an operation, :meth:`clean`.
+    Work that a broker does in the background is done immediately: removed files are deleted, a rolled segment counts as
+    flushed. There is no tiered storage. Compaction is an operation, :meth:`clean`.
 
     Args:
-        directory: of the partition, e.g. ``/data/orders-0``.
-        config: of the topic; Kafka's defaults if None.
-        log_start_offset: the broker's checkpoint of it.
-        recovery_point: the broker's checkpoint below which everything is on disk; only asked for if not clean.
-        clean: whether the last shutdown was; if not, segments from the recovery point on are recovered (SEG-35).
-        clock: the wall clock, milliseconds.
+        directory: directory of the partition, e.g. ``/data/orders-0``.
+        config: settings of the topic; Kafka's defaults if None.
+        log_start_offset: the broker's checkpoint of the log start.
+        recovery_point: the broker's checkpoint below which everything is on disk; only used if ``clean`` is False.
+        clean: True if the last shutdown was clean; else segments from the recovery point on are recovered (SEG-35).
+        clock: the wall clock in milliseconds.
         dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Attributes:
-        start_offset: the first offset that a client may see.
-        search_start: where 3.5 lets a search by timestamp begin: the start offset, not taken back by a truncation.
+        start_offset: the first offset that is visible to a client.
+        search_start: offset where a search by timestamp begins in 3.5: the start offset before any truncation below it.
         end_offset: the offset of the next record.
-        high_watermark: everything below is on all replicas; at first the start offset, see
+        high_watermark: offset below which everything is on all replicas; at first the start offset, see
             :meth:`update_high_watermark`.
-        recovery_point: everything below is on disk.
-        first_unstable_offset: where the first transaction began that is open, or completed and not replicated, as far
-            as that was looked for; None if there is none.
+        recovery_point: offset below which everything is on disk.
+        first_unstable_offset: first offset of the earliest transaction that is open, or completed and not replicated,
+            as last determined; or None.
         segments, epochs, producers: the parts.
 
     Raises:
-        KidxError, OSError: what loading cannot mend.
+        KidxError, OSError: an error that loading cannot repair.
     """
 
     producer_state: type[ProducerStateManager] = ProducerStateManager
     validate = staticmethod(validate)
     cleaner: type[Cleaner] = Cleaner
+    segment_type: type[LogSegment] = LogSegment
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class UnifiedLog(SegmentedLog):
         self.directory.mkdir(parents=True, exist_ok=True)
         self.epochs = LeaderEpochCache(
             self.directory / FILE_NAME,
-            numbers_escape=self.dialect.epochs_escape,
+            numbers_escape=self.dialect.leaks_number_format_error,
             are_checked=self.dialect.stored_epochs_are_checked,
         )
         self.producers = self.producer_state(
@@ -104,6 +105,7 @@ class UnifiedLog(SegmentedLog):
             start_offset=log_start_offset,
             recovery_point=recovery_point,
             clean=clean,
+            segment_type=self.segment_type,
         )
         self.end_offset = loader.load()
         self._open_segment: Callable[[int], LogSegment] = loader.open_segment
@@ -117,18 +119,18 @@ class UnifiedLog(SegmentedLog):
         self.high_watermark = (
             self.start_offset if not moved or self.dialect.start_moves_other_offsets else log_start_offset
         )
-        self.watermark_is_located = (
-            moved and self.high_watermark >= self.end_offset and self.dialect.loading_locates_moved_watermark
+        self.watermark_has_metadata = (
+            moved and self.high_watermark >= self.end_offset and self.dialect.loading_sets_watermark_metadata
         )
         self.epochs.truncate_from_end(self.end_offset)
         self.epochs.truncate_from_start(
-            self.start_offset if not moved or self.dialect.loading_cuts_epochs_at_start else log_start_offset
+            self.start_offset if not moved or self.dialect.loading_truncates_epochs_at_start else log_start_offset
         )
         self.first_unstable_offset: int | None = None
         self.producers.remove_stray_snapshots(segment.base_offset for segment in self.segments)
         self._rebuild_producers(clean=clean)
-        self._settle()
-        self._delete_retired()
+        self._update_first_unstable_offset()
+        self._delete_detached()
 
     def __enter__(self) -> Self:
         return self
@@ -146,17 +148,17 @@ class UnifiedLog(SegmentedLog):
 
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, raises_epochs: bool = False
-    ) -> Verification | None:
-        """Begins to verify a producer's next transaction (``maybeStartTransactionVerification``; LG-45).
+    ) -> VerificationStateEntry | None:
+        """Start the verification of a producer's next transaction (``maybeStartTransactionVerification``; LG-45).
 
         Args:
-            producer_id: whose.
-            sequence: of the batch that it may begin with.
-            epoch: of the producer.
-            raises_epochs: it raises its epoch with each transaction (from 4.0).
+            producer_id: the producer.
+            sequence: sequence number of the batch that the transaction may begin with.
+            epoch: epoch of the producer.
+            raises_epochs: True if the producer raises its epoch with each transaction (from 4.0).
 
         Returns:
-            The guard that the batch has to come with; None if the transaction is open, or before 3.6.
+            The guard that the batch must come with; None if the transaction is open, or before 3.6.
 
         Raises:
             ProducerFencedError: the epoch is an old one, from 4.1 on.
@@ -178,50 +180,52 @@ class UnifiedLog(SegmentedLog):
         leader_epoch: int,
         *,
         from_client: bool = True,
-        guard: Verification | None = None,
+        guard: VerificationStateEntry | None = None,
         transaction_version: int = 0,
     ) -> None:
-        """Gives batches their offsets, changes them as the topic wants them, and appends them.
+        """Assign offsets to batches, change them as the topic requires, and append them.
 
         Args:
-            records: what a producer sends: a v2 batch whose first offset is 0, or messages of the older formats.
-            leader_epoch: of this leader.
-            from_client: a producer sent it; False for a transaction coordinator's marker.
-            guard: of :meth:`start_verification`, for a transaction that begins.
-            transaction_version: of a marker's transaction (from 4.2).
+            records: data from a producer: a v2 batch whose first offset is 0, or messages of the older formats.
+            leader_epoch: epoch of this leader.
+            from_client: True if a producer sent it; False for a transaction coordinator's marker.
+            guard: guard from :meth:`start_verification`, for a transaction that begins.
+            transaction_version: version of the transaction that a marker ends (from 4.2).
 
         Raises:
-            InvalidRecordError, CorruptRecordError, RecordTooLargeError, InvalidTimestampError: they are refused.
+            InvalidRecordError, CorruptRecordError, RecordTooLargeError, InvalidTimestampError: rejected records.
             KidxError, OSError: as :func:`~kidx.log.validation.validate` and :meth:`LogSegment.append`.
         """
         with self._operation():
-            limit = self.config.max_message_bytes
-            decompressor = self.dialect.decompressor
+            limit, decompressor = self.config.max_message_bytes, self.dialect.decompressor
             batches = checked_batches(
                 records, self.directory.name, limit, from_client=from_client, decompressor=decompressor
             )
             if not batches:
                 return
-            terms = Terms(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)
-            final, rebuilt, first_largest = self.validate(batches, terms)
+            context = ValidationContext(
+                self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client
+            )
+            final, rebuilt, first_largest = self.validate(batches, context)
             appended = list(iter_memory_batches(final, decompressor=decompressor))
             if rebuilt:
                 ensure_allowed_size(appended, limit)
             info = leader_append_info(final, dialect=self.dialect, rebuilt=rebuilt, first_largest=first_largest)
             origin = Origin.CLIENT if from_client else Origin.COORDINATOR
-            verified = Verified(self.config.verifies_transactions, guard, transaction_version)
+            verified = TransactionVerification(self.config.verifies_transactions, guard, transaction_version)
             self._append(final, appended, info, self.end_offset, origin, verified)
 
     def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
-        """Appends batches as a leader sent them.
+        """Append batches as received from a leader.
 
         Args:
             records: any number of batches of any format.
-            leader_epoch: of the leader fetched from; newer batches are left out (KAFKA-18723; from 3.9.1 and 4.0.1).
+            leader_epoch: epoch of the leader fetched from; newer batches are skipped (KAFKA-18723; from 3.9.1 and
+                4.0.1).
 
         Raises:
-            OffsetsOutOfOrderError, UnexpectedAppendOffsetError: the offsets do not go on where the log ends.
-            CorruptRecordError, RecordTooLargeError, InvalidArgumentError: a batch is refused.
+            OffsetsOutOfOrderError, UnexpectedAppendOffsetError: the offsets do not continue at the log end.
+            CorruptRecordError, RecordTooLargeError, InvalidArgumentError: a batch is rejected.
             KidxError, OSError: as :meth:`LogSegment.append`.
         """
         with self._operation():
@@ -230,8 +234,8 @@ class UnifiedLog(SegmentedLog):
                 self.directory.name,
                 self.config.max_message_bytes,
                 highest_epoch=leader_epoch,
-                leaves_out=lambda: self.dialect.follower_skips_newer_epochs,
-                asks_for_sizes=lambda: self.dialect.followers_ask_for_sizes,
+                skips_newer=lambda: self.dialect.follower_skips_newer_epochs,
+                checks_size=lambda: self.dialect.follower_checks_message_size,
                 decompressor=self.dialect.decompressor,
             )
             if not batches:
@@ -256,7 +260,7 @@ class UnifiedLog(SegmentedLog):
         info: AppendInfo,
         first: int | None,
         origin: Origin,
-        verified: Verified = NOTHING_VERIFIED,
+        verified: TransactionVerification = NOTHING_VERIFIED,
     ) -> None:
         for batch in batches:
             if batch.magic >= 2:
@@ -280,7 +284,7 @@ class UnifiedLog(SegmentedLog):
         self._set_end_offset(info.largest_offset + 1)
         changes.apply(segment)
         self.producers.map_end_offset = self.end_offset
-        self._settle()
+        self._update_first_unstable_offset()
 
     def _maybe_roll(self, size: int, info: AppendInfo, first: int | None) -> LogSegment:
         segment = self.segments.active
@@ -297,10 +301,10 @@ class UnifiedLog(SegmentedLog):
         return self._roll(info.largest_offset - INT_MAX if first is None else first)
 
     def expire_producers(self) -> None:
-        """Forgets the producers that have been silent for too long, as a broker does now and then."""
+        """Forget the producers that have been idle for too long, as a broker does periodically."""
         self.producers.remove_expired(self.clock(), self.config.producer_id_expiration_ms)
 
-    # -- cleaning ----------------------------------------------------------------------------------------------
+    # -- compaction ----------------------------------------------------------------------------------------------
 
     def clean(
         self,
@@ -308,22 +312,23 @@ class UnifiedLog(SegmentedLog):
         *,
         io_buffer_size: int = 1 << 19,
         slots: int = 1 << 20,
-        at: Watch | None = None,
-    ) -> Cleaning | None:
-        """Compacts the log once, as the cleaner of a broker does that has chosen it (CL-1 to CL-20).
+        at: CrashPointCallback | None = None,
+    ) -> CleanerStats | None:
+        """Compact the log once, as a broker's cleaner does that has selected it (CL-1 to CL-20).
 
         Args:
-            checkpoint: up to where it has been cleaned before; None for never.
-            io_buffer_size: bytes that are read and written at once, half of ``log.cleaner.io.buffer.size``. Decides
-                which index entries there are (CL-5).
-            slots: keys that fit into the cleaner's table, by ``log.cleaner.dedupe.buffer.size``.
-            at: told of each place that a crash may come at; the files stay as they are there if it raises.
+            checkpoint: offset up to which the log has been cleaned; None for never.
+            io_buffer_size: number of bytes read and written at a time, half of ``log.cleaner.io.buffer.size``. It
+                decides the index entries (CL-5).
+            slots: number of keys that fit into the cleaner's offset map, from ``log.cleaner.dedupe.buffer.size``.
+            at: callback for each point at which a crash may happen; if it raises, the files remain as they are at that
+                point.
 
         Returns:
-            Where the next round begins, and what was read and written; None if there is nothing to clean.
+            The start of the next round and the statistics, or None if nothing can be cleaned.
 
         Raises:
-            IllegalStateError: a batch is too large, or to be emptied though it is of an old format (CL-15).
+            IllegalStateError: a batch is too large, or would be emptied although it has an old format (CL-15).
             KidxError, OSError: as reading batches, writing them, and :meth:`LogSegment.append`.
         """
         bounds = cleanable_range(self, checkpoint)
@@ -337,10 +342,10 @@ class UnifiedLog(SegmentedLog):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        """The first record with a timestamp ≥ ``target``, or what a special target asks for; None if there is none.
+        """Return the first record with a timestamp ≥ ``target``, or the result of a special target; or None.
 
-        What a release does not know as special is an ordinary timestamp. What a consumer would get to see of the
-        answer, :func:`kidx.log.list_offset` says.
+        A negative number that the release does not support as a special target is an ordinary timestamp.
+        :func:`kidx.log.list_offset` returns the part of the result that is visible to a consumer.
 
         Args:
             target: milliseconds; -1 latest, -2 earliest, -3 largest timestamp, -4 … -6 see :mod:`kidx.log.lookup`.
@@ -353,10 +358,10 @@ class UnifiedLog(SegmentedLog):
     # -- closing -----------------------------------------------------------------------------------------------
 
     def flush(self, *, force_active: bool = False) -> None:
-        """Syncs the segments that may not be on disk, and moves the recovery point to the end.
+        """Sync the segments that may not be on disk, and move the recovery point to the end.
 
         Args:
-            force_active: also an active segment without a record.
+            force_active: True to sync also an active segment without a record.
 
         Raises:
             OSError: a file cannot be synced.
@@ -370,11 +375,12 @@ class UnifiedLog(SegmentedLog):
         self.recovery_point = max(self.recovery_point, self.end_offset)
 
     def close(self, *, prepare: bool = True) -> None:
-        """Closes all segments as a broker does at a clean shutdown (SEG-24).
+        """Close all segments as a broker does at a clean shutdown (SEG-24).
 
         Args:
-            prepare: in 4.4 and later, do before what ``LogManager`` does at shutdown: the last time entry, and trimming
-                the active segment. Without it that release leaves the room behind the entries (SEG-27).
+            prepare: True to do first what ``LogManager`` does at shutdown in 4.4 and later: append the last time entry
+                and trim the active segment. Without it that release keeps the preallocated tail after the entries
+                (SEG-27).
 
         Raises:
             KidxError, OSError: as :meth:`LogSegment.close`.
@@ -388,7 +394,7 @@ class UnifiedLog(SegmentedLog):
         for segment in self.segments:
             segment.close()
 
-    def abandon(self) -> None:
-        """Lets go of all files as they are, as a killed process does."""
+    def release_handles(self) -> None:
+        """Close all files without changing them, as the end of a killed process does."""
         for segment in self.segments:
             segment.close_handlers()

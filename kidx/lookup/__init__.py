@@ -1,4 +1,4 @@
-"""Looking up offsets in the files of a partition as its broker would, without opening one of them for writing."""
+"""Lookup of offsets in the files of a partition as its broker would do it, without opening them for writing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The path of one lookup, step by step: segment, time index, offset index, batches, record, answer.
+"""Path of one lookup, step by step: segment, time index, offset index, batches, record, result.
 
-The steps are taken with the same parts as the search itself (``SegmentReader.find_offset_by_timestamp``,
-``FileRecords.search_for_timestamp``), which are watched while they work.
+The steps use the same parts as the search itself (``SegmentReader.find_offset_by_timestamp``,
+``FileRecords.search_for_timestamp``), and record what those parts do.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kidx.index.time import TimeIndex
     from kidx.lookup.file_segment import FileSegment
     from kidx.lookup.read_only_log import ReadOnlyLog
-    from kidx.records import RecordBatch, Stamp
+    from kidx.records import OffsetTimestamp, RecordBatch
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentLook:
-    """A segment that was considered.
+class SegmentVisit:
+    """Segment that a lookup considered.
 
     Attributes:
-        base_offset: of the segment.
+        base_offset: base offset of the segment.
         largest_timestamp: milliseconds; None in a lookup by offset.
-        chosen: whether the search goes on in it.
-        why: why, or why not.
+        chosen: True if the search continues in it.
+        why: reason for the decision.
     """
 
     base_offset: int
@@ -44,16 +44,16 @@ class SegmentLook:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexLook:
-    """A search in an index file.
+class IndexVisit:
+    """Search in an index file.
 
     Attributes:
         file: name of the file.
-        entries: in it.
-        entry_size: bytes of one.
+        entries: number of entries in the file.
+        entry_size: size of an entry in bytes.
         target: the key searched for.
-        slot: of the entry found; -1 for none, which means "from the beginning".
-        found: that entry, or what Kafka takes in its place.
+        slot: slot of the entry found; -1 for none, which means "from the beginning".
+        found: that entry, or the value that Kafka uses instead.
         probes: every comparison, in order.
     """
 
@@ -67,13 +67,13 @@ class IndexLook:
 
     @property
     def pages(self) -> list[int]:
-        """The 4 KiB pages of the file that the comparisons touched, in the order of the first touch."""
+        """4 KiB pages of the file that the comparisons touched, in the order of the first touch."""
         return list(dict.fromkeys(probe.page for probe in self.probes))
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLook:
-    """A batch that was passed: its header only, or its records as well."""
+class BatchVisit:
+    """Batch that a lookup visited: only its header, or its records as well."""
 
     position: int
     size: int
@@ -85,30 +85,30 @@ class BatchLook:
 
 @dataclass(slots=True)
 class Explanation:
-    """One lookup.
+    """Explanation of one lookup.
 
     Attributes:
-        question: ``timestamp`` or ``offset``.
-        target: what was asked for.
-        segments: considered, in order.
-        time_index, offset_index: the searches; None where there was none.
-        log: name of the log that was read; None if none was.
-        log_size: bytes of it.
-        batches: passed in it.
-        answer: the record; None if there is none.
-        bytes_touched: index pages, batch headers and opened batches.
-        bytes_without_index: from the log's first byte to the record, or to the end.
-        remark: what is unusual about the segment's files; empty if nothing.
+        kind: kind of the target: ``timestamp`` or ``offset``.
+        target: the timestamp or offset searched for.
+        segments: the segments considered, in order.
+        time_index, offset_index: the searches in the indexes, or None.
+        log: name of the log that was read, or None.
+        log_size: size of the log in bytes.
+        batches: the batches visited in it.
+        answer: the record found, or None.
+        bytes_touched: size of the index pages, batch headers and opened batches.
+        bytes_without_index: bytes from the log's first byte to the record, or to the end.
+        remark: unusual state of the segment's files; empty if they are regular.
     """
 
-    question: str
+    kind: str
     target: int
-    segments: list[SegmentLook] = field(default_factory=list)
-    time_index: IndexLook | None = None
-    offset_index: IndexLook | None = None
+    segments: list[SegmentVisit] = field(default_factory=list)
+    time_index: IndexVisit | None = None
+    offset_index: IndexVisit | None = None
     log: str | None = None
     log_size: int = 0
-    batches: list[BatchLook] = field(default_factory=list)
+    batches: list[BatchVisit] = field(default_factory=list)
     answer: TimestampAndOffset | None = None
     bytes_touched: int = 0
     bytes_without_index: int = 0
@@ -119,103 +119,117 @@ _HEADER_BYTES = 61
 
 
 def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
-    """How the first record with a timestamp ≥ ``timestamp`` is found (LO-6, SEG-52, FR-1).
+    """Explain how the first record with a timestamp ≥ ``timestamp`` is found (LO-6, SEG-52, FR-1).
 
     Raises:
         KidxError, OSError: an index or a log cannot be read.
     """
-    told = Explanation("timestamp", timestamp)
+    explanation = Explanation("timestamp", timestamp)
     start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
     for segment in log.segments:
         largest = segment.largest_timestamp
         dated = segment.max_timestamp_so_far.timestamp >= 0
-        shown = f"its largest timestamp {largest}" if dated else f"without a timestamp, its modification time {largest}"
+        description = (
+            f"its largest timestamp {largest}" if dated else f"without a timestamp, its modification time {largest}"
+        )
         if largest < timestamp:
-            told.segments.append(SegmentLook(segment.base_offset, largest, False, f"{shown} is before the target"))
+            explanation.segments.append(
+                SegmentVisit(segment.base_offset, largest, False, f"{description} is before the target")
+            )
             continue
-        told.segments.append(SegmentLook(segment.base_offset, largest, True, f"{shown} is the first not before it"))
-        entry, told.time_index = _searched(segment.reader.time_index, timestamp)
-        found, told.offset_index = _searched(segment.offset_index, max(entry.offset, start))
+        explanation.segments.append(
+            SegmentVisit(segment.base_offset, largest, True, f"{description} is the first not before it")
+        )
+        entry, explanation.time_index = _search(segment.reader.time_index, timestamp)
+        found, explanation.offset_index = _search(segment.offset_index, max(entry.offset, start))
         _scan(
-            told,
+            explanation,
             segment,
             found.position,
             lambda batch: batch.max_timestamp >= timestamp,
             lambda record: record.timestamp >= timestamp and record.offset >= start,
         )
         break
-    _count(told, log)
-    return told
+    _count(explanation, log)
+    return explanation
 
 
 def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
-    """How the record at ``offset`` is found, or the first one behind it (SEG-50).
+    """Explain how the record at ``offset``, or else the first one after it, is found (SEG-50).
 
-    An offset before the log's start or at its end has none: a consumer there is out of range, or waits.
+    An offset below the log start or at the log end has no record: a consumer there is out of range, or waits.
 
     Raises:
         KidxError, OSError: an index or a log cannot be read.
     """
-    told = Explanation("offset", offset)
+    explanation = Explanation("offset", offset)
     if log.start_offset <= offset < log.end_offset:
         for segment in log.segments_from(offset):
-            why = "behind it, as nothing was found before" if told.segments else "the last that begins at or before it"
-            told.segments.append(SegmentLook(segment.base_offset, None, True, why))
-            found, told.offset_index = _searched(segment.offset_index, offset)
+            why = (
+                "after it, because the segment before has no such record"
+                if explanation.segments
+                else "the last segment that begins at or before it"
+            )
+            explanation.segments.append(SegmentVisit(segment.base_offset, None, True, why))
+            found, explanation.offset_index = _search(segment.offset_index, offset)
             _scan(
-                told,
+                explanation,
                 segment,
                 found.position,
                 lambda batch: batch.last_offset >= offset,
                 lambda record: record.offset >= offset,
             )
-            if told.answer is not None:
+            if explanation.answer is not None:
                 break
-    _count(told, log)
-    return told
+    _count(explanation, log)
+    return explanation
 
 
 @overload
-def _searched(index: OffsetIndex, target: int) -> tuple[OffsetPosition, IndexLook]: ...
+def _search(index: OffsetIndex, target: int) -> tuple[OffsetPosition, IndexVisit]: ...
 @overload
-def _searched(index: TimeIndex, target: int) -> tuple[TimestampOffset, IndexLook]: ...
-def _searched(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition | TimestampOffset, IndexLook]:
-    """A search by the index's own look-up; its slot is -1 where Kafka takes something in place of an entry."""
+def _search(index: TimeIndex, target: int) -> tuple[TimestampOffset, IndexVisit]: ...
+def _search(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition | TimestampOffset, IndexVisit]:
+    """Search with the index's own lookup; the slot is -1 if Kafka uses another value instead of an entry."""
     probes: list[Probe] = []
     found = index.lookup(target, probes.append)
     slot = next((probe.slot for probe in reversed(probes) if index.entry(probe.slot) == found), -1)
     if found[0] > target:
         slot = -1
     name = Path(index.path).name
-    return found, IndexLook(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
+    return found, IndexVisit(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
 
 
 def _scan(
-    told: Explanation,
+    explanation: Explanation,
     segment: FileSegment,
     position: int,
     opens: Callable[[RecordBatch], bool],
-    wanted: Callable[[Stamp], bool],
+    matches: Callable[[OffsetTimestamp], bool],
 ) -> None:
-    """Passes batches from a position on, opens those that may hold the answer, and ends at the first record wanted."""
-    _begin(told, segment)
+    """Visit batches from a position on, open possible matches, and stop at the first record that matches."""
+    _begin(explanation, segment)
     for batch in segment.batches(position):
         opened = opens(batch)
-        _pass(told, batch, opened=opened)
-        for record in batch.stamps() if opened else ():
-            if wanted(record):
-                told.answer = TimestampAndOffset(record.timestamp, record.offset, _epoch(batch))
+        _visit(explanation, batch, opened=opened)
+        for record in batch.offset_timestamps() if opened else ():
+            if matches(record):
+                explanation.answer = TimestampAndOffset(record.timestamp, record.offset, _epoch(batch))
                 return
 
 
-def _begin(told: Explanation, segment: FileSegment) -> None:
-    told.log, told.log_size, told.remark = segment.files.log.name, segment.reader.size, segment.remark
-    told.batches.clear()
+def _begin(explanation: Explanation, segment: FileSegment) -> None:
+    explanation.log, explanation.log_size, explanation.remark = (
+        segment.files.log.name,
+        segment.reader.size,
+        segment.remark,
+    )
+    explanation.batches.clear()
 
 
-def _pass(told: Explanation, batch: RecordBatch, *, opened: bool) -> None:
-    told.batches.append(
-        BatchLook(
+def _visit(explanation: Explanation, batch: RecordBatch, *, opened: bool) -> None:
+    explanation.batches.append(
+        BatchVisit(
             batch.position, batch.size_in_bytes, batch.base_offset, batch.last_offset, batch.max_timestamp, opened
         )
     )
@@ -226,14 +240,16 @@ def _epoch(batch: RecordBatch) -> int | None:
     return None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
 
 
-def _count(told: Explanation, log: ReadOnlyLog) -> None:
-    """Bytes with the indexes, and without any."""
-    looks = [look for look in (told.time_index, told.offset_index) if look is not None]
-    told.bytes_touched = sum(len(look.pages) for look in looks) * PAGE_BYTES
-    told.bytes_touched += sum(batch.size if batch.opened else min(batch.size, _HEADER_BYTES) for batch in told.batches)
-    last = told.segments[-1].base_offset if told.segments else -1
+def _count(explanation: Explanation, log: ReadOnlyLog) -> None:
+    """Count the bytes read with the indexes, and without any."""
+    visits = [visit for visit in (explanation.time_index, explanation.offset_index) if visit is not None]
+    explanation.bytes_touched = sum(len(visit.pages) for visit in visits) * PAGE_BYTES
+    explanation.bytes_touched += sum(
+        batch.size if batch.opened else min(batch.size, _HEADER_BYTES) for batch in explanation.batches
+    )
+    last = explanation.segments[-1].base_offset if explanation.segments else -1
     for segment in log.segments:
-        if told.answer is not None and segment.base_offset == last:
-            told.bytes_without_index += told.batches[-1].position + told.batches[-1].size
+        if explanation.answer is not None and segment.base_offset == last:
+            explanation.bytes_without_index += explanation.batches[-1].position + explanation.batches[-1].size
             break
-        told.bytes_without_index += segment.files.log.stat().st_size
+        explanation.bytes_without_index += segment.files.log.stat().st_size

@@ -1,7 +1,7 @@
-"""One segment on disk: what is known of it without opening it, and its reader when it is needed.
+"""One segment on disk: its properties without opening it, and its reader on demand.
 
-A partition can have thousands of segments, and a search asks all of them for their largest timestamp; only the one that
-it looks into is opened.
+A partition can have thousands of segments, and a search reads the largest timestamp of each; only the segment that it
+searches is opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kidx.rebuild import rebuild
 from kidx.records import NO_TIMESTAMP
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from kidx.segment.reading import SegmentReader
+from kidx.segment.reader import SegmentReader
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -35,17 +35,17 @@ _ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OFFSET_INDEX.size, TIME_INDEX_SUFFIX
 
 
 class FileSegment:
-    """A segment as a broker knows it that has just loaded it, or, of the last one, that is still writing it.
+    """Segment as a broker sees it after loading it, or, for the last segment, while writing to it.
 
     Args:
-        segment: its files.
-        dialect: the rules of a release.
-        scratch: a directory for what must not be read, or written, where it is: the used part of an active segment's
-            indexes, and indexes that loading would rebuild.
+        segment: the files of the segment.
+        dialect: rules of a release.
+        scratch: directory for copies of files that must not be read or written in place: the used part of an active
+            segment's indexes, and indexes that loading would rebuild.
 
     Attributes:
-        base_offset: of the segment.
-        remark: what was done because its files are not as a clean shutdown leaves them; empty if nothing.
+        base_offset: base offset of the segment.
+        remark: action taken because its files are not as a clean shutdown leaves them; empty if they are.
     """
 
     def __init__(self, segment: Segment, dialect: Dialect, scratch: Path) -> None:
@@ -56,11 +56,11 @@ class FileSegment:
         self._scratch = scratch
         self._reader: SegmentReader | None = None
 
-    # -- without opening it ------------------------------------------------------------------------------------
+    # -- without opening the segment ------------------------------------------------------------------------------
 
     @cached_property
     def max_timestamp_so_far(self) -> TimestampOffset:
-        """Largest timestamp, milliseconds, and its offset; ``(-1, base)`` if the time index is empty (SEG-6).
+        """Largest timestamp in milliseconds, and its offset; ``(-1, base)`` if the time index is empty (SEG-6).
 
         Raises:
             KidxError, OSError: the files cannot be read.
@@ -71,7 +71,7 @@ class FileSegment:
             with regular(self.files.path(TIME_INDEX_SUFFIX)) as descriptor:
                 entries = os.fstat(descriptor).st_size // TIME_INDEX.size
                 last = os.pread(descriptor, TIME_INDEX.size, max(0, entries - 1) * TIME_INDEX.size)
-        except FileNotFoundError:  # loading leaves an empty one (SEG-35)
+        except FileNotFoundError:  # loading creates an empty one (SEG-35)
             last = b""
         if len(last) < TIME_INDEX.size:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)
@@ -80,7 +80,7 @@ class FileSegment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp; without one, when the log was last written (SEG-53). Milliseconds."""
+        """Largest timestamp, or else the time of the last write to the log (SEG-53), in milliseconds."""
         timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else self.files.log.stat().st_mtime_ns // 1_000_000
 
@@ -88,7 +88,7 @@ class FileSegment:
     def _must_recover(self) -> bool:
         return not self.files.path(OFFSET_INDEX_SUFFIX).exists()
 
-    # -- opened ------------------------------------------------------------------------------------------------
+    # -- with the open segment -----------------------------------------------------------------------------------
 
     @property
     def reader(self) -> SegmentReader:
@@ -103,40 +103,40 @@ class FileSegment:
 
     @property
     def is_open(self) -> bool:
-        """Whether its files are."""
+        """True if the files of the segment are open."""
         return self._reader is not None
 
     def close(self) -> None:
-        """Closes what is open; it opens again when it is needed."""
+        """Close the open files; they are opened again when needed."""
         if self._reader is not None:
-            self._reader.abandon()
+            self._reader.release_handles()
             self._reader = None
 
     def _open(self) -> SegmentReader:
         if self._must_recover:
-            return self._recovered("there is no .index, and loading rebuilds both indexes")
+            return self._recovered("its .index is missing, and loading rebuilds both indexes")
         reader = self._assemble(self._index(OFFSET_INDEX_SUFFIX), self._index(TIME_INDEX_SUFFIX), self._transactions())
         try:
             reader.txn_index.sanity_check()
         except (CorruptIndexError, UnsupportedVersionError):
-            reader.abandon()
-            return self._recovered("its .txnindex is refused, and loading rebuilds the indexes")
-        if self.remark:  # the broker remembers what it has not written into the time index yet
+            reader.release_handles()
+            return self._recovered("its .txnindex is invalid, and loading rebuilds the indexes")
+        if self.remark:  # the broker has entries in memory that are not in the time index yet
             indexed = reader.maximum.timestamp, reader.maximum.offset
             position = reader.offset_index.lookup(indexed[1]).position if indexed[0] >= 0 else 0
-            behind = reader.log.largest_timestamp_after(position)
-            if behind[0] > indexed[0]:
-                reader.maximum.set(TimestampOffset(*behind))
+            unindexed = reader.log.largest_timestamp_after(position)
+            if unindexed[0] > indexed[0]:
+                reader.maximum.set(TimestampOffset(*unindexed))
         return reader
 
-    def _recovered(self, why: str) -> SegmentReader:
-        self.remark = why
+    def _recovered(self, reason: str) -> SegmentReader:
+        self.remark = reason
         rebuilt = rebuild(self.files.log, self._scratch, dialect=self.dialect)
         transactions = rebuilt.txn_index or self._scratch / f"{self.base_offset:020d}{TRANSACTION_INDEX_SUFFIX}"
         return self._assemble(rebuilt.offset_index, rebuilt.time_index, transactions)
 
     def _index(self, suffix: str) -> Path:
-        """The index file to read: a copy of the used part if it has room behind it, an empty one if it is missing."""
+        """Return the index file to read: a copy of the used part if it has padding, an empty one if it is missing."""
         path = self.files.path(suffix)
         if not path.exists():
             copy = self._scratch / path.name
@@ -151,7 +151,7 @@ class FileSegment:
             used = -(-end // width) * width
             if size < used + width:
                 return path
-            self.remark = "its indexes have room behind their entries: the broker is running, or was killed"
+            self.remark = "its indexes have padding after their entries: the broker is running, or was killed"
             copy = self._scratch / path.name
             with copy.open("wb") as file:
                 for position, data in pieces_with_data(descriptor, end):
@@ -174,7 +174,7 @@ class FileSegment:
             dialect=self.dialect,
         )
 
-    # -- what a search asks of it ------------------------------------------------------------------------------
+    # -- interface that a search uses -----------------------------------------------------------------------------
 
     @property
     def offset_index(self) -> OffsetIndex:
@@ -183,11 +183,11 @@ class FileSegment:
 
     @property
     def max_record_body_size(self) -> int:
-        """Bytes that one record may have, in 4.4."""
+        """Maximum size in bytes of a record, in 4.4."""
         return self.reader.max_record_body_size
 
     def batches(self, start: int = 0) -> Iterator[RecordBatch]:
-        """The batches from byte ``start`` on."""
+        """Return the batches from byte ``start`` on."""
         return self.reader.batches(start)
 
     def find_offset_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:

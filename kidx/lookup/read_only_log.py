@@ -1,4 +1,4 @@
-"""The log of a partition, read where it lies: what :class:`kidx.UnifiedLog` answers, without its writing."""
+"""Log of a partition, read in place: the lookups of :class:`kidx.UnifiedLog` without its writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kidx.discovery import discover
 from kidx.errors import ToolError
 from kidx.log.epochs import LeaderEpochs, read_epochs
 from kidx.log.errors import UnsupportedTargetError
-from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, fetch_offset, knows
+from kidx.log.lookup import EARLIEST, EARLIEST_LOCAL, LATEST, fetch_offset, supports_target
 from kidx.lookup.file_segment import FileSegment
 from kidx.scan.entries import read_index
 
@@ -21,25 +21,26 @@ if TYPE_CHECKING:
     from kidx.discovery import Partition
     from kidx.segment import TimestampAndOffset
 
-_KEPT_OPEN: Final = 64
-"""Segments that stay open between lookups: each holds three descriptors."""
+_MAX_OPEN: Final = 64
+"""Number of segments that remain open between lookups: each holds three descriptors."""
 
 
 class ReadOnlyLog:
-    """A partition directory; a context manager. A broker may be writing to it.
+    """Log in a partition directory; a context manager. A broker may be writing to it.
 
     Args:
-        directory: of the partition, e.g. ``/data/orders-0``.
+        directory: directory of the partition, e.g. ``/data/orders-0``.
         dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Attributes:
-        segments: oldest first.
-        start_offset: from the log directory's checkpoint, or the first segment's base offset.
-        search_start: the same.
-        epochs: the leader epochs, as far as the checkpoint has them.
+        segments: the segments, oldest first.
+        start_offset: start offset from the log directory's checkpoint, or the first segment's base offset.
+        search_start: the same offset.
+        epochs: the leader epochs in the checkpoint.
+        begins_before: start of the log if it is below the first segment here: the rest is in the remote tier.
 
     Raises:
-        ToolError: the directory is no partition, or has no segment.
+        ToolError: the directory is not a partition, or has no segment.
         OSError: a checkpoint cannot be read.
     """
 
@@ -50,10 +51,14 @@ class ReadOnlyLog:
         self._scratch = tempfile.TemporaryDirectory(prefix="kidx-lookup-")
         scratch = Path(self._scratch.name)
         self.segments = [FileSegment(segment, self.dialect, scratch) for segment in partition.segments]
-        self._consulted: set[FileSegment] = set()
+        self._used: set[FileSegment] = set()
         self.start_offset = max(partition.start_offset or 0, self.segments[0].base_offset)
         self.search_start = self.start_offset
         self.epochs = LeaderEpochs(read_epochs(partition.epochs) if partition.epochs else [])
+        first = self.epochs.earliest_entry
+        begins = [each for each in (partition.start_offset, first and first.start_offset) if each is not None]
+        earlier = min(begins, default=self.start_offset)
+        self.begins_before = earlier if earlier < self.segments[0].base_offset else None
 
     def __enter__(self) -> Self:
         return self
@@ -62,14 +67,14 @@ class ReadOnlyLog:
         self.close()
 
     def close(self) -> None:
-        """Lets go of all files."""
+        """Close all files."""
         for segment in self.segments:
             segment.close()
         self._scratch.cleanup()
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record.
+        """Offset of the next record.
 
         Raises:
             KidxError, OSError: the last segment cannot be read.
@@ -77,56 +82,56 @@ class ReadOnlyLog:
         return self.segments[-1].reader.read_next_offset()
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        """What a broker answers that has these files, if all of the log is on all replicas.
+        """Return the result of a broker with these files, if the whole log is on all replicas.
 
         Args:
             target: milliseconds, or one of :data:`kidx.log.lookup.TARGETS`.
 
         Raises:
-            UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
+            UnsupportedTargetError: 3.9 and later, a negative target that the release does not support (LO-15).
             KidxError, OSError: an index or a log cannot be read.
         """
         self.check_target(target)
         try:
-            answer = fetch_offset(self, target)
+            result = fetch_offset(self, target)
         finally:
-            self._close_all_but_a_few()
-        # A remembered offset of a log without records is not shown to clients (LO-12).
-        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and knows(self.dialect, target)
-        return answer if answer is None or bounds or answer.offset < self.end_offset else None
+            self._close_oldest()
+        # A cached offset of a log without records is not visible to clients (LO-12).
+        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and supports_target(self.dialect, target)
+        return result if result is None or bounds or result.offset < self.end_offset else None
 
     def check_target(self, target: int) -> None:
-        """Refuses what a broker of the release refuses.
+        """Reject a target that a broker of the release rejects.
 
         Raises:
-            UnsupportedTargetError: 3.9 and later, a negative target that the release does not know (LO-15).
+            UnsupportedTargetError: 3.9 and later, a negative target that the release does not support (LO-15).
         """
-        if target < 0 and self.dialect.refuses_unknown_targets and not knows(self.dialect, target):
-            raise UnsupportedTargetError(f"Kafka {self.dialect.release} has no target {target}")
+        if target < 0 and self.dialect.rejects_unknown_targets and not supports_target(self.dialect, target):
+            raise UnsupportedTargetError(f"Kafka {self.dialect.release} does not support target {target}")
 
-    def _close_all_but_a_few(self) -> None:
+    def _close_oldest(self) -> None:
         opened = [segment for segment in self.segments if segment.is_open]
-        self._consulted.update(opened)
-        for segment in opened[:-_KEPT_OPEN]:
+        self._used.update(opened)
+        for segment in opened[:-_MAX_OPEN]:
             segment.close()
 
-    def indexes_behind_their_log(self) -> list[Path]:
-        """The offset indexes, of segments that were needed, with an entry at or behind the end of the log.
+    def indexes_past_log_end(self) -> list[Path]:
+        """Return the offset indexes, among the segments read so far, with an entry at or past the log end.
 
         Raises:
-            OSError: one cannot be read.
+            OSError: an index cannot be read.
         """
         wrong = []
         for segment in self.segments:
             path = segment.files.path(".index")
-            if (segment in self._consulted or segment.is_open) and path.exists():
+            if (segment in self._used or segment.is_open) and path.exists():
                 positions = read_index(path, segment.base_offset).entries["position"]
                 if len(positions) and int(positions.max()) >= segment.files.log.stat().st_size:
                     wrong.append(path)
         return wrong
 
     def segments_from(self, offset: int) -> Iterator[FileSegment]:
-        """The segment that ``offset`` lies in, and all behind it."""
+        """Yield the segment that contains ``offset``, and all after it."""
         for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True):
             if following is None or following.base_offset > offset:
                 yield segment
@@ -142,5 +147,5 @@ def _partition(directory: Path) -> Partition:
     if len(found.partitions) != 1 or found.partitions[0].directory.resolve() != directory.resolve():
         raise ToolError(f"{directory} is not the directory of one partition, such as /data/orders-0")
     if not found.partitions[0].segments:
-        raise ToolError(f"{directory} has no segment: no .log file lies in it")
+        raise ToolError(f"{directory} has no segment: it contains no .log file")
     return found.partitions[0]

@@ -1,4 +1,4 @@
-"""What a log remembers of its producers: epochs, sequence numbers, transactions, and the snapshots of all that.
+"""Producer state of a log: epochs, sequence numbers, transactions, and the snapshots of all three.
 
 ::
 
@@ -26,7 +26,7 @@ from kidx.producers.errors import (
 )
 from kidx.producers.manager import EXPIRATION_MS, SNAPSHOT_LIMIT, SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_name
 from kidx.producers.state import ProducerState
-from kidx.producers.verification import Verification
+from kidx.producers.verification import VerificationStateEntry
 
 __all__ = [
     "EXPIRATION_MS",
@@ -48,6 +48,6 @@ __all__ = [
     "ShortMarkerError",
     "Transaction",
     "UnknownProducerError",
-    "Verification",
+    "VerificationStateEntry",
     "snapshot_name",
 ]

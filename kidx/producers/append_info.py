@@ -1,4 +1,4 @@
-"""What an append changes of one producer, checked first and noted afterwards (``ProducerAppendInfo``)."""
+"""Changes that an append makes to one producer, first checked and then applied (``ProducerAppendInfo``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import INT_MAX, to_int
-from kidx.producers.cut_records import records_of
 from kidx.producers.entry import BatchMetadata, ProducerEntry
 from kidx.producers.errors import (
     CoordinatorFencedError,
@@ -18,36 +17,37 @@ from kidx.producers.errors import (
     UnknownProducerError,
 )
 from kidx.producers.markers import read_marker
+from kidx.producers.truncated_records import records_of
 from kidx.records import ControlRecordType
 from kidx.records.record import NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.producers.verification import Verification
+    from kidx.producers.verification import VerificationStateEntry
     from kidx.records import EndTransactionMarker, RecordBatch
 
 UNKNOWN_VERSION: Final = -1
-"""The version of a transaction in an append that does not say it, such as a follower's."""
+"""Version of a transaction in an append that does not state it, such as a follower's append."""
 
 _RAISES_EPOCHS: Final = 2
-"""The version of transactions in which each has an epoch of its own."""
+"""Version of transactions in which each transaction has its own epoch."""
 
 _LAST_EPOCH: Final = (1 << 15) - 1
 
 
 class Origin(Enum):
-    """The origin of an append: it decides what is checked (``AppendOrigin``)."""
+    """Origin of an append, which decides what is checked (``AppendOrigin``)."""
 
     REPLICATION = "replication"
-    """A leader's batches, or the log's own: nothing is refused (2.4.0 refuses markers of an old epoch)."""
+    """Batches from the leader, or from the log itself: nothing is rejected (2.4.0 rejects markers of an old epoch)."""
     COORDINATOR = "coordinator"
-    """A coordinator of groups or transactions: epochs are checked."""
+    """Batches of a group or transaction coordinator: epochs are checked."""
     CLIENT = "client"
-    """A producer: epochs and sequence numbers are checked."""
+    """Batches of a producer: epochs and sequence numbers are checked."""
 
 
 class CompletedTxn(NamedTuple):
-    """A transaction that a marker has ended: from its first offset to the marker's."""
+    """Transaction that a marker has ended: from its first offset to the offset of the marker."""
 
     producer_id: int
     first_offset: int
@@ -57,36 +57,37 @@ class CompletedTxn(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """An open transaction, or a completed one whose marker is not replicated yet (``TxnMetadata``).
+    """Open transaction, or a completed one whose marker is not replicated yet (``TxnMetadata``).
 
     Attributes:
-        producer_id: whose it is.
-        first_offset: where it began.
-        located: whether the place of that offset in a file is known, as for those that the open log has seen begin.
-        last_offset: of its marker; None while it is open.
+        producer_id: the producer of the transaction.
+        first_offset: offset at which it began.
+        has_metadata: True if the file position of that offset is known, as it is for transactions that began while the
+            log was open (``LogOffsetMetadata``).
+        last_offset: offset of its marker; None while it is open.
     """
 
     producer_id: int
     first_offset: int
-    located: bool = False
+    has_metadata: bool = False
     last_offset: int | None = None
 
 
 class ProducerAppendInfo:
-    """The batches of one producer in one append.
+    """Batches of one producer in one append.
 
     Args:
-        topic_partition: for messages, e.g. ``"orders-0"``.
-        producer_id: whose batches.
-        current: what is remembered of it; stays as it is.
-        origin: of the append: a client, a coordinator or replication.
-        dialect: the rules of a release.
+        topic_partition: topic and partition in messages, e.g. ``"orders-0"``.
+        producer_id: the producer of the batches.
+        current: the current entry of the producer, which is not modified.
+        origin: origin of the append: a client, a coordinator or replication.
+        dialect: rules of a release.
 
     Attributes:
-        updated: what is to be remembered.
+        updated: the entry after the append.
         started: the transactions that begin.
-        verification: of the transaction that may begin; None if nothing is verified.
-        transaction_version: of the transactions that markers end (4.2).
+        verification: verification of the transaction that may begin, or None if nothing is verified.
+        transaction_version: version of the transactions that markers end (4.2).
     """
 
     def __init__(
@@ -104,27 +105,28 @@ class ProducerAppendInfo:
         self.dialect = dialect
         self.updated = current.without_batches()
         self.started: list[Transaction] = []
-        self.verification: Verification | None = None
+        self.verification: VerificationStateEntry | None = None
         self.transaction_version = UNKNOWN_VERSION
 
-    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
-        """Takes a batch into account.
+    def append(self, batch: RecordBatch, *, has_metadata: bool = False) -> CompletedTxn | None:
+        """Check a batch and add its changes.
 
         Args:
-            batch: of this producer.
-            located: where it lies in the log is known.
+            batch: a batch of this producer.
+            has_metadata: True if the file position of the batch is known.
 
         Returns:
             The transaction that it completes.
 
         Raises:
-            ProducerFencedError, CoordinatorFencedError, OutOfOrderSequenceError: as the origin says.
+            ProducerFencedError, CoordinatorFencedError, OutOfOrderSequenceError: a check for the origin of the append
+                failed.
             InvalidTxnStateError: a plain batch while the transaction is open.
-            InvalidArgumentError: a coordinator's marker of no version, from 4.2 on.
-            KidxError: a marker that cannot be read; see :func:`kidx.producers.markers.read_marker`.
+            InvalidArgumentError: a coordinator's marker without a version, from 4.2 on.
+            KidxError: an unreadable marker; see :func:`kidx.producers.markers.read_marker`.
         """
         if not batch.is_control:
-            self._data(batch, located=located)
+            self._data(batch, has_metadata=has_metadata)
             return None
         record = next(records_of(batch, self.dialect), None)
         if record is None:  # compaction has removed the marker, and the transaction before it
@@ -132,7 +134,7 @@ class ProducerAppendInfo:
         marker = read_marker(record, self.dialect)
         return self._marker(batch, marker, record.timestamp)
 
-    def _data(self, batch: RecordBatch, *, located: bool) -> None:
+    def _data(self, batch: RecordBatch, *, has_metadata: bool) -> None:
         first = batch.base_offset
         if self.origin is Origin.CLIENT or (
             self.origin is Origin.COORDINATOR and not self.dialect.recover_fences_markers
@@ -152,7 +154,7 @@ class ProducerAppendInfo:
             )
         if batch.is_transactional and not is_open:
             self.updated.current_txn_first_offset = first
-            self.started.append(Transaction(self.producer_id, first, located))
+            self.started.append(Transaction(self.producer_id, first, has_metadata))
 
     def _marker(self, batch: RecordBatch, marker: EndTransactionMarker, timestamp: int) -> CompletedTxn | None:
         offset = batch.base_offset
@@ -174,9 +176,9 @@ class ProducerAppendInfo:
         return CompletedTxn(self.producer_id, first, offset, marker.control_type is ControlRecordType.ABORT)
 
     def _ends_its_epoch(self, epoch: int, offset: int) -> bool:
-        """Whether a marker of the second version is right in its epoch, which has to be a newer one (4.2).
+        """Return True if a marker of the second version is valid in its epoch, which must be a newer one (4.2).
 
-        The same epoch is that of a marker that comes once more; the largest one cannot be followed by another (4.3).
+        A marker of the same epoch is a repetition; the largest epoch cannot be followed by another (4.3).
         """
         version = self.transaction_version
         if UNKNOWN_VERSION < version < _RAISES_EPOCHS or not self.dialect.markers_end_epochs:
@@ -217,26 +219,26 @@ class ProducerAppendInfo:
                 return
             if self.updated.producer_epoch != NO_PRODUCER_EPOCH:
                 raise OutOfOrderSequenceError(f"{where}: epoch {epoch} begins with {sequence} (seq. number)")
-            if self.dialect.unknown_sequences_are_refused:
+            if self.dialect.rejects_unknown_sequences:
                 raise UnknownProducerError(f"Found no record of {where}")
             return
         last = self._last_sequence(epoch)
-        if last == NO_SEQUENCE and sequence != 0 and self.dialect.unknown_sequences_are_refused:
+        if last == NO_SEQUENCE and sequence != 0 and self.dialect.rejects_unknown_sequences:
             raise UnknownProducerError(f"{where}: the next expected sequence number is not known")
         follows = sequence == last + 1 or (sequence == 0 and last == INT_MAX)
         known = self.current.producer_epoch != NO_PRODUCER_EPOCH
-        if not follows and (known or self.dialect.unknown_sequences_are_refused):
+        if not follows and (known or self.dialect.rejects_unknown_sequences):
             raise OutOfOrderSequenceError(
                 f"{where}: {sequence} (incoming seq. number), {last} (current end sequence number)"
             )
 
     def _check_verified(self, sequence: int, where: str) -> None:
-        """A transaction begins with the smallest sequence number that it was verified for."""
+        """Check that a transaction begins with the smallest sequence number that it was verified for."""
         verification = self.verification
         if verification is None:
             return
-        anew = verification.raises_epochs and not self.current.batches and self.dialect.verification_fences
-        if (anew and sequence != 0) or sequence > verification.lowest_sequence:
+        is_new_epoch = verification.raises_epochs and not self.current.batches and self.dialect.verification_fences
+        if (is_new_epoch and sequence != 0) or sequence > verification.lowest_sequence:
             raise OutOfOrderSequenceError(
                 f"{where}: {sequence} (incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)"
             )

@@ -1,4 +1,4 @@
-"""What is remembered of one producer (``ProducerStateEntry``, ``BatchMetadata``)."""
+"""Entry of one producer (``ProducerStateEntry``, ``BatchMetadata``)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
 
 BATCHES_RETAINED: Final = 5
-"""As many batches as a producer may have in flight: a repeated one of them is known again."""
+"""Maximum number of batches that a producer has in flight: a repetition of one of them is recognized."""
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """The sequence number so many places before; before 0 comes 2**31 - 1."""
+    """Return the sequence number ``decrement`` records earlier; 0 is preceded by 2**31 - 1."""
     return sequence - decrement if sequence >= decrement else INT_MAX - (decrement - sequence) + 1
 
 
 class BatchMetadata(NamedTuple):
-    """One of a producer's last batches: its last sequence number and offset, and the distance to its first ones."""
+    """One of a producer's last batches: its last sequence number and offset, and the distance to the first ones."""
 
     last_sequence: int
     last_offset: int
@@ -31,25 +31,25 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """The sequence number of its first record."""
+        """Sequence number of the first record."""
         return decrement_sequence(self.last_sequence, self.offset_delta)
 
     @property
     def first_offset(self) -> int:
-        """The offset of its first record."""
+        """Offset of the first record."""
         return self.last_offset - self.offset_delta
 
 
 @dataclass(slots=True)
 class ProducerEntry:
-    """What is remembered of one producer.
+    """State of one producer.
 
     Attributes:
-        producer_epoch: of its last batch or marker; -1 if nothing is known.
-        coordinator_epoch: of the coordinator that wrote its last marker; -1 if none did.
-        last_timestamp: of its last batch or marker, milliseconds.
-        current_txn_first_offset: where its open transaction began; None outside one.
-        batches: the last five of its epoch, oldest first.
+        producer_epoch: epoch of its last batch or marker; -1 if unknown.
+        coordinator_epoch: epoch of the coordinator that wrote its last marker; -1 without a marker.
+        last_timestamp: timestamp of its last batch or marker, in milliseconds.
+        current_txn_first_offset: first offset of its open transaction, or None.
+        batches: the last five batches of its epoch, oldest first.
     """
 
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -59,40 +59,40 @@ class ProducerEntry:
     batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_RETAINED))
 
     def without_batches(self) -> ProducerEntry:
-        """A copy that remembers no batch."""
+        """Return a copy without batches."""
         return ProducerEntry(
             self.producer_epoch, self.coordinator_epoch, self.last_timestamp, self.current_txn_first_offset
         )
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch; -1 without one."""
+        """Last sequence number of the last batch; -1 without batches."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_offset(self) -> int:
-        """Of the last batch; -1 without one."""
+        """Last offset of the last batch; -1 without batches."""
         return self.batches[-1].last_offset if self.batches else -1
 
     @property
     def last_offset_delta(self) -> int:
-        """Of the last batch; 0 without one."""
+        """Offset delta of the last batch; 0 without batches."""
         return self.batches[-1].offset_delta if self.batches else 0
 
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
-        """Remembers a batch, and forgets those of another epoch."""
+        """Add a batch, and forget the batches of another epoch."""
         self.update_epoch(producer_epoch)
         self.batches.append(batch)
         self.last_timestamp = batch.timestamp
 
     def update_epoch(self, producer_epoch: int) -> None:
-        """Another epoch begins without batches."""
+        """Set the epoch; a different epoch begins without batches."""
         if self.producer_epoch != producer_epoch:
             self.batches.clear()
             self.producer_epoch = producer_epoch
 
     def update(self, later: ProducerEntry) -> None:
-        """Takes over what has been found out since."""
+        """Apply the changes of a later entry."""
         self.update_epoch(later.producer_epoch)
         self.batches.extend(later.batches)
         self.coordinator_epoch = later.coordinator_epoch
@@ -100,7 +100,7 @@ class ProducerEntry:
         self.last_timestamp = later.last_timestamp
 
     def find_duplicate(self, batch: RecordBatch) -> BatchMetadata | None:
-        """The remembered batch of the same epoch and sequence numbers."""
+        """Return the retained batch with the same epoch and sequence numbers, or None."""
         if batch.producer_epoch != self.producer_epoch:
             return None
         wanted = batch.base_sequence, batch.last_sequence

@@ -1,8 +1,9 @@
-"""The order of iteration of Kafka's hash tables of producers: it shows in the bytes of a snapshot.
+"""Iteration order of Kafka's hash tables of producers, which shows in the bytes of a snapshot.
 
-Java's ``HashMap`` (from 3.5) and Scala's ``mutable.HashMap`` (before) walk their buckets upwards. A table has a power
-of two of them, is doubled when it is three quarters full, and never shrinks; Scala keeps a bucket sorted by hash, Java
-in order of arrival. Most tables are small, and both orders are the same: which one it is, is asked where it matters.
+Java's ``HashMap`` (from 3.5) and Scala's ``mutable.HashMap`` (before) iterate over their buckets upwards. The number of
+buckets is a power of two; a table doubles when it is three quarters full, and never shrinks. Scala keeps a bucket
+sorted by hash, Java in insertion order. Most tables are small and have the same order in both, so the kind of table is
+only queried if it matters.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from kidx.java_numbers import INT_MAX, INT_MIN, to_int
 _SMALLEST: Final = 16
 _LONG_BUCKET: Final = 8
 _LONG_BUCKETS_FROM: Final = 64
-"""Java makes a larger table rather than a bucket of more than eight, unless there are as many buckets already. A longer
-one is a tree then, whose root comes first; that order is not followed here."""
+"""Java enlarges a table instead of making a bucket of more than eight keys, unless there are this many buckets already.
 
-Asked = Callable[[], bool]
-"""Says whether a table is Scala's, not Java's."""
+Then a longer bucket becomes a tree, whose root comes first; that order is not modelled here.
+"""
+
+IsScala = Callable[[], bool]
+"""Function that returns True for a Scala table, and False for a Java table."""
 
 
 def _hash(key: int, *, scala: bool) -> int:
@@ -29,7 +32,7 @@ def _hash(key: int, *, scala: bool) -> int:
 
 
 def _sorted(keys: Iterable[int], buckets: int, *, scala: bool) -> list[int]:
-    """Keys, given in order of arrival, in the order of iteration of a table with so many buckets."""
+    """Return keys, given in insertion order, in the iteration order of a table with this many buckets."""
     hashes = {key: _hash(key, scala=scala) for key in keys}
     mask = buckets - 1
     if scala:
@@ -37,12 +40,12 @@ def _sorted(keys: Iterable[int], buckets: int, *, scala: bool) -> list[int]:
     return sorted(hashes, key=lambda key: hashes[key] & mask)
 
 
-def in_hash_order(calls: Iterable[int], is_scala: Asked) -> list[int]:
-    """The keys of a new table that was asked for each of ``calls`` and made what it lacked (``computeIfAbsent``).
+def in_hash_order(calls: Iterable[int], is_scala: IsScala) -> list[int]:
+    """Return the keys of a new table to which each missing key of ``calls`` is added (``computeIfAbsent``).
 
     Args:
         calls: the keys.
-        is_scala: see :data:`Asked`.
+        is_scala: see :data:`IsScala`.
     """
     given = list(calls)
     if len(set(given)) < 2:
@@ -52,35 +55,39 @@ def in_hash_order(calls: Iterable[int], is_scala: Asked) -> list[int]:
 
 
 def _in_order(calls: Iterable[int], *, scala: bool) -> list[int]:
-    """Java's table puts a new key before the others of its bucket, and looks for room before it does, not after."""
+    """Return the keys in the iteration order of one kind of table.
+
+    ``computeIfAbsent`` of Java's table puts a new key before the others of its bucket, and checks the capacity before
+    the insertion, not after it.
+    """
     order, seen = HashOrder(lambda: scala), list[int]()
     for key in calls:
-        if not scala and len(seen) > order.room:
+        if not scala and len(seen) > order.capacity:
             order.buckets *= 2
         if key not in seen:
-            order.arrive(key, seen, computed=not scala)
+            order.insert(key, seen, computed=not scala)
             seen.append(key)
     return order.sort(seen if scala else reversed(seen))
 
 
 class HashOrder:
-    """The size of one table, which follows what has ever been in it.
+    """Size of one table, which depends on all keys that it ever contained.
 
     Args:
-        is_scala: see :data:`Asked`.
+        is_scala: see :data:`IsScala`.
     """
 
-    def __init__(self, is_scala: Asked) -> None:
+    def __init__(self, is_scala: IsScala) -> None:
         self._is_scala = is_scala
         self.buckets = _SMALLEST
 
     @property
-    def room(self) -> int:
-        """How many keys may be in a table of this size."""
+    def capacity(self) -> int:
+        """Maximum number of keys in a table of this size."""
         return self.buckets * 3 // 4
 
-    def arrive(self, key: int, others: Collection[int], *, computed: bool = False) -> None:
-        """A key comes to the others; the table may have to be larger."""
+    def insert(self, key: int, others: Collection[int], *, computed: bool = False) -> None:
+        """Insert a key in addition to the others, and enlarge the table if necessary."""
         if len(others) < _LONG_BUCKET - 1:
             return
         scala = self._is_scala()
@@ -88,11 +95,11 @@ class HashOrder:
             buckets = [_hash(other, scala=False) & (self.buckets - 1) for other in (key, *others)]
             if buckets.count(buckets[0]) - 1 >= _LONG_BUCKET - computed:
                 self.buckets *= 2
-        if len(others) + (2 if scala else 1) > self.room and not computed:
+        if len(others) + (2 if scala else 1) > self.capacity and not computed:
             self.buckets *= 2
 
     def sort(self, keys: Iterable[int]) -> list[int]:
-        """Keys, given in order of arrival, in the table's order of iteration."""
+        """Return keys, given in insertion order, in the table's iteration order."""
         given = list(keys)
         java, scala = (_sorted(given, self.buckets, scala=scala) for scala in (False, True))
         return java if java == scala or not self._is_scala() else scala

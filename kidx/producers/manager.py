@@ -1,4 +1,4 @@
-"""The producers of a log, and their snapshots on disk (``ProducerStateManager``)."""
+"""Producers of a log, and their snapshots on disk (``ProducerStateManager``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kidx.producers.errors import CorruptSnapshotError
 from kidx.producers.hash_order import HashOrder, in_hash_order
 from kidx.producers.snapshot import decode, encode
 from kidx.producers.state import ProducerState
-from kidx.producers.verification import Verification
+from kidx.producers.verification import VerificationStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 EXPIRATION_MS: Final = 24 * 3_600_000
-"""``producer.id.expiration.ms``: after how much silence a producer is forgotten."""
+"""``producer.id.expiration.ms``: idle time in milliseconds after which a producer is forgotten."""
 
 SNAPSHOT_LIMIT: Final = 256 << 20
-"""Bytes that a snapshot may have: more than four million producers."""
+"""Maximum size of a snapshot in bytes: more than four million producers."""
 
 
 def snapshot_name(offset: int) -> str:
-    """``00000000000000000007.snapshot``: what was known of producers before offset 7."""
+    """Return ``00000000000000000007.snapshot``, the name of the snapshot of the producers before offset 7."""
     return f"{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
 def list_snapshots(directory: Path) -> set[int]:
-    """The offsets of the snapshots of a log.
+    """Return the offsets of the snapshots of a log.
 
     Raises:
-        InvalidArgumentError: a snapshot's name does not begin with an offset.
+        InvalidArgumentError: the name of a snapshot does not begin with an offset.
         OSError: the directory cannot be read.
     """
     offsets = set()
@@ -49,23 +49,23 @@ def list_snapshots(directory: Path) -> set[int]:
                 try:
                     offsets.add(int(entry.name.partition(".")[0]))
                 except ValueError as error:
-                    raise InvalidArgumentError(f"{entry.path} is a snapshot of no offset") from error
+                    raise InvalidArgumentError(f"{entry.path} is a snapshot whose name has no offset") from error
     return offsets
 
 
 class ProducerStateManager(ProducerState):
-    """The producers of one log.
+    """Producers of one log.
 
-    Up to 2.7 the directory is listed whenever snapshots matter; later, what was there at first is remembered.
+    Up to 2.7 the directory is listed whenever snapshots are needed; later releases list it once and cache the list.
 
     Args:
-        directory: of the log; its name is topic and partition.
-        dialect: the rules of a release.
-        expiration_ms: after so much silence a producer is forgotten when snapshots are loaded.
+        directory: directory of the log; its name is topic and partition.
+        dialect: rules of a release.
+        expiration_ms: idle time in milliseconds after which a producer is forgotten when snapshots are loaded.
 
     Attributes:
-        last_snapshot_offset: where the last snapshot was taken, or would not be worth one.
-        verifications: of transactions that have not begun, by producer id; snapshots know nothing of them (LG-45).
+        last_snapshot_offset: offset of the last snapshot, or of a state that needs no snapshot.
+        verifications: verifications of transactions that have not begun, by producer id; not part of snapshots (LG-45).
 
     Raises:
         InvalidArgumentError, OSError: as :func:`list_snapshots`.
@@ -78,39 +78,39 @@ class ProducerStateManager(ProducerState):
         self.directory = directory
         self.expiration_ms = expiration_ms
         self.last_snapshot_offset = 0
-        self.verifications: dict[int, Verification] = {}
-        self._order = HashOrder(lambda: dialect.producers_are_in_scala)
+        self.verifications: dict[int, VerificationStateEntry] = {}
+        self._order = HashOrder(lambda: dialect.producers_in_scala_map)
         self._known = list_snapshots(directory)
 
     # -- snapshots ---------------------------------------------------------------------------------------------
 
     @property
     def snapshots(self) -> list[int]:
-        """The offsets of the snapshots, in order."""
-        there = list_snapshots(self.directory)
-        return sorted(self._known if there != self._known and self.dialect.snapshots_are_remembered else there)
+        """Offsets of the snapshots, in ascending order."""
+        present = list_snapshots(self.directory)
+        return sorted(self._known if present != self._known and self.dialect.caches_snapshot_list else present)
 
     @property
     def latest_snapshot(self) -> int | None:
-        """The offset of the latest snapshot; None without one."""
+        """Offset of the latest snapshot, or None."""
         return max(self.snapshots, default=None)
 
     def delete_snapshot(self, offset: int) -> None:
-        """Deletes a snapshot that is known of.
+        """Delete a known snapshot.
 
         Raises:
             OSError: the file cannot be deleted.
         """
-        if offset not in self._known and self.dialect.snapshots_are_remembered:
+        if offset not in self._known and self.dialect.caches_snapshot_list:
             return
         self._known.discard(offset)
         (self.directory / snapshot_name(offset)).unlink(missing_ok=True)
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Deletes what no segment begins with, but for the last one, if it is behind all segments (from 2.8).
+        """Delete the snapshots at offsets where no segment begins, except a last one past all segments (from 2.8).
 
         Args:
-            base_offsets: of the segments.
+            base_offsets: base offsets of the segments.
 
         Raises:
             OSError: a file cannot be deleted.
@@ -121,12 +121,12 @@ class ProducerStateManager(ProducerState):
         keeps_last = bool(strays) and not (bases and strays[-1] < max(bases))
         if keeps_last:
             strays.pop()
-        if strays and self.dialect.snapshots_are_remembered:
+        if strays and self.dialect.caches_snapshot_list:
             for offset in strays:
                 self.delete_snapshot(offset)
 
     def take_snapshot(self) -> None:
-        """Writes down what is known, unless that has been done at this offset.
+        """Write a snapshot, unless one has been written at this offset.
 
         Raises:
             OSError: the file cannot be written.
@@ -136,13 +136,13 @@ class ProducerStateManager(ProducerState):
         producers = {producer: self.producers[producer] for producer in self._order.sort(self.producers)}
         timestamps = {producer: self.last_timestamp(entry) for producer, entry in producers.items()}
         path = f"{self.directory}/{snapshot_name(self.map_end_offset)}"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:  # noqa: PTH123 -- a longer one keeps its end
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:  # noqa: PTH123 -- keeps a longer end
             file.write(encode(producers, timestamps))
         self._known.add(self.map_end_offset)
         self.last_snapshot_offset = self.map_end_offset
 
     def _load_snapshot(self, start_offset: int, now: int) -> None:
-        """Reads the latest snapshot that can be believed; the others are deleted."""
+        """Load the latest valid snapshot, and delete the invalid ones after it."""
         while (offset := self.latest_snapshot) is not None:
             try:
                 found = decode(read_small(self.directory / snapshot_name(offset), limit=SNAPSHOT_LIMIT), self.dialect)
@@ -153,7 +153,7 @@ class ProducerStateManager(ProducerState):
                 if self.is_expired(entry, now, self.expiration_ms):
                     continue
                 if producer not in self.producers:
-                    self._order.arrive(producer, self.producers)
+                    self._order.insert(producer, self.producers)
                 self.producers[producer] = entry
                 if (began := entry.current_txn_first_offset) is not None:
                     self.ongoing[began] = Transaction(producer, began)
@@ -161,21 +161,23 @@ class ProducerStateManager(ProducerState):
             return
         self.map_end_offset = self.last_snapshot_offset = start_offset
 
-    # -- transactions before they begin ------------------------------------------------------------------------
+    # -- transactions before their first batch ---------------------------------------------------------------------
 
     def has_ongoing(self, producer_id: int, epoch: int) -> bool:
-        """Whether a producer's transaction is open; from 4.0 on, in this epoch."""
+        """Return True if the producer has an open transaction; from 4.0 on, in this epoch."""
         entry = self.producers.get(producer_id)
         if entry is None or entry.current_txn_first_offset is None:
             return False
         return entry.producer_epoch == epoch or not self.dialect.verification_knows_epochs
 
-    def verify(self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool) -> Verification:
-        """The verification of a producer's next transaction, which may have begun before."""
+    def verify(
+        self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool
+    ) -> VerificationStateEntry:
+        """Return the verification of a producer's next transaction, and start it if necessary."""
         found = self.verifications.get(producer_id)
         if found is None:
-            found = self.verifications[producer_id] = Verification(now, sequence, epoch, raises_epochs)
-        found.ask(sequence, epoch)
+            found = self.verifications[producer_id] = VerificationStateEntry(now, sequence, epoch, raises_epochs)
+        found.update(sequence, epoch)
         return found
 
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
@@ -184,23 +186,23 @@ class ProducerStateManager(ProducerState):
         info.verification = self.verifications.get(producer_id)
         return info
 
-    def examine(
+    def update_producer(
         self,
         batch: RecordBatch,
         infos: dict[int, ProducerAppendInfo],
         origin: Origin,
         transaction_version: int = UNKNOWN_VERSION,
         *,
-        located: bool = False,
+        has_metadata: bool = False,
     ) -> CompletedTxn | None:
-        """Takes a batch of an append into account (``updateProducers``).
+        """Check a batch of an append and add its changes (``updateProducers``).
 
         Args:
-            batch: of a producer.
-            infos: of the append, by producer id; gets one for a producer that it does not have.
-            origin: of the append.
-            transaction_version: of a marker's transaction.
-            located: where the batch lies in the log is known.
+            batch: a batch with a producer id.
+            infos: changes of the append by producer id; a missing producer is added.
+            origin: origin of the append.
+            transaction_version: version of the transaction that a marker ends.
+            has_metadata: True if the file position of the batch is known.
 
         Returns:
             The transaction that it completes.
@@ -212,12 +214,12 @@ class ProducerStateManager(ProducerState):
         if info is None:
             info = infos[batch.producer_id] = self.prepare(batch.producer_id, origin)
             info.transaction_version = transaction_version
-        completed = info.append(batch, located=located)
-        self.ends_verification(batch)
+        completed = info.append(batch, has_metadata=has_metadata)
+        self.end_verification(batch)
         return completed
 
-    def ends_verification(self, batch: RecordBatch) -> None:
-        """A batch has been looked at: with it a transaction has begun, or ended.
+    def end_verification(self, batch: RecordBatch) -> None:
+        """End a verification because a batch shows that the transaction has begun or ended.
 
         From 4.0 on, a marker of the epoch that is being verified leaves that to the transaction that follows.
         """
@@ -236,26 +238,26 @@ class ProducerStateManager(ProducerState):
         for producer in [p for p, found in self.verifications.items() if now - found.began >= expiration_ms]:
             del self.verifications[producer]
 
-    # -- what happens to the log -------------------------------------------------------------------------------
+    # -- changes of the log ----------------------------------------------------------------------------------------
 
     def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
-        """Remembers what one append has changed of several producers, new ones in the order of Kafka's table.
+        """Apply the changes of one append to several producers; new ones in the order of Kafka's table.
 
         Args:
-            infos: by producer id.
+            infos: changes by producer id.
             calls: the producer id of every batch.
         """
-        for producer in in_hash_order(calls, lambda: self.dialect.appends_are_in_scala):
+        for producer in in_hash_order(calls, lambda: self.dialect.appends_in_scala_map):
             self.apply(infos[producer])
 
     def apply(self, info: ProducerAppendInfo) -> None:
         """See the base class."""
         if info.producer_id not in self.producers:
-            self._order.arrive(info.producer_id, self.producers)
+            self._order.insert(info.producer_id, self.producers)
         super().apply(info)
 
     def truncate_and_reload(self, start_offset: int, end_offset: int, now: int) -> None:
-        """The log has another end: snapshots out of its range go, and the last one left is read.
+        """Delete the snapshots outside a truncated log, and load the last remaining one.
 
         Raises:
             OSError: a snapshot cannot be read or deleted.
@@ -275,20 +277,20 @@ class ProducerStateManager(ProducerState):
         self.unreplicated.clear()
 
     def on_log_start(self, start_offset: int) -> None:
-        """Everything below is deleted; up to 2.7, the snapshots as well.
+        """Update the state after everything below a new log start was deleted; up to 2.7, delete the snapshots there.
 
         Raises:
             OSError: a snapshot cannot be deleted.
         """
         self.on_high_watermark(start_offset)
         self.map_end_offset = max(self.map_end_offset, start_offset)
-        if any(offset < start_offset for offset in self.snapshots) and not self.dialect.snapshots_are_remembered:
+        if any(offset < start_offset for offset in self.snapshots) and not self.dialect.caches_snapshot_list:
             self.delete_snapshots_before(start_offset)
         latest = self.latest_snapshot
         self.last_snapshot_offset = start_offset if latest is None else latest
 
     def delete_snapshots_before(self, offset: int) -> None:
-        """Deletes the snapshots of smaller offsets.
+        """Delete the snapshots below an offset.
 
         Raises:
             OSError: a file cannot be deleted.
@@ -298,7 +300,7 @@ class ProducerStateManager(ProducerState):
                 self.delete_snapshot(snapshot)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """The log is empty.
+        """Reset the state for an empty log that starts at ``offset``, and delete all snapshots.
 
         Raises:
             OSError: a snapshot cannot be deleted.

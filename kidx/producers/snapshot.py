@@ -1,7 +1,7 @@
-"""``.snapshot`` files: what a broker remembers of the producers of a partition (``ProducerStateManager``).
+"""``.snapshot`` files: a broker's state of the producers of a partition (``ProducerStateManager``).
 
-A header, then an entry for each producer in the order of the broker's hash table. Only the last batch is kept, and of
-completed transactions nothing.
+The file has a header, then one entry per producer in the order of the broker's hash table. It contains only the last
+batch of each producer, and nothing about completed transactions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # fmt: off
 HEAD: Final = struct.Struct(
     ">h"  # version, 1
-    "I"   # CRC-32C of what follows it
+    "I"   # CRC-32C of the bytes after it
     "i"   # number of producers
 )
 PRODUCER: Final = struct.Struct(
@@ -40,7 +40,7 @@ VERSION: Final = 1
 
 
 class SnapshotEntry(NamedTuple):
-    """The fields of a producer as they stand in the file."""
+    """Fields of a producer in their order in the file."""
 
     producer_id: int
     producer_epoch: int
@@ -53,7 +53,7 @@ class SnapshotEntry(NamedTuple):
 
 
 def problem_of(data: bytes) -> str:
-    """Why a snapshot cannot be believed, in Kafka's words where it has some; empty if it can."""
+    """Return the reason why a snapshot is invalid, with Kafka's message if it has one; empty if it is valid."""
     if len(data) < HEAD.size:
         return f"Snapshot failed schema validation: it has {len(data)} bytes"
     version, crc, count = HEAD.unpack_from(data)
@@ -68,16 +68,16 @@ def problem_of(data: bytes) -> str:
 
 
 def entries_of(data: bytes) -> Iterable[SnapshotEntry]:
-    """The entries of a snapshot that :func:`problem_of` has nothing against."""
+    """Yield the entries of a snapshot for which :func:`problem_of` returns no problem."""
     for slot in range(HEAD.unpack_from(data)[2]):
         yield SnapshotEntry(*PRODUCER.unpack_from(data, HEAD.size + slot * PRODUCER.size))
 
 
 def decode(data: bytes, dialect: Dialect) -> dict[int, ProducerEntry]:
-    """The producers of a snapshot, by id and in its order.
+    """Return the producers of a snapshot by id, in the order of the file.
 
     Raises:
-        CorruptSnapshotError: version, checksum or length are wrong.
+        CorruptSnapshotError: version, checksum or length is wrong.
     """
     problem = problem_of(data)
     if problem:
@@ -97,11 +97,11 @@ def decode(data: bytes, dialect: Dialect) -> dict[int, ProducerEntry]:
 
 
 def encode(producers: Mapping[int, ProducerEntry], timestamps: Mapping[int, int]) -> bytes:
-    """The bytes of a snapshot.
+    """Return the bytes of a snapshot.
 
     Args:
-        producers: by id, in the order of the file.
-        timestamps: when each was last heard of, milliseconds.
+        producers: the producers by id, in the order of the file.
+        timestamps: last timestamp of each producer, in milliseconds.
     """
     body = struct.pack(">i", len(producers)) + b"".join(
         PRODUCER.pack(

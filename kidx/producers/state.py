@@ -1,4 +1,4 @@
-"""The producers and transactions of one partition, in memory (``ProducerStateManager`` without its files)."""
+"""Producers and transactions of one partition, in memory (``ProducerStateManager`` without its files)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ProducerState:
-    """The producers of one partition.
+    """Producers of one partition.
 
     Attributes:
-        topic_partition: for messages, e.g. ``"orders-0"``.
-        dialect: the rules of a release.
-        producers: by producer id.
+        topic_partition: topic and partition in messages, e.g. ``"orders-0"``.
+        dialect: rules of a release.
+        producers: entries by producer id.
         ongoing: the open transactions, by first offset.
-        unreplicated: those completed whose marker is not below the high watermark yet, by first offset.
-        map_end_offset: the offset after the last batch seen.
+        unreplicated: the completed transactions whose marker is not below the high watermark yet, by first offset.
+        map_end_offset: the offset after the last batch applied.
     """
 
     topic_partition: str = "t-0"
@@ -36,32 +36,32 @@ class ProducerState:
     unreplicated: dict[int, Transaction] = field(default_factory=dict)
     map_end_offset: int = 0
 
-    # -- what there is -----------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        """No producer is known, and no transaction waits for its replication."""
+        """True if no producer is known, and no completed transaction waits for its replication."""
         return not self.producers and not self.unreplicated
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Where the earliest open transaction began; None if none is open."""
+        """First offset of the earliest open transaction, or None."""
         return min(self.ongoing, default=None)
 
     @property
     def first_unstable(self) -> Transaction | None:
-        """The earliest transaction that is open, or completed and not replicated."""
+        """Earliest transaction that is open, or completed and not replicated; or None."""
         candidates = [held[min(held)] for held in (self.unreplicated, self.ongoing) if held]
         return min(candidates, key=lambda transaction: transaction.first_offset, default=None)
 
     def last_timestamp(self, entry: ProducerEntry) -> int:
-        """When a producer was last heard of, milliseconds; 2.4.0 asks its last batch."""
+        """Return the last timestamp of a producer in milliseconds; 2.4.0 takes it from the last batch."""
         if self.dialect.markers_have_timestamps:
             return entry.last_timestamp
         return entry.batches[-1].timestamp if entry.batches else NO_TIMESTAMP
 
     def snapshot(self) -> ProducerState:
-        """A copy that what is read of the log later does not change."""
+        """Return a copy that is independent of later changes."""
         entries = {producer: replace(entry, batches=entry.batches.copy()) for producer, entry in self.producers.items()}
         return ProducerState(
             self.topic_partition,
@@ -72,15 +72,15 @@ class ProducerState:
             self.map_end_offset,
         )
 
-    # -- what an append changes --------------------------------------------------------------------------------
+    # -- changes by an append --------------------------------------------------------------------------------------
 
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
-        """A fresh record of what an append changes of a producer (``prepareUpdate``)."""
+        """Return an empty set of changes of a producer (``prepareUpdate``)."""
         current = self.producers.get(producer_id) or ProducerEntry()
         return ProducerAppendInfo(self.topic_partition, producer_id, current, origin, self.dialect)
 
     def apply(self, info: ProducerAppendInfo) -> None:
-        """Remembers what an append has changed; transactions that it completes stay open until :meth:`complete`."""
+        """Apply the changes of an append; transactions that it completes remain open until :meth:`complete`."""
         known = self.producers.get(info.producer_id)
         if known is None:
             self.producers[info.producer_id] = info.updated
@@ -90,10 +90,10 @@ class ProducerState:
             self.ongoing[transaction.first_offset] = transaction
 
     def update(self, batch: RecordBatch) -> CompletedTxn | None:
-        """Takes a replicated batch into account.
+        """Apply a replicated batch.
 
         Returns:
-            The transaction that it completes, still open until :meth:`complete`.
+            The transaction that it completes, which remains open until :meth:`complete`.
 
         Raises:
             KidxError: as :meth:`ProducerAppendInfo.append`.
@@ -106,12 +106,12 @@ class ProducerState:
         return completed
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """Where the first open transaction of another producer began, else the offset after ``completed`` (TX-15)."""
+        """Return the first offset of the other producers' open transactions, or the one after ``completed`` (TX-15)."""
         others = [first for first, open_ in self.ongoing.items() if open_.producer_id != completed.producer_id]
         return min(others) if others else to_long(completed.last_offset + 1)
 
     def complete(self, completed: CompletedTxn) -> None:
-        """A transaction has ended; it counts as unstable until its marker is replicated.
+        """End a transaction, which remains unstable until its marker is replicated.
 
         Raises:
             InvalidArgumentError: it is not open.
@@ -128,16 +128,14 @@ class ProducerState:
     def _text(self, completed: CompletedTxn) -> str:
         producer_id, first, last, is_aborted = completed
         aborted = str(is_aborted).lower()
-        if self.dialect.version >= (4, 2):
-            return (
-                f"CompletedTxn[producerId={producer_id}, firstOffset={first}, lastOffset={last}, isAborted={aborted}]"
-            )
-        return f"CompletedTxn(producerId={producer_id}, firstOffset={first}, lastOffset={last}, isAborted={aborted})"
+        opening, closing = "[]" if self.dialect.completed_transactions_are_records else "()"
+        fields = f"producerId={producer_id}, firstOffset={first}, lastOffset={last}, isAborted={aborted}"
+        return f"CompletedTxn{opening}{fields}{closing}"
 
-    # -- what time changes -------------------------------------------------------------------------------------
+    # -- changes by replication and time --------------------------------------------------------------------------
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Everything below is on all replicas: transactions that ended there are stable."""
+        """Forget transactions that ended below the high watermark: they are on all replicas, so they are stable."""
         self.unreplicated = {
             first: transaction
             for first, transaction in self.unreplicated.items()
@@ -145,10 +143,10 @@ class ProducerState:
         }
 
     def is_expired(self, entry: ProducerEntry, now: int, expiration_ms: int) -> bool:
-        """Whether a producer without an open transaction has not been heard of for so many milliseconds."""
+        """Return True if a producer without an open transaction has been idle for ``expiration_ms`` milliseconds."""
         return entry.current_txn_first_offset is None and now - self.last_timestamp(entry) >= expiration_ms
 
     def remove_expired(self, now: int, expiration_ms: int) -> None:
-        """Forgets producers that have not been heard of for so many milliseconds."""
+        """Forget producers that have been idle for ``expiration_ms`` milliseconds."""
         for producer in [p for p, entry in self.producers.items() if self.is_expired(entry, now, expiration_ms)]:
             del self.producers[producer]

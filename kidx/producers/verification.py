@@ -1,4 +1,4 @@
-"""Transactions that their coordinator has yet to confirm (``VerificationStateEntry``; KIP-890, from 3.6)."""
+"""VerificationStateEntry of transactions by their coordinator (``VerificationStateEntry``; KIP-890, from 3.6)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Verification:
-    """What is known of a producer whose transaction is being verified. The object itself is the guard given out for it.
+class VerificationStateEntry:
+    """State of a producer whose transaction is being verified. The object itself is the verification guard.
 
     Attributes:
-        began: milliseconds.
-        lowest_sequence: the smallest sequence number that was asked for in this epoch.
-        epoch: the newest one.
-        raises_epochs: the producer raises its epoch with each transaction (their second version; from 4.0).
+        began: start of the verification in milliseconds.
+        lowest_sequence: smallest sequence number that was verified in this epoch.
+        epoch: the newest epoch.
+        raises_epochs: True if the producer raises its epoch with each transaction (transaction version 2; from 4.0).
     """
 
     began: int
@@ -21,8 +21,8 @@ class Verification:
     epoch: int
     raises_epochs: bool
 
-    def ask(self, sequence: int, epoch: int) -> None:
-        """Notes a sequence number that it is asked for with."""
+    def update(self, sequence: int, epoch: int) -> None:
+        """Record a sequence number for which verification was requested."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:

@@ -1,4 +1,4 @@
-"""Rebuilding index files from a log, as a release's recovery does."""
+"""Rebuild of index files from a log, as a release's recovery does it."""
 
 from kidx.rebuild.segment import Rebuilt, base_offset_of, rebuild
 

@@ -1,8 +1,7 @@
-"""Putting rebuilt index files where the old ones are, so that no moment leaves the segment without or with half of one.
+"""Replacement of index files by rebuilt ones, such that the segment never lacks a file or has half of one.
 
-The new files are written in a directory beside the log and synced. Each old file then gets a second name, which is
-synced too, and only then the new one takes its place, in one step. What a crash leaves behind,
-the next rebuild removes.
+The new files are written in a directory next to the log and synced. Each old file then gets a second name, which is
+synced too, and only then the new file replaces it, in one step. The next rebuild removes the files that a crash leaves.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ if TYPE_CHECKING:
     from kidx.segment import ProducerState
 
 WORK: Final = ".kidx-rebuild"
-"""Name of the directory for new files; brokers look at files only."""
+"""Name of the directory for new files; brokers ignore directories."""
 
 SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 class Replaced(NamedTuple):
-    """What was done in place.
+    """Result of a rebuild in place.
 
     Attributes:
         rebuilt: the new files.
-        kept: the old ones under their new names, of those that were replaced.
+        backups: the replaced files under their new names.
     """
 
     rebuilt: Rebuilt
-    kept: list[Path]
+    backups: list[Path]
 
 
 def rebuild_in_place(
     segment_log: Path, dialect: Dialect, index_interval_bytes: int, producer_state: ProducerState | None
 ) -> Replaced:
-    """Rebuilds the indexes of a segment and puts them in the place of the old ones, which are kept as ``.old``.
+    """Rebuild the indexes of a segment and replace the old ones, which are kept as ``.old``.
 
     Raises:
         ToolError: a broker holds the log directory.
-        KidxError, OSError: as :func:`kidx.rebuild.rebuild`; the old files are as they were.
+        KidxError, OSError: as :func:`kidx.rebuild.rebuild`; the old files are unchanged.
     """
     directory = segment_log.absolute().parent
     with broker_locks(log_directories_of(directory)), work_directory(directory) as work:
@@ -63,94 +62,107 @@ def rebuild_in_place(
             producer_state=producer_state,
         )
         paths = [segment_log.with_suffix(suffix) for suffix in SUFFIXES]
-        # A first copy is kept of a file that stays the same, too: the set of old files is then whole.
+        # A first backup is new_file of an unchanged file, too, so that the set of old files is complete.
         changing = [path for path in paths if not (_same(work, path) and os.path.lexists(_old(path, 1)))]
-        kept = list(put_in_place(work, changing, segment_log).values())
+        backups = list(swap_in(work, changing, segment_log).values())
     offset_index, time_index = (directory / path.name for path in (rebuilt.offset_index, rebuilt.time_index))
     transactions = directory / rebuilt.txn_index.name if rebuilt.txn_index else None
-    return Replaced(rebuilt._replace(offset_index=offset_index, time_index=time_index, txn_index=transactions), kept)
+    return Replaced(rebuilt._replace(offset_index=offset_index, time_index=time_index, txn_index=transactions), backups)
 
 
 @contextlib.contextmanager
 def work_directory(directory: Path) -> Iterator[Path]:
-    """An empty directory for new files on the file system of the old ones, for one process at a time.
+    """Provide an empty directory for new files on the file system of the old ones, for one process at a time.
 
     Raises:
-        ToolError: another process is at work here.
-        OSError: it cannot be made.
+        ToolError: another process uses it.
+        OSError: it cannot be created.
     """
-    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ToolError(f"{directory} is in use: another kidx is rebuilding indexes there") from error
         work = directory / WORK
         if os.path.lexists(work):
-            shutil.rmtree(work)  # of a rebuild that was killed
+            shutil.rmtree(work)  # left by a rebuild that was killed
         work.mkdir(mode=0o700)
         try:
             yield work
         finally:
             shutil.rmtree(work)
     finally:
-        os.close(held)
+        os.close(lock)
 
 
-def put_in_place(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
-    """Puts the files of ``work`` in the place of those of the same names; an old file without a new one goes away.
+def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
+    """Replace files by the files of the same names in ``work``; an old file without a new one is removed.
 
     Args:
-        work: from :func:`work_directory`.
-        paths: the index files to be replaced, whether they exist or not.
-        like: a file whose owner and mode a new file gets that replaces none.
+        work: directory from :func:`work_directory`.
+        paths: the index files to replace, existing or not.
+        like: file whose owner and mode a new file gets if it replaces none.
 
     Returns:
-        The names under which the old files are kept, by path.
+        The backup names of the old files, by path.
 
     Raises:
-        OSError: whatever is raised, each name has its old file or its whole new one, and no old file is lost.
+        OSError: after any error, each name has its old file or its complete new one, and no old file is lost. If the
+            directory has no space for another name, no name has changed.
     """
     new = {path: work / path.name for path in paths}
-    for path, made in new.items():
-        if made.exists():
-            _adopt(made, path if path.exists() else like)
-            _sync(made)
-    kept = {path: _keep(path) for path in new if os.path.lexists(path)}
+    for path, new_file in new.items():
+        if new_file.exists():
+            _copy_owner_and_mode(new_file, path if path.exists() else like)
+            _sync(new_file)
     directory = work.parent
-    _sync(directory)  # the second names are on disk before the first ones change
-    for path, made in new.items():
-        if made.exists():
-            made.replace(path)
+    added: list[Path] = []
+    try:
+        backups = {path: _back_up(path, added) for path in new if os.path.lexists(path)}
+        for path, new_file in new.items():
+            if path not in backups and new_file.exists():
+                new_file.replace(path)
+                added.append(path)
+        _sync(directory)  # the second names are on disk before the first ones change
+    except OSError:
+        for path in added:
+            path.unlink()
+        raise
+    for path in backups:
+        new_file = new[path]
+        if new_file.exists():
+            new_file.replace(path)
         else:
-            path.unlink(missing_ok=True)  # no transaction was aborted, and Kafka then has no such file
+            path.unlink()  # no transaction was aborted, and then Kafka has no such file
     _sync(directory)
-    return kept
+    return backups
 
 
-def _adopt(path: Path, like: Path) -> None:
-    """Gives a file the mode and the owner of another: what root repairs, the broker's user must be able to write."""
-    wanted, own = like.stat(), path.stat()
-    if (wanted.st_uid, wanted.st_gid) != (own.st_uid, own.st_gid):
-        os.chown(path, wanted.st_uid, wanted.st_gid)
+def _copy_owner_and_mode(path: Path, like: Path) -> None:
+    """Give a file the mode and the owner of another, because the broker's user must be able to write it."""
+    expected, actual = like.stat(), path.stat()
+    if (expected.st_uid, expected.st_gid) != (actual.st_uid, actual.st_gid):
+        os.chown(path, expected.st_uid, expected.st_gid)
     shutil.copymode(like, path)
 
 
 def _same(work: Path, path: Path) -> bool:
-    made = work / path.name
-    return made.exists() and path.exists() and filecmp.cmp(path, made, shallow=False)
+    new_file = work / path.name
+    return new_file.exists() and path.exists() and filecmp.cmp(path, new_file, shallow=False)
 
 
 def _old(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.old{number if number > 1 else ''}")
 
 
-def _keep(path: Path) -> Path:
-    """Another name of a file: of a copy that has been kept before, or a new one."""
+def _back_up(path: Path, added: list[Path]) -> Path:
+    """Return another name of a file: the name of an identical backup, or a new name, which is added to ``added``."""
     for number in itertools.count(1):
         candidate = _old(path, number)
         if not os.path.lexists(candidate):
-            os.link(path, candidate)  # both names for a moment: the segment is never without its index
+            os.link(path, candidate)  # both names at the same time: the segment is never without its index
+            added.append(candidate)
             return candidate
         if not candidate.is_symlink() and candidate.is_file() and filecmp.cmp(path, candidate, shallow=False):
             return candidate

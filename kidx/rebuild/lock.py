@@ -1,4 +1,4 @@
-"""The lock of a log directory: a broker holds it while it runs (``FileLock``, a POSIX record lock on ``.lock``)."""
+"""Lock of a log directory, which a broker holds while it runs (``FileLock``, a POSIX record lock on ``.lock``)."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _FLOCK: Final = struct.Struct("hhqqi4x")
 
 
 def log_directories_of(partition: Path) -> set[Path]:
-    """Where the lock of a partition directory may be: beside it, as it was given, and beside what it is a link to."""
+    """Return the log directories whose lock may protect a partition: its parent, and the parent of its link target."""
     named = bool(partition.name) and ".." not in partition.parts
-    beside, real = (partition if named else partition.absolute()).parent, partition.resolve().parent
-    return {beside} if beside.resolve() == real else {beside.resolve(), real}
+    parent, real = (partition if named else partition.absolute()).parent, partition.resolve().parent
+    return {parent} if parent.resolve() == real else {parent.resolve(), real}
 
 
-def held_by(log_directory: Path) -> int | None:
-    """The process that holds the lock of a log directory, 0 if it cannot be told; None if none does.
+def lock_owner(log_directory: Path) -> int | None:
+    """Return the process id that holds the lock of a log directory, 0 if it is unknown, or None without a lock.
 
     Nothing is locked and nothing written: a running broker does not notice.
     """
     try:
         with regular(log_directory / LOCK_FILE) as descriptor:
-            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
-    except OSError:  # there is none, or it may not be read
+            request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, request))
+    except OSError:  # the file does not exist, or cannot be read
         return None
     return None if kind == fcntl.F_UNLCK else max(process, 0)
 
 
 @contextlib.contextmanager
 def broker_locks(directories: Iterable[Path]) -> Iterator[None]:
-    """Holds the locks of log directories, so that no broker starts with them.
+    """Hold the locks of log directories, so that no broker starts with them.
 
-    A log directory without the file gets it, as from a broker; a directory that is none has no lock.
+    The file is created in a log directory that lacks it, as a broker does; any other directory has no lock.
 
     Raises:
         ToolError: a broker holds one, or it cannot be opened.
@@ -59,22 +59,22 @@ def broker_locks(directories: Iterable[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def broker_lock(log_directory: Path) -> Iterator[None]:
-    """Holds the lock of one log directory, as :func:`broker_locks`."""
+    """Hold the lock of one log directory, as :func:`broker_locks` does."""
     path = log_directory / LOCK_FILE
-    made = os.O_CREAT if (log_directory / META_PROPERTIES).exists() else 0
+    creation = os.O_CREAT if (log_directory / META_PROPERTIES).exists() else 0
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | made, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | creation, 0o644)
     except FileNotFoundError:
         yield
         return
     except OSError as error:
-        raise ToolError(f"{path} cannot be opened: {error.strerror}") from error
+        raise ToolError(f"cannot open {path}: {error.strerror}") from error
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
-                raise ToolError(f"{path} cannot be locked: {error.strerror}") from error
+                raise ToolError(f"cannot lock {path}: {error.strerror}") from error
             raise ToolError(f"{log_directory} is in use: a broker holds {path}; stop it first") from error
         yield
     finally:

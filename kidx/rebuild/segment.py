@@ -1,7 +1,7 @@
-"""The index files that a release's recovery writes for a ``.log``, without touching the log (SEG-30).
+"""Index files that a release's recovery writes for a ``.log``, built without touching the log (SEG-30).
 
-What a broker would write on recovering the segment, byte for byte: not what it wrote when it appended, because how the
-records were grouped into calls, and when it was restarted, is not in the log (SEG-7, SEG-9).
+They are byte for byte what a broker writes on recovering the segment, not what it wrote when it appended. The grouping
+of records into calls, and the restarts of the broker, are not in the log (SEG-7, SEG-9).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.errors import InvalidArgumentError, KidxError
+from kidx.errors import InvalidArgumentError
 from kidx.index.lazy import LazyIndex
 from kidx.index.transaction import TransactionIndex
+from kidx.rebuild.unwritten import Unwritten, UnwrittenOffsetIndex, UnwrittenTimeIndex
 from kidx.segment import LogSegment, ProducerState, SegmentConfig, file_name
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
@@ -24,14 +25,14 @@ _INDEXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUF
 
 
 class Rebuilt(NamedTuple):
-    """What a rebuild has written.
+    """Files that a rebuild has written.
 
     Attributes:
         offset_index: the ``.index`` file.
         time_index: the ``.timeindex`` file.
-        txn_index: the ``.txnindex`` file; None if no transaction was aborted, as Kafka then has none.
-        valid_bytes: bytes of the log that the indexes speak of; a recovery would cut the rest.
-        invalid_bytes: that rest.
+        txn_index: the ``.txnindex`` file; None if no transaction was aborted, because Kafka then has no such file.
+        valid_bytes: bytes of the log that the indexes cover; a recovery would truncate the rest.
+        invalid_bytes: size of that rest.
     """
 
     offset_index: Path
@@ -42,19 +43,19 @@ class Rebuilt(NamedTuple):
 
 
 class _UntouchedLog(FileRecords):
-    """A log that is cut in memory only."""
+    """Log that is truncated only in memory."""
 
     def truncate_to(self, target_size: int) -> int:
-        """Forgets what is behind ``target_size``; the file stays as it is."""
-        cut, self.size_in_bytes = self.size_in_bytes - target_size, target_size
-        return cut
+        """Forget the bytes after ``target_size`` without changing the file."""
+        truncated, self.size_in_bytes = self.size_in_bytes - target_size, target_size
+        return truncated
 
 
 def base_offset_of(path: Path) -> int:
-    """The base offset that a segment file is named after: the digits before the first dot.
+    """Return the base offset that a segment file is named after: the digits before the first dot.
 
     Raises:
-        InvalidArgumentError: it is not named after one.
+        InvalidArgumentError: the file is not named after an offset.
     """
     digits = path.name.partition(".")[0]
     if not (digits.isascii() and digits.isdecimal()):
@@ -71,41 +72,53 @@ def rebuild(
     segment_index_bytes: int = 10 << 20,
     producer_state: ProducerState | None = None,
 ) -> Rebuilt:
-    """Writes ``.index``, ``.timeindex`` and ``.txnindex`` of a log into another directory.
+    """Write ``.index``, ``.timeindex`` and ``.txnindex`` of a log into another directory.
 
     Args:
         segment_log: a ``.log`` file, named after its base offset; opened read-only.
-        out: a directory, made if it is missing; index files of that name in it are replaced.
+        out: a directory, created if it is missing; index files of that name in it are replaced.
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
         index_interval_bytes: the topic's ``index.interval.bytes``.
-        segment_index_bytes: the topic's ``segment.index.bytes``: how many entries there may be.
-        producer_state: transactions that the segments before this one leave open; none if None.
+        segment_index_bytes: the topic's ``segment.index.bytes``, which limits the number of entries.
+        producer_state: the producers and open transactions at the start of this segment; empty by default.
 
     Raises:
         InvalidArgumentError: the log is not named after a base offset, ``out`` is its own directory, or an index would
             exceed ``segment_index_bytes``, at which a broker fails too.
         SegmentOffsetOverflowError, InvalidOffsetError: offsets too far from the base, or out of order: no release can
             recover such a segment.
-        KidxError: a batch that no release can get past.
-        OSError: a file cannot be read or written. Whatever is raised, no index file is left.
+        KidxError: a batch that no release can process.
+        OSError: a file cannot be read or written. After any error, no index file remains.
     """
     source, target = Path(segment_log), Path(out)
     base_offset = base_offset_of(source)
     if target.resolve() == source.resolve().parent:
-        raise InvalidArgumentError(f"{target} holds the log itself: its indexes are not to be replaced")
-    target.mkdir(parents=True, exist_ok=True)
+        raise InvalidArgumentError(f"{target} holds the log itself; its indexes must not be replaced")
     rules = dialect_of(dialect)
     paths = tuple(target / file_name(base_offset, suffix) for suffix in _INDEXES)
-    _remove(paths)
     config = SegmentConfig(index_interval_bytes=index_interval_bytes, segment_index_bytes=segment_index_bytes)
+    missing = [directory for directory in (target, *target.parents) if not directory.exists()]
     try:
-        with _abandoned(_segment(source, base_offset, paths, config, rules)) as segment:
+        target.mkdir(parents=True, exist_ok=True)
+        _remove(paths)
+        with _released(_segment(source, base_offset, paths, config, rules)) as segment:
             invalid = segment.recover(producer_state)
-    except (KidxError, OSError):
-        _remove(paths)  # half an index is worse than none
+            for index in (segment.offset_index, segment.time_index):
+                assert isinstance(index, Unwritten)
+                index.write()
+    except BaseException:
+        _clean_up(paths, missing)  # half an index is worse than no index
         raise
     offset_index, time_index, transactions = paths
     return Rebuilt(offset_index, time_index, transactions if transactions.exists() else None, segment.size, invalid)
+
+
+def _clean_up(paths: Iterable[Path], directories: Iterable[Path]) -> None:
+    with contextlib.suppress(OSError):
+        _remove(paths)
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            directory.rmdir()
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -119,8 +132,8 @@ def _segment(
     size = config.segment_index_bytes
     return LogSegment(
         _UntouchedLog(source, writable=False, dialect=dialect),
-        LazyIndex.for_offset(paths[0], base_offset, size, dialect=dialect),
-        LazyIndex.for_time(paths[1], base_offset, size, dialect=dialect),
+        LazyIndex(paths[0], lambda path: UnwrittenOffsetIndex(path, base_offset, size, dialect=dialect)),
+        LazyIndex(paths[1], lambda path: UnwrittenTimeIndex(path, base_offset, size, dialect=dialect)),
         TransactionIndex(base_offset, paths[2], dialect=dialect),
         base_offset,
         index_interval_bytes=config.index_interval_bytes,
@@ -129,9 +142,9 @@ def _segment(
 
 
 @contextlib.contextmanager
-def _abandoned(segment: LogSegment) -> Iterator[LogSegment]:
-    """Lets go of a segment's files as they are: recovering has trimmed them."""
+def _released(segment: LogSegment) -> Iterator[LogSegment]:
+    """Close a segment's files without changing them: recovery has trimmed them."""
     try:
         yield segment
     finally:
-        segment.abandon()
+        segment.release_handles()

@@ -1,14 +1,14 @@
-"""Kafka's record batches of every format: reading, checking, writing (clauses RB and FR).
+"""Kafka's record batches of every format: reading, validation and writing (clauses RB and FR).
 
-``iter_batches`` walks a segment file; a batch reads its header once and its records when it is iterated::
+``iter_batches`` iterates over a segment file; a batch reads its header once and its records when it is iterated::
 
     for batch in file_batches("00000000000000000000.log"):
         batch.ensure_valid()
         for record in batch:
             print(record.offset, record.timestamp, record.key, record.value)
 
-Bad bytes never raise anything but a :class:`kidx.errors.KidxError`, and always the one that stands for what Kafka
-itself raises there. Where releases differ, the behaviour is that of 3.6 and later.
+Corrupt bytes only ever raise a :class:`kidx.errors.KidxError`, and always the class that represents what Kafka itself
+raises there. Where releases differ, these classes behave as 3.6 and later.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from kidx.records.codecs import Codec
 from kidx.records.control import ControlRecordType, EndTransactionMarker
 from kidx.records.errors import (
     CorruptRecordError,
-    FileCutError,
-    HeaderCutError,
     InvalidRecordError,
     LargeBatchError,
-    RecordCutError,
     RecordError,
     RecordSizeError,
     RecordStreamError,
-    StreamCutError,
     StreamUnderflowError,
+    TruncatedFileError,
+    TruncatedHeaderError,
+    TruncatedRecordError,
+    TruncatedStreamError,
     UnsupportedCodecError,
 )
 from kidx.records.file_bytes import Buffer
 from kidx.records.legacy import LegacyRecord, LegacyRecordBatch
+from kidx.records.offset_timestamps import OffsetTimestamp
 from kidx.records.record import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -45,7 +46,6 @@ from kidx.records.record import (
     SimpleRecord,
     TimestampType,
 )
-from kidx.records.stamps import Stamp
 from kidx.records.stream import file_batches, iter_batches, iter_memory_batches
 from kidx.records.writer import write_batch, write_message
 
@@ -61,24 +61,24 @@ __all__ = [
     "CorruptRecordError",
     "DefaultRecordBatch",
     "EndTransactionMarker",
-    "FileCutError",
     "Header",
-    "HeaderCutError",
     "InvalidRecordError",
     "LargeBatchError",
     "LegacyRecord",
     "LegacyRecordBatch",
+    "OffsetTimestamp",
     "Record",
     "RecordBatch",
-    "RecordCutError",
     "RecordError",
     "RecordSizeError",
     "RecordStreamError",
     "SimpleRecord",
-    "Stamp",
-    "StreamCutError",
     "StreamUnderflowError",
     "TimestampType",
+    "TruncatedFileError",
+    "TruncatedHeaderError",
+    "TruncatedRecordError",
+    "TruncatedStreamError",
     "UnsupportedCodecError",
     "build_batch",
     "empty_batch",

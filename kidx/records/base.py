@@ -1,4 +1,4 @@
-"""What batches of every magic have in common (``RecordBatch.java``)."""
+"""Common interface of batches of every magic (``RecordBatch.java``)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from kidx.dialect import Decompressor
     from kidx.records.file_bytes import Buffer
-    from kidx.records.stamps import Stamp
+    from kidx.records.offset_timestamps import OffsetTimestamp
 
 
 _LARGE: Final = 1 << 24
-"""Bytes of a batch that are held at once where it is only read through."""
+"""Number of bytes of a batch that are in memory at the same time when it is only read through."""
 
 
 class RecordBatch(Protocol):
-    """One batch, decoded as far as it is asked for.
+    """One batch, decoded on demand.
 
-    Any access to a damaged batch can raise what Kafka raises there, always a :class:`kidx.errors.KidxError`.
-    Iterating gives the records in file order; compressed ones are all read before the first is given, as in Kafka; if
-    they are too many to be held, they are then read a second time.
+    Any access to a corrupt batch can raise what Kafka raises there, always a :class:`kidx.errors.KidxError`. Iteration
+    yields the records in file order. Compressed records are all read before the first is yielded, as in Kafka; if they
+    do not fit in memory, they are then read a second time.
     """
 
     @property
@@ -36,15 +36,15 @@ class RecordBatch(Protocol):
 
     @property
     def size_in_bytes(self) -> int:
-        """All its bytes, the length field's 12 included (RB-2)."""
+        """Total size in bytes, including the 12 bytes up to the end of the length field (RB-2)."""
 
     @property
     def magic(self) -> int:
-        """The format: 0, 1 or 2."""
+        """Format of the batch: 0, 1 or 2."""
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record. Of a compressed v0 or v1 batch, found by reading the records."""
+        """Offset of the first record. In a compressed v0 or v1 batch it is found by reading the records."""
 
     @property
     def last_offset(self) -> int:
@@ -52,39 +52,39 @@ class RecordBatch(Protocol):
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last."""
+        """Offset after the last."""
 
     @property
     def crc(self) -> int:
-        """The stored checksum, unsigned 32 bits."""
+        """Stored checksum, unsigned 32 bits."""
 
     @property
     def max_timestamp(self) -> int:
-        """Largest timestamp, milliseconds: header (v2), wrapper or record (v1), -1 (v0) (RB-3)."""
+        """Largest timestamp in milliseconds: from the header (v2), from wrapper or record (v1), -1 (v0) (RB-3)."""
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What set the timestamps: the producer or the broker."""
+        """Origin of the timestamps: the producer or the broker."""
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed."""
+        """Compression codec of the records."""
 
     @property
     def is_compressed(self) -> bool:
-        """Whether they are."""
+        """True if the records are compressed."""
 
     @property
     def count(self) -> int | None:
-        """Records in the batch; None in v0 and v1, whose header does not say."""
+        """Number of records in the batch; None in v0 and v1, whose header has no such field."""
 
     @property
     def producer_id(self) -> int:
-        """The producer, -1 if unknown."""
+        """Producer id, -1 if unknown."""
 
     @property
     def producer_epoch(self) -> int:
-        """Its epoch, -1 if unknown."""
+        """Producer epoch, -1 if unknown."""
 
     @property
     def base_sequence(self) -> int:
@@ -100,19 +100,19 @@ class RecordBatch(Protocol):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds control records."""
+        """True if the batch holds control records."""
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones may go, milliseconds; None if compaction has not set it (3.1.0 and later)."""
+        """Time in milliseconds from which its tombstones may be deleted; None if compaction has not set it (3.1.0+)."""
 
     @property
     def is_valid(self) -> bool:
-        """Whether size and checksum are right."""
+        """True if size and checksum are valid."""
 
     def ensure_valid(self) -> None:
         """Check size and checksum.
@@ -122,32 +122,35 @@ class RecordBatch(Protocol):
         """
 
     def to_bytes(self) -> bytes:
-        """The batch as it is stored."""
+        """Return the stored bytes of the batch."""
 
     def __iter__(self) -> Iterator[Record]:
-        """The records."""
+        """Iterate over the records."""
 
     def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
-        """The records, decompressed only as far as they are taken."""
+        """Iterate over the records; decompress no more than the caller consumes."""
 
-    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
-        """Offset and timestamp of each record; of large ones keys and values are passed over and not held.
+    def offset_timestamps(
+        self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False
+    ) -> Iterator[OffsetTimestamp]:
+        """Yield offset and timestamp of each record; keys and values of large records are skipped, not loaded.
 
         Args:
-            max_record_body_size: as of :meth:`streaming_iterator`; counts only if ``streaming``.
-            streaming: refuses what :meth:`streaming_iterator` refuses, and when it does; else as iteration.
+            max_record_body_size: limit as in :meth:`streaming_iterator`; ignored unless ``streaming`` is True.
+            streaming: True to raise the errors that :meth:`streaming_iterator` raises, at the same records; False to
+                raise the errors of iteration.
         """
 
 
 class Storage(NamedTuple):
-    """What batches lie in.
+    """Buffer that batches are stored in.
 
     Attributes:
         buffer: the bytes.
-        in_file: whether they are a file: there Kafka reads 61 bytes of header even of a batch that is shorter, and in
+        in_file: True if the bytes are a file: there Kafka reads 61 bytes of header even of a shorter batch, and in
             memory never beyond the batch.
-        source: what to call the buffer in errors.
-        decompressor: the codec libraries that read the records; those of kidx by default.
+        source: name of the buffer in errors.
+        decompressor: codec libraries that read the records; kidx's libraries by default.
     """
 
     buffer: Buffer
@@ -157,13 +160,13 @@ class Storage(NamedTuple):
 
 
 class StoredBatch(ABC):
-    """A batch whose prefix is read already.
+    """Batch whose prefix has been read.
 
     Args:
-        storage: what it lies in.
-        position: its first byte there.
-        size: all its bytes.
-        magic: from the prefix.
+        storage: the buffer that holds the batch.
+        position: byte position of the batch in that buffer.
+        size: total size of the batch in bytes.
+        magic: format of the batch, from the prefix.
     """
 
     __slots__ = ("_buffer", "_storage", "magic", "position", "size_in_bytes")
@@ -177,7 +180,7 @@ class StoredBatch(ABC):
 
     @property
     def source(self) -> str:
-        """What errors call the buffer."""
+        """Name of the buffer in errors."""
         return self._storage.source
 
     @property
@@ -188,39 +191,39 @@ class StoredBatch(ABC):
     @property
     @abstractmethod
     def codec(self) -> Codec:
-        """How the records are compressed."""
+        """Compression codec of the records."""
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last."""
+        """Offset after the last."""
         return to_long(self.last_offset + 1)
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the records are compressed."""
+        """True if the records are compressed."""
         return self.codec is not Codec.NONE
 
     def _bytes(self, start: int) -> bytes:
-        """The batch's bytes from ``start``, counted from its first, to its end."""
+        """Return the bytes of the batch from ``start``, relative to its first byte, to its end."""
         data = self._buffer[self.position + start : self.position + self.size_in_bytes]
         if len(data) < self.size_in_bytes - start:
             raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
         return data if isinstance(data, bytes) else bytes(data)
 
-    def _pieces(self, start: int) -> Iterator[bytes]:
-        """The same, a few at a time if the batch is large."""
+    def _chunks(self, start: int) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` to the end; a large batch in several chunks."""
         if self.size_in_bytes <= _LARGE:
             yield self._bytes(start)
             return
         end = self.position + self.size_in_bytes
         for at in range(self.position + start, end, _LARGE):
-            piece = self._buffer[at : min(at + _LARGE, end)]
-            if len(piece) < min(_LARGE, end - at):
+            chunk = self._buffer[at : min(at + _LARGE, end)]
+            if len(chunk) < min(_LARGE, end - at):
                 raise RecordStreamError(f"Failed to load record batch at position {self.position} from {self.source}")
-            yield piece if isinstance(piece, bytes) else bytes(piece)
+            yield chunk if isinstance(chunk, bytes) else bytes(chunk)
 
     def to_bytes(self) -> bytes:
-        """The batch as it is stored."""
+        """Return the stored bytes of the batch."""
         return self._bytes(0)
 
     def __repr__(self) -> str:

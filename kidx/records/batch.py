@@ -8,16 +8,16 @@ import google_crc32c
 
 from kidx.java_numbers import to_long
 from kidx.records.base import StoredBatch
-from kidx.records.codecs import Codec, Reading, Source, decompress
+from kidx.records.codecs import ChunkReader, Codec, ReadMode, decompress
 from kidx.records.errors import (
     CorruptRecordError,
     InvalidArgumentError,
     InvalidRecordError,
     OutOfBoundsError,
-    RecordCutError,
     RecordSizeError,
     RecordStreamError,
-    StreamCutError,
+    TruncatedRecordError,
+    TruncatedStreamError,
 )
 from kidx.records.file_bytes import Buffer, unpack
 from kidx.records.layout import (
@@ -30,6 +30,7 @@ from kidx.records.layout import (
     RECORD_BATCH,
     RECORD_BATCH_OVERHEAD,
 )
+from kidx.records.offset_timestamps import Item, OffsetTimestamp, all_before_first, offset_timestamp_of
 from kidx.records.record import (
     MAX_RECORD_BODY_SIZE,
     NO_SEQUENCE,
@@ -39,7 +40,6 @@ from kidx.records.record import (
     increment_sequence,
     read_record,
 )
-from kidx.records.stamps import Item, Stamp, all_before_first, stamp_of
 from kidx.records.varint import read_varint
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class RecordBatchHeader(NamedTuple):
-    """The fields of :data:`kidx.records.layout.RECORD_BATCH`, in its order."""
+    """Fields of :data:`kidx.records.layout.RECORD_BATCH`, in the order of that table."""
 
     base_offset: int
     length: int
@@ -72,7 +72,7 @@ _HEADER: Final = RECORD_BATCH.struct
 
 
 class _ShortHeader:
-    """The header of a batch shorter than one: a field is there, or reading it fails, each for itself."""
+    """Header of a batch shorter than 61 bytes: each field is read separately and raises if it is missing."""
 
     def __init__(self, buffer: Buffer, position: int, end: int) -> None:
         self._buffer, self._position, self._end = buffer, position, end
@@ -86,10 +86,10 @@ class _ShortHeader:
 
 
 class DefaultRecordBatch(StoredBatch):
-    """A v2 batch; see :class:`kidx.records.base.RecordBatch`.
+    """Batch of magic 2; see :class:`kidx.records.base.RecordBatch`.
 
-    Kafka's file reader accepts any magic from 2 to 127 as this format, and batches too short to have a header; what
-    then fails, fails when it is read.
+    Kafka's file reader accepts any magic from 2 to 127 as this format, and batches too short to have a header. Such a
+    batch fails only when the missing part is read.
     """
 
     __slots__ = ("_header", "base_offset")
@@ -114,58 +114,58 @@ class DefaultRecordBatch(StoredBatch):
 
     @property
     def crc(self) -> int:
-        """The stored CRC-32C, unsigned."""
+        """Stored CRC-32C, unsigned."""
         return self._load().crc & 0xFFFF_FFFF
 
     @property
     def attributes(self) -> int:
-        """The low byte of the attributes, the only one that Kafka looks at."""
+        """Low byte of the attributes, the only one that Kafka reads."""
         return self._load().attributes & 0xFF
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record that ever was in the batch (RB-2)."""
+        """Offset of the last record that the batch held before any compaction (RB-2)."""
         return to_long(self.base_offset + self._load().last_offset_delta)
 
     @property
     def base_timestamp(self) -> int:
-        """What the timestamp deltas refer to; with a delete horizon, that horizon (RB-1)."""
+        """Base of the timestamp deltas; with a delete horizon, that horizon (RB-1)."""
         return self._load().base_timestamp
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp, as the header has it (RB-3)."""
+        """Largest timestamp, as stored in the header (RB-3)."""
         return self._load().max_timestamp
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What set the timestamps: the producer or the broker."""
+        """Origin of the timestamps: the producer or the broker."""
         if self.attributes & ATTRIBUTE_LOG_APPEND_TIME:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed.
+        """Compression codec of the records.
 
         Raises:
-            UnsupportedCodecError: with a codec that Kafka does not have.
+            UnsupportedCodecError: Kafka has no codec with the id in the attributes.
         """
         return Codec.for_id(self.attributes & ATTRIBUTE_CODEC)
 
     @property
     def count(self) -> int:
-        """Records in the batch, as the header has it."""
+        """Number of records, as stored in the header."""
         return self._load().record_count
 
     @property
     def producer_id(self) -> int:
-        """The producer, -1 if unknown."""
+        """Producer id, -1 if unknown."""
         return self._load().producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """Its epoch, -1 if unknown."""
+        """Producer epoch, -1 if unknown."""
         return self._load().producer_epoch
 
     @property
@@ -188,37 +188,37 @@ class DefaultRecordBatch(StoredBatch):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return bool(self.attributes & ATTRIBUTE_TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds control records."""
+        """True if the batch holds control records."""
         return bool(self.attributes & ATTRIBUTE_CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones may go; None without the flag. Kafka before 3.1.0 does not know the flag."""
+        """Time in milliseconds from which its tombstones may be deleted, or None without the flag (3.1.0 and later)."""
         return self.base_timestamp if self.attributes & ATTRIBUTE_DELETE_HORIZON else None
 
     @property
     def computed_crc(self) -> int:
-        """The CRC-32C that the batch should have, unsigned."""
+        """CRC-32C computed over the bytes of the batch, unsigned."""
         crc = 0
-        for piece in self._pieces(CHECKSUMMED_FROM):
-            crc = google_crc32c.extend(crc, piece)
+        for chunk in self._chunks(CHECKSUMMED_FROM):
+            crc = google_crc32c.extend(crc, chunk)
         return int(crc)
 
     @property
     def is_valid(self) -> bool:
-        """Whether the batch has room for its header and its checksum is right."""
+        """True if the batch is at least as long as its header and its checksum is right."""
         return self.size_in_bytes >= RECORD_BATCH_OVERHEAD and self.crc == self.computed_crc
 
     def ensure_valid(self) -> None:
         """Check size and checksum (``DefaultRecordBatch.ensureValid``).
 
         Raises:
-            CorruptRecordError: the size is below 61, or the checksum wrong.
+            CorruptRecordError: the size is below 61, or the checksum is wrong.
         """
         if self.size_in_bytes < RECORD_BATCH_OVERHEAD:
             raise CorruptRecordError(
@@ -230,14 +230,14 @@ class DefaultRecordBatch(StoredBatch):
             raise CorruptRecordError(f"Record is corrupt (stored crc = {self.crc}, computed crc = {computed})")
 
     def __iter__(self) -> Iterator[Record]:
-        """The records (``DefaultRecordBatch.iterator``).
+        """Iterate over the records (``DefaultRecordBatch.iterator``).
 
         Raises:
             InvalidRecordError: the number of records, or a record, is wrong.
-            RecordStreamError: the compressed bytes are damaged.
-            InvalidArgumentError: the codec is unknown, or a record's size is a varint without an end.
+            RecordStreamError: the compressed bytes are corrupt.
+            InvalidArgumentError: the codec is unknown, or the varint of a record's size does not end.
         """
-        if self.size_in_bytes < RECORD_BATCH_OVERHEAD:  # Kafka loads the batch as a whole and misses the count
+        if self.size_in_bytes < RECORD_BATCH_OVERHEAD:  # Kafka loads the whole batch and then fails on the count
             raise OutOfBoundsError(f"the batch at position {self.position} ends before its record count", None)
         if self.count == 0:
             return iter(())
@@ -248,15 +248,15 @@ class DefaultRecordBatch(StoredBatch):
         return self._uncompressed()
 
     def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
-        """The records, decompressed only as far as they are taken (``streamingIterator``; FR-1 in 4.4).
+        """Iterate over the records; decompress no more than the caller consumes (``streamingIterator``; FR-1 in 4.4).
 
         Args:
-            max_record_body_size: bytes that a decompressed record may have (4.4).
+            max_record_body_size: maximum size in bytes of a decompressed record (4.4).
 
         Raises:
-            InvalidRecordError: as in iteration, or a record is larger than that.
-            RecordStreamError: the compressed bytes are damaged.
-            InvalidArgumentError: the codec is unknown, or a record's size is a varint without an end.
+            InvalidRecordError: the number of records is wrong, or a record is, or exceeds the maximum size.
+            RecordStreamError: the compressed bytes are corrupt.
+            InvalidArgumentError: the codec is unknown, or the varint of a record's size does not end.
         """
         if self.size_in_bytes < RECORD_BATCH_OVERHEAD:
             end = self.position + self.size_in_bytes
@@ -264,25 +264,29 @@ class DefaultRecordBatch(StoredBatch):
             raise InvalidArgumentError(f"newPosition > limit: ({RECORD_BATCH_OVERHEAD} > {self.size_in_bytes})")
         return self._compressed(max_record_body_size, _record_of) if self.is_compressed else self._uncompressed()
 
-    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
-        """See :meth:`kidx.records.base.RecordBatch.stamps`."""
+    def offset_timestamps(
+        self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False
+    ) -> Iterator[OffsetTimestamp]:
+        """See :meth:`kidx.records.base.RecordBatch.offset_timestamps`."""
         whole = self.size_in_bytes >= RECORD_BATCH_OVERHEAD
         if not whole or (not streaming and self.count == 0) or not self.is_compressed:
             records = self.streaming_iterator(max_record_body_size) if streaming else iter(self)
-            yield from (Stamp(record.offset, record.timestamp) for record in records)
+            yield from (OffsetTimestamp(record.offset, record.timestamp) for record in records)
         elif streaming:
-            yield from self._compressed(max_record_body_size, stamp_of)
+            yield from self._compressed(max_record_body_size, offset_timestamp_of)
         else:
-            yield from all_before_first(lambda: self._compressed(MAX_RECORD_BODY_SIZE, stamp_of), lambda _: 0)
+            yield from all_before_first(
+                lambda: self._compressed(MAX_RECORD_BODY_SIZE, offset_timestamp_of), lambda _: 0
+            )
 
     def _start_reading(self) -> tuple[int, BatchContext]:
         header = self._load()
         count = header.record_count
         if count < 0:
             raise InvalidRecordError(f"Found invalid record count {count} in magic v{self.magic} batch")
-        stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        by_broker = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         return count, BatchContext(
-            self.base_offset, header.base_timestamp, header.base_sequence, header.max_timestamp if stamped else None
+            self.base_offset, header.base_timestamp, header.base_sequence, header.max_timestamp if by_broker else None
         )
 
     def _uncompressed(self) -> Iterator[Record]:
@@ -296,64 +300,64 @@ class DefaultRecordBatch(StoredBatch):
                 raise InvalidRecordError("Incorrect declared batch size, premature EOF reached") from None
             try:
                 record, position = read_record(data, position, size, context)
-            except RecordCutError as error:
+            except TruncatedRecordError as error:
                 error.was_null = number < count or position == len(data)
                 raise
             if number == count and position != len(data):
                 raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
             yield record
 
-    def _compressed(self, largest: int, read: Callable[[Source, int, BatchContext], Item]) -> Iterator[Item]:
-        return self.decompressed(
-            lambda source, context: read(source, _size_of_next(source, largest), context), Reading.RECORDS
+    def _compressed(self, largest: int, read: Callable[[ChunkReader, int, BatchContext], Item]) -> Iterator[Item]:
+        return self.read_decompressed(
+            lambda source, context: read(source, _size_of_next(source, largest), context), ReadMode.RECORDS
         )
 
-    def decompressed(self, read: Callable[[Source, BatchContext], Item], reading: Reading) -> Iterator[Item]:
-        """What ``read`` makes of the bytes of each record, size first, of a compressed batch of at least 61 bytes.
+    def read_decompressed(self, read: Callable[[ChunkReader, BatchContext], Item], mode: ReadMode) -> Iterator[Item]:
+        """Yield the results of ``read`` for the records of a compressed batch of at least 61 bytes.
 
         Args:
-            read: takes the bytes of a record.
-            reading: how it takes them.
+            read: function that takes the bytes of one record, its size first, from the source.
+            mode: the way in which ``read`` takes the bytes.
 
         Raises:
-            InvalidRecordError: the number of records is negative, or bytes are left behind them.
-            RecordStreamError: the compressed bytes are damaged.
+            InvalidRecordError: the number of records is negative, or bytes remain after the last.
+            RecordStreamError: the compressed bytes are corrupt.
         """
-        # Kafka opens the stream before it looks at the count.
+        # Kafka opens the stream before it checks the count.
         data, library = self._bytes(RECORD_BATCH_OVERHEAD), self._storage.decompressor
-        source = decompress(self.codec, data, self.magic, library, reading=reading)
+        source = decompress(self.codec, data, self.magic, library, mode=mode)
         count, context = self._start_reading()
         for number in range(1, count + 1):
             try:
                 record = read(source, context)
             except RecordStreamError as error:
-                said = _in_words(error, "Failed to decompress record stream")
-                if isinstance(said, StreamCutError):
-                    said.in_record = True
-                raise said from error
+                kafka_error = _as_kafka_raises(error, "Failed to decompress record stream")
+                if isinstance(kafka_error, TruncatedStreamError):
+                    kafka_error.in_record = True
+                raise kafka_error from error
             if number == count:
                 _check_end(source)
             yield record
 
 
-def _check_end(source: Source) -> None:
+def _check_end(source: ChunkReader) -> None:
     try:
         at_end = source.at_end()
     except RecordStreamError as error:
-        raise _in_words(error, "Error checking for remaining bytes after reading batch") from error
+        raise _as_kafka_raises(error, "Error checking for remaining bytes after reading batch") from error
     if not at_end:
         raise InvalidRecordError("Incorrect declared batch size, records still remaining in file")
 
 
-def _in_words(error: RecordStreamError, kafka_message: str) -> RecordStreamError:
-    """What Kafka makes of an error in a compressed stream; one with words of its own is not an IOException there."""
+def _as_kafka_raises(error: RecordStreamError, kafka_message: str) -> RecordStreamError:
+    """Return Kafka's exception for an error in a compressed stream; one with its own message is not an IOException."""
     if error.kafka_message is not None:
         return error
     return type(error)(f"{kafka_message}: {error}", kafka_message)
 
 
-def _size_of_next(source: Source, max_record_body_size: int) -> int:
-    """The size that stands before a record, of a ``DefaultRecord.readFrom(InputStream, …)``."""
+def _size_of_next(source: ChunkReader, max_record_body_size: int) -> int:
+    """Return the size that precedes a record (``DefaultRecord.readFrom(InputStream, …)``)."""
     premature = "Incorrect declared batch size, premature EOF reached"
     try:
         size = source.read_varint()
@@ -361,7 +365,7 @@ def _size_of_next(source: Source, max_record_body_size: int) -> int:
         raise RecordSizeError(premature, str(error)) from error
     except EOFError as error:
         raise InvalidRecordError(premature) from error
-    if size < 0:  # the text of 4.4 speaks of a negative size
+    if size < 0:  # the message of 4.4 is about a negative size
         raise RecordSizeError(premature, f"capacity < 0: ({size} < 0)")
     if size > max_record_body_size:
         raise InvalidRecordError(
@@ -370,8 +374,8 @@ def _size_of_next(source: Source, max_record_body_size: int) -> int:
     return size
 
 
-def _record_of(source: Source, size: int, context: BatchContext) -> Record:
-    """The rest of it."""
+def _record_of(source: ChunkReader, size: int, context: BatchContext) -> Record:
+    """Return the record of ``size`` bytes that follows its size."""
     body = source.read(size)
     if len(body) < size:
         raise InvalidRecordError(

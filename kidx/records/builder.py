@@ -1,4 +1,4 @@
-"""Writing batches: the same bytes as ``MemoryRecordsBuilder.java`` makes of the same input."""
+"""Batch builder: writes the same bytes as ``MemoryRecordsBuilder.java`` for the same input."""
 
 from __future__ import annotations
 
@@ -50,31 +50,32 @@ def build_batch(
     max_timestamp: int | None = None,
     compressor: Compressor | None = None,
 ) -> bytes:
-    """The bytes of a batch; for uncompressed v0 and v1, of one batch a record, one after another.
+    """Return the bytes of a batch; for uncompressed v0 and v1, one batch per record, one after the other.
 
     Args:
-        records: (timestamp in milliseconds, key, value[, headers]); none gives no bytes, as in Kafka (see
-            :func:`empty_batch`).
-        base_offset: of the batch; the offset of the first record unless ``offsets`` says otherwise.
-        magic: 0, 1 or 2.
-        codec: how to compress.
-        timestamp_type: whether ``log_append_time`` overrides the records' timestamps.
-        log_append_time: milliseconds; what a batch with LOG_APPEND_TIME has as its timestamp.
-        producer_id: of an idempotent producer (v2).
-        producer_epoch: of that producer (v2).
-        base_sequence: of the first record (v2).
-        is_transactional: whether the batch belongs to a transaction (v2).
-        is_control: whether the records are control records (v2).
-        partition_leader_epoch: of the leader (v2).
-        delete_horizon_ms: set the flag of 3.1.0, and this as the base timestamp (v2).
-        offsets: absolute offsets of the records, increasing, where they have gaps.
-        last_offset: what the header claims as last offset, as after compaction (v2, and wrappers of v0 and v1).
-        max_timestamp: what the header claims as largest timestamp instead of the true one (v2 and v1 wrappers).
-        compressor: the codec libraries; those of kidx by default.
+        records: tuples (timestamp in milliseconds, key, value[, headers]); without any the result is empty, as in Kafka
+            (see :func:`empty_batch`).
+        base_offset: base offset of the batch; offset of the first record unless ``offsets`` is given.
+        magic: format: 0, 1 or 2.
+        codec: compression codec.
+        timestamp_type: origin of the timestamps; with LOG_APPEND_TIME, ``log_append_time`` overrides those in
+            ``records``.
+        log_append_time: timestamp of a batch with LOG_APPEND_TIME, in milliseconds.
+        producer_id: id of an idempotent producer (v2).
+        producer_epoch: epoch of that producer (v2).
+        base_sequence: sequence number of the first record (v2).
+        is_transactional: True if the batch belongs to a transaction (v2).
+        is_control: True if the records are control records (v2).
+        partition_leader_epoch: epoch of the leader (v2).
+        delete_horizon_ms: delete horizon; sets the flag of 3.1.0, and is stored as the base timestamp (v2).
+        offsets: absolute offsets of the records, increasing; needed if they have gaps.
+        last_offset: last offset that the header states, as after compaction (v2, and wrappers of v0 and v1).
+        max_timestamp: largest timestamp that the header states instead of the true one (v2 and v1 wrappers).
+        compressor: codec libraries; kidx's libraries by default.
 
     Raises:
-        InvalidArgumentError: what Kafka's builder refuses, in its words: a timestamp below -1, offsets that do not
-            increase, headers before v2, a transaction without a producer, and the like.
+        InvalidArgumentError: the errors of Kafka's builder, with its messages: a timestamp below -1, offsets that do
+            not increase, headers before v2, a transaction without a producer, and similar ones.
     """
     _check_options(
         magic,
@@ -115,8 +116,8 @@ def build_batch(
         for offset, record in zip(offsets, simple, strict=True)
     )
     if max_timestamp is None:
-        stamped = timestamp_type is TimestampType.LOG_APPEND_TIME
-        max_timestamp = log_append_time if stamped else max(record.timestamp for record in simple)
+        by_broker = timestamp_type is TimestampType.LOG_APPEND_TIME
+        max_timestamp = log_append_time if by_broker else max(record.timestamp for record in simple)
     return write_batch(
         (compressor or compress)(codec, body, magic),
         base_offset=base_offset,
@@ -149,19 +150,19 @@ def empty_batch(
     is_control: bool = False,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """A v2 batch that compaction left without records, 61 bytes (``DefaultRecordBatch.writeEmptyHeader``; RB-2).
+    """Return a v2 batch without records after compaction, 61 bytes (``DefaultRecordBatch.writeEmptyHeader``; RB-2).
 
     Args:
-        base_offset: where the batch once began.
-        last_offset: where it once ended.
-        timestamp: its largest timestamp, milliseconds; the base timestamp becomes -1.
-        timestamp_type: what set it.
-        producer_id: or -1.
-        producer_epoch: or -1.
-        base_sequence: or -1.
-        is_transactional: whether it belonged to a transaction.
-        is_control: whether it held control records.
-        partition_leader_epoch: or -1.
+        base_offset: original base offset of the batch.
+        last_offset: original last offset of the batch.
+        timestamp: largest timestamp in milliseconds; the base timestamp becomes -1.
+        timestamp_type: origin of that timestamp.
+        producer_id: producer id, or -1.
+        producer_epoch: producer epoch, or -1.
+        base_sequence: sequence number of the first record, or -1.
+        is_transactional: True if the batch belonged to a transaction.
+        is_control: True if the batch held control records.
+        partition_leader_epoch: epoch of the leader, or -1.
     """
     return write_batch(
         b"",
@@ -188,15 +189,15 @@ def end_transaction_marker(
     timestamp: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The control batch that ends a transaction (``MemoryRecords.withEndTransactionMarker``).
+    """Return the control batch that ends a transaction (``MemoryRecords.withEndTransactionMarker``).
 
     Args:
         marker: commit or abort, and the coordinator's epoch.
-        producer_id: whose transaction ends.
-        producer_epoch: of that producer.
-        offset: of its one record.
+        producer_id: producer of the transaction that ends.
+        producer_epoch: epoch of that producer.
+        offset: offset of the only record.
         timestamp: milliseconds.
-        partition_leader_epoch: of the leader.
+        partition_leader_epoch: epoch of the leader.
 
     Raises:
         InvalidArgumentError: the producer id or epoch is -1.
@@ -221,26 +222,26 @@ def _check_options(
     is_control: bool,
     has_horizon: bool,
 ) -> None:
-    """What the constructor of ``MemoryRecordsBuilder`` refuses."""
+    """Raise the errors that the constructor of ``MemoryRecordsBuilder`` raises."""
     if not 0 <= magic <= 2:
         raise InvalidArgumentError(f"Invalid magic value {magic}")
     if magic > 0 and timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
         raise InvalidArgumentError("TimestampType must be set for magic >= 0")
     if magic < 2:
-        for refused, what in (
+        for is_set, feature in (
             (is_transactional, "Transactional records are"),
             (is_control, "Control records are"),
             (codec is Codec.ZSTD, "ZStandard compression is"),
             (has_horizon, "Delete horizon timestamp is"),
         ):
-            if refused:
-                raise InvalidArgumentError(f"{what} not supported for magic {magic}")
+            if is_set:
+                raise InvalidArgumentError(f"{feature} not supported for magic {magic}")
 
 
 def _check_producer(
     magic: int, producer_id: int, producer_epoch: int, base_sequence: int, *, is_transactional: bool, is_control: bool
 ) -> None:
-    """``validateProducerState``."""
+    """Raise the errors that ``validateProducerState`` raises."""
     if producer_id == NO_PRODUCER_ID:
         if is_transactional:
             raise InvalidArgumentError("Cannot write transactional messages without a valid producer ID")
@@ -254,7 +255,7 @@ def _check_producer(
 
 
 def _check_records(records: Sequence[SimpleRecord], offsets: Sequence[int], base_offset: int, magic: int) -> None:
-    """``appendWithOffset`` and ``recordWritten``."""
+    """Raise the errors that ``appendWithOffset`` and ``recordWritten`` raise."""
     if len(offsets) != len(records):
         raise InvalidArgumentError(f"{len(offsets)} offsets for {len(records)} records")
     previous: int | None = None
@@ -286,7 +287,7 @@ def _legacy(
     max_timestamp: int | None,
     compressor: Compressor | None,
 ) -> bytes:
-    """The messages one after another, or the wrapper of all of them."""
+    """Return the messages one after the other, or the wrapper that holds all of them."""
     relative_to = base_offset if magic == 1 and codec is not Codec.NONE else 0
     messages = b"".join(
         write_message(

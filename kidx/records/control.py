@@ -1,4 +1,4 @@
-"""Control records: what Kafka writes into the log for itself. Key and value start with a version, both big-endian."""
+"""Control records, which Kafka writes into the log for itself. Key and value start with a version, both big-endian."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kidx.records.errors import InvalidArgumentError, InvalidRecordError
 
 if TYPE_CHECKING:
+    from kidx.dialect import Dialect
     from kidx.records.record import Record
 
 _KEY: Final = struct.Struct(">hh")  # version, type
@@ -17,7 +18,7 @@ _MARKER: Final = struct.Struct(">hi")  # version, coordinator epoch
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says (``ControlRecordType.java``). Releases before KRaft know the first two."""
+    """Type of a control record (``ControlRecordType.java``). Releases before KRaft know the first two."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -28,14 +29,21 @@ class ControlRecordType(IntEnum):
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
 
+    def name_in(self, dialect: Dialect) -> str:
+        """Return the name of this type in a release, or ``UNKNOWN`` if the release has no type with this number."""
+        if self <= ControlRecordType.COMMIT:
+            return self.name
+        names, index = dialect.other_control_types, self - ControlRecordType.LEADER_CHANGE
+        return names[index] if index < len(names) else ControlRecordType.UNKNOWN.name
+
     @classmethod
     def parse(cls, key: bytes | None) -> ControlRecordType:
-        """The type that a control record's key names; UNKNOWN for a number that Kafka does not have.
+        """Return the type that a control record's key states; UNKNOWN for a number that Kafka does not have.
 
         A version above 0 is read as version 0, as Kafka does.
 
         Raises:
-            InvalidRecordError: the key is null, shorter than 4 bytes, or of a negative version.
+            InvalidRecordError: the key is null, shorter than 4 bytes, or has a negative version.
         """
         if key is None or len(key) < _KEY.size:
             raise InvalidRecordError(
@@ -51,10 +59,10 @@ class ControlRecordType(IntEnum):
 
     @property
     def record_key(self) -> bytes:
-        """The key of a control record of this type, version 0.
+        """Key of a control record of this type, version 0.
 
         Raises:
-            InvalidArgumentError: UNKNOWN has none.
+            InvalidArgumentError: the type is UNKNOWN, which has no key.
         """
         if self is ControlRecordType.UNKNOWN:
             raise InvalidArgumentError("Cannot serialize UNKNOWN control record type")
@@ -63,7 +71,7 @@ class ControlRecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionMarker:
-    """The end of a transaction: commit or abort (``EndTransactionMarker.java``).
+    """End of a transaction: commit or abort (``EndTransactionMarker.java``).
 
     Raises:
         InvalidArgumentError: ``control_type`` is neither COMMIT nor ABORT.
@@ -80,16 +88,16 @@ class EndTransactionMarker:
 
     @property
     def value(self) -> bytes:
-        """The value of its record."""
+        """Value of the control record."""
         return _MARKER.pack(0, self.coordinator_epoch)
 
     @classmethod
     def parse(cls, record: Record) -> EndTransactionMarker:
-        """The marker that a control record holds.
+        """Return the marker that a control record holds.
 
         Raises:
-            InvalidRecordError: key or value are too short or of a negative version.
-            InvalidArgumentError: it is a control record of another type.
+            InvalidRecordError: key or value is too short or has a negative version.
+            InvalidArgumentError: the control record has another type.
         """
         control_type = ControlRecordType.parse(record.key)
         marker = cls(control_type)

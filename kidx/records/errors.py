@@ -1,8 +1,8 @@
-"""How reading records can fail: one class for each exception that Kafka tells apart.
+"""Errors of reading records: one class for each exception that Kafka distinguishes.
 
 Kafka lets some plain Java exceptions escape from corrupt records. They keep their kidx name here too:
-``IllegalArgumentException`` is :class:`kidx.errors.InvalidArgumentError` (an unknown codec, a length varint without an
-end), ``IndexOutOfBoundsException`` is :class:`kidx.errors.OutOfBoundsError` (a field past the end of its batch).
+``IllegalArgumentException`` is :class:`kidx.errors.InvalidArgumentError` (an unknown codec, a length varint that does
+not end), ``IndexOutOfBoundsException`` is :class:`kidx.errors.OutOfBoundsError` (a field past the end of its batch).
 """
 
 from __future__ import annotations
@@ -11,58 +11,58 @@ from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
 
 __all__ = [
     "CorruptRecordError",
-    "FileCutError",
-    "HeaderCutError",
     "InvalidArgumentError",
     "InvalidRecordError",
     "LargeBatchError",
     "OutOfBoundsError",
-    "RecordCutError",
     "RecordError",
     "RecordSizeError",
     "RecordStreamError",
-    "StreamCutError",
+    "TruncatedFileError",
+    "TruncatedHeaderError",
+    "TruncatedRecordError",
+    "TruncatedStreamError",
     "UnsupportedCodecError",
 ]
 
 
 class RecordError(KidxError):
-    """Base of what only record batches raise."""
+    """Base class of errors that only record batches raise."""
 
     kind = "record"
 
 
 class CorruptRecordError(RecordError, ValueError):
-    """The batch is damaged: size, magic or checksum (``o.a.k.common.errors.CorruptRecordException``; RB-4)."""
+    """Corrupt size, magic or checksum of a batch (``o.a.k.common.errors.CorruptRecordException``; RB-4)."""
 
     kind = "corrupt_record"
 
 
 class InvalidRecordError(RecordError, ValueError):
-    """A record inside a batch makes no sense (``o.a.k.common.InvalidRecordException``)."""
+    """Malformed record inside a batch (``o.a.k.common.InvalidRecordException``)."""
 
     kind = "invalid_record"
 
 
-class RecordCutError(InvalidRecordError):
-    """A record of an uncompressed batch claims more bytes than the batch has left.
+class TruncatedRecordError(InvalidRecordError):
+    """Record of an uncompressed batch that claims more bytes than remain in the batch.
 
-    Before 3.0 Kafka took such a record for null, which went wrong where it was used, unless it was the batch's last one
-    and bytes were left: those were noticed first.
+    Up to 3.0.0 Kafka read such a record as null, which failed where it was used. The exception is a last record with
+    bytes remaining after it: those bytes were noticed first.
     """
 
     was_null = False
-    """Whether it was null before 3.0."""
+    """True if Kafka up to 3.0.0 read it as null."""
 
 
-class HeaderCutError(InvalidRecordError):
-    """The key of a record's header ends behind the batch; before 2.7 an ``IndexOutOfBoundsException``."""
+class TruncatedHeaderError(InvalidRecordError):
+    """Record header whose key ends after the batch; before 2.7 an ``IndexOutOfBoundsException``."""
 
 
 class RecordSizeError(InvalidRecordError):
-    """The size of a compressed record is negative or has no end.
+    """Size of a compressed record that is negative or does not end.
 
-    Before 3.6 an ``IllegalArgumentException`` escaped, whose text is ``escaped``.
+    Before 3.6 an ``IllegalArgumentException`` escaped, whose message is ``escaped``.
     """
 
     def __init__(self, message: str, escaped: str) -> None:
@@ -71,33 +71,33 @@ class RecordSizeError(InvalidRecordError):
 
 
 class UnsupportedCodecError(RecordError, InvalidArgumentError):
-    """Attributes name a codec that Kafka does not have (``IllegalArgumentException`` of ``CompressionType.forId``)."""
+    """Codec in the attributes that Kafka does not have (``IllegalArgumentException`` of ``CompressionType.forId``)."""
 
     kind = "invalid_argument"
 
 
 class RecordStreamError(RecordError, OSError):
-    """The bytes could not be read or decompressed (``KafkaException`` around an ``IOException``)."""
+    """Bytes that could not be read or decompressed (``KafkaException`` around an ``IOException``)."""
 
     kind = "io"
 
 
 class StreamUnderflowError(RecordStreamError):
-    """A frame of lz4 ends before the checksum that it claims to have (``BufferUnderflowException``; LG-75)."""
+    """Lz4 frame that ends before the checksum that it claims to have (``BufferUnderflowException``; LG-75)."""
 
     kind = "buffer_underflow"
 
 
-class FileCutError(RecordStreamError):
-    """A file became shorter while it was read: its broker truncates it."""
+class TruncatedFileError(RecordStreamError):
+    """File that became shorter while it was read, because its broker truncates it."""
 
 
 class LargeBatchError(RecordError):
-    """A batch whose records are too many bytes to be held at once; iterating over it gives one after another."""
+    """Batch whose records do not fit in memory together; iteration yields them one at a time."""
 
 
-class StreamCutError(RecordStreamError):
-    """A compressed stream ends before its codec says so; only gzip's tells, with an ``EOFException``."""
+class TruncatedStreamError(RecordStreamError):
+    """Compressed stream that ends before its codec states so; only gzip signals it, with an ``EOFException``."""
 
     in_record = False
-    """Whether it ends inside a record of a v2 batch, which was an ``InvalidRecordException`` before 3.6."""
+    """True if it ends inside a record of a v2 batch, which was an ``InvalidRecordException`` before 3.6."""

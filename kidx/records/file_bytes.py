@@ -1,33 +1,45 @@
-"""The bytes of a file that others may be writing to or cutting: read as they are asked for, and never mapped.
+"""Bytes of a file that others may write to or truncate: read on demand, and never mapped.
 
-A mapped file that is cut while it is read ends the process with SIGBUS. A follower truncates its log at any time.
+Truncating a mapped file while it is read ends the reader with SIGBUS. A follower truncates its log at any time.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.files import open_regular
-from kidx.records.errors import FileCutError
+from kidx.java_numbers import INT_MAX
+from kidx.records.errors import TruncatedFileError
 
 if TYPE_CHECKING:
     import struct
 from mmap import mmap
 
 _WINDOW: Final = 1 << 18
-"""Bytes that are read at once, if no more are asked for."""
+"""Minimum number of bytes per read."""
+
+
+def check_log_size(path: str | os.PathLike[str], size: int) -> None:
+    """Reject a ``.log`` longer than a segment can be: reading a sparse file of terabytes takes hours.
+
+    Raises:
+        OSError: the file is longer than 2**31 - 1 bytes.
+    """
+    if size > INT_MAX:
+        raise OSError(errno.EFBIG, f"Is {size:,} bytes long, and no segment has more than {INT_MAX:,}", str(path))
 
 
 class FileBytes:
-    """A buffer of the first bytes of a file, as many as it had when this was made.
+    """Buffer over the first bytes of a file, as many as it had when the buffer was created.
 
     Args:
-        file: a path; or an open descriptor, which may be closed once this returns.
-        name: what errors call the file.
+        file: path of the file, or an open descriptor, which may be closed once the constructor returns.
+        name: file name in errors.
 
     Raises:
-        OSError: the file cannot be opened, or, given by its path, is no regular one.
+        OSError: the file cannot be opened, or a path does not name a regular file.
     """
 
     __slots__ = ("_descriptor", "_name", "_size", "_start", "_window")
@@ -47,11 +59,11 @@ class FileBytes:
         return self._size
 
     def __getitem__(self, where: slice) -> bytes:
-        """The bytes of a slice without a step.
+        """Return the bytes of a slice without a step.
 
         Raises:
-            FileCutError: the file has become shorter.
-            OSError: it cannot be read.
+            TruncatedFileError: the file has become shorter.
+            OSError: the file cannot be read.
         """
         start, end, _ = where.indices(self._size)
         if end <= start:
@@ -65,12 +77,12 @@ class FileBytes:
         return self._window[at : at + end - start]
 
     def _read(self, start: int, end: int, least: int) -> bytes:
-        """Bytes from ``start`` to ``end``, up to ``least`` at any rate."""
+        """Return bytes from ``start`` up to ``end``; at least up to ``least``."""
         data = os.pread(self._descriptor, end - start, start)
         while start + len(data) < least:
             more = os.pread(self._descriptor, end - start - len(data), start + len(data))
             if not more:
-                raise FileCutError(
+                raise TruncatedFileError(
                     f"{self._name} became shorter while it was read: it ends at byte {start + len(data)} and had"
                     f" {self._size} bytes"
                 )
@@ -79,15 +91,15 @@ class FileBytes:
 
 
 Buffer = bytes | bytearray | memoryview | mmap | FileBytes
-"""What batches are read from. Nothing is copied before it is asked for, so the buffer must outlive its batches."""
+"""ChunkReader of the bytes of batches. Nothing is copied before it is needed, so a buffer must outlive its batches."""
 
 
 def unpack(codec: struct.Struct, buffer: Buffer, position: int) -> tuple[Any, ...]:
-    """The fields at a position of a buffer, which must have them.
+    """Return the fields at a position of a buffer, which must contain them.
 
     Raises:
-        FileCutError: the file has become shorter.
-        struct.error: the buffer ends first.
+        TruncatedFileError: the file has become shorter.
+        struct.error: the buffer ends before the last field.
     """
     if isinstance(buffer, FileBytes):
         return codec.unpack(buffer[position : position + codec.size])

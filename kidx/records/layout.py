@@ -1,8 +1,8 @@
-"""The record formats as tables; reading and writing are driven by them.
+"""Record formats as tables, which reading and writing use.
 
-A segment file is a sequence of batches. Every one of them, of any magic, starts with :data:`PREFIX`. What follows the
-magic byte of a v2 batch is :data:`RECORD_BATCH`; a v0 or v1 batch is one *message*, :data:`MESSAGE_V0` or
-:data:`MESSAGE_V1`, which when compressed wraps a set of messages of the same form.
+A segment file is a sequence of batches. Every batch, of any magic, starts with :data:`PREFIX`. What follows the magic
+byte of a v2 batch is :data:`RECORD_BATCH`; a v0 or v1 batch is one *message*, :data:`MESSAGE_V0` or :data:`MESSAGE_V1`,
+which when compressed wraps a set of messages of the same form.
 
 Integers are big-endian and signed; the two checksums are read as unsigned.
 """
@@ -29,12 +29,12 @@ RECORD_BATCH: Final = Layout("record batch v2", (
     Field(17, 4, "crc",                    "CRC-32C of everything from attributes to the end, unsigned"),
     Field(21, 2, "attributes",             "codec, timestamp type, flags: the ATTRIBUTE_ constants"),
     Field(23, 4, "last_offset_delta",      "offset of the last record ever in the batch, less base_offset"),
-    Field(27, 8, "base_timestamp",         "what record timestamps are deltas to; with the horizon flag, the horizon"),
-    Field(35, 8, "max_timestamp",          "largest record timestamp; with LogAppendTime, that of them all (RB-3)"),
+    Field(27, 8, "base_timestamp",         "base of the record timestamp deltas; with the horizon flag, the horizon"),
+    Field(35, 8, "max_timestamp",          "largest record timestamp; with LogAppendTime, every record's (RB-3)"),
     Field(43, 8, "producer_id",            "-1 if the producer is not idempotent"),
-    Field(51, 2, "producer_epoch",         "-1 likewise"),
-    Field(53, 4, "base_sequence",          "sequence number of the first record, -1 likewise"),
-    Field(57, 4, "record_count",           "records that are there; 0 in a batch that compaction emptied"),
+    Field(51, 2, "producer_epoch",         "-1 if the producer is not idempotent"),
+    Field(53, 4, "base_sequence",          "sequence number of the first record, -1 if not idempotent"),
+    Field(57, 4, "record_count",           "number of records present; 0 in a batch that compaction emptied"),
 ), "DefaultRecordBatch.java (RB-1)")
 
 MESSAGE_V0: Final = Layout("message v0", (
@@ -51,32 +51,32 @@ MESSAGE_V1: Final = Layout("message v1", (
     Field(12, 4, "crc",                    "CRC-32 of everything from magic to the end, unsigned"),
     Field(16, 1, "magic",                  "1"),
     Field(17, 1, "attributes",             "codec, timestamp type"),
-    Field(18, 8, "timestamp",              "of a wrapper: the largest inside, or the append time of them all"),
+    Field(18, 8, "timestamp",              "in a wrapper: the largest inside, or the append time of all"),
 ), "LegacyRecord.java; then key and value as in v0")
 
-# Within RECORD_BATCH.attributes and (the first two) within MESSAGE_V1.attributes.
+# Flags in RECORD_BATCH.attributes and (the first two) in MESSAGE_V1.attributes.
 ATTRIBUTE_CODEC:           Final = 0x07  # bits 0-2: none, gzip, snappy, lz4, zstd
-ATTRIBUTE_LOG_APPEND_TIME: Final = 0x08  # bit 3: the broker stamped the records, not the producer
+ATTRIBUTE_LOG_APPEND_TIME: Final = 0x08  # bit 3: the broker set the timestamps, not the producer
 ATTRIBUTE_TRANSACTIONAL:   Final = 0x10  # bit 4
-ATTRIBUTE_CONTROL:         Final = 0x20  # bit 5: a marker for Kafka itself, never handed to a consumer
-ATTRIBUTE_DELETE_HORIZON:  Final = 0x40  # bit 6, from 3.1.0: base_timestamp says when tombstones may go
+ATTRIBUTE_CONTROL:         Final = 0x20  # bit 5: a marker for Kafka itself, never delivered to a consumer
+ATTRIBUTE_DELETE_HORIZON:  Final = 0x40  # bit 6, from 3.1.0: base_timestamp is the delete horizon of tombstones
 # fmt: on
 
 LOG_OVERHEAD: Final = PREFIX.field("epoch_or_crc").offset
-"""Bytes before those that ``length`` counts: 12."""
+"""Number of bytes up to the end of ``length``, which ``length`` does not count: 12."""
 
 RECORD_BATCH_OVERHEAD: Final = RECORD_BATCH.size
-"""Bytes of a v2 batch without records: 61."""
+"""Size in bytes of a v2 batch without records: 61."""
 
 CHECKSUMMED_FROM: Final = RECORD_BATCH.field("attributes").offset
-"""Where the CRC-32C of a v2 batch starts: 21."""
+"""Position at which the CRC-32C of a v2 batch starts: 21."""
 
 SIZE_FIELD: Final = 4
-"""Bytes of the size before a key or value of v0 and v1."""
+"""Size in bytes of the size field before a key or value of v0 and v1."""
 
-# What LegacyRecord.java calls RECORD_OVERHEAD counts from the checksum on, with both sizes.
+# RECORD_OVERHEAD of LegacyRecord.java counts from the checksum on, with both size fields.
 MESSAGE_OVERHEAD_V0: Final = MESSAGE_V0.size - LOG_OVERHEAD + 2 * SIZE_FIELD
-"""Bytes of a v0 message without key and value: 14, the least that ``length`` may be in any format (RB-4)."""
+"""Size in bytes of a v0 message without key and value: 14, the smallest valid ``length`` in any format (RB-4)."""
 
 MESSAGE_OVERHEAD_V1: Final = MESSAGE_V1.size - LOG_OVERHEAD + 2 * SIZE_FIELD
-"""Bytes of a v1 message without key and value: 22."""
+"""Size in bytes of a v1 message without key and value: 22."""

@@ -1,8 +1,8 @@
 """Messages of magic 0 and 1, the formats before Kafka 0.11 (``AbstractLegacyRecordBatch.java``, ``LegacyRecord.java``).
 
-A message is a batch of one record, itself. If its codec says so, its value is a compressed set of messages, and it is
-only their wrapper: their offsets are absolute in v0 and relative to the first one in v1, where the wrapper has the
-offset of the last; their timestamps are their own, or the wrapper's if the broker set it.
+A message is a batch of one record, itself. If it has a codec, its value is a compressed set of messages, and it is only
+their wrapper. The inner offsets are absolute in v0. In v1 they are relative to the first, and the wrapper has the
+offset of the last. The inner timestamps are valid unless the broker set the wrapper's, which then replaces them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kidx.records.layout import (
     PREFIX,
     SIZE_FIELD,
 )
+from kidx.records.offset_timestamps import OffsetTimestamp, all_before_first
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_SEQUENCE, NO_TIMESTAMP, Record, TimestampType
-from kidx.records.stamps import Stamp, all_before_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
 _TIMESTAMP: Final = MESSAGE_V1.codec("timestamp")
 
-# Offsets within a message, that is, behind the 12 bytes of offset and length.
+# Positions within a message, that is, after the 12 bytes of offset and length.
 _CRC_AT: Final = MESSAGE_V1.field("crc").offset - LOG_OVERHEAD
 _MAGIC_AT: Final = PREFIX.field("magic").offset - LOG_OVERHEAD
 _ATTRIBUTES_AT: Final = MESSAGE_V1.field("attributes").offset - LOG_OVERHEAD
@@ -49,11 +49,11 @@ _TIMESTAMP_AT: Final = MESSAGE_V1.field("timestamp").offset - LOG_OVERHEAD
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The bytes of one message from its checksum on, at least 14 (``LegacyRecord``).
+    """Bytes of one message from its checksum on, at least 14 (``LegacyRecord``).
 
     Attributes:
         data: the bytes.
-        wrapper_timestamp, wrapper_type: of the message that it was wrapped in, for a v1 message.
+        wrapper_timestamp, wrapper_type: timestamp and timestamp type of the wrapper of a v1 message.
     """
 
     data: bytes
@@ -62,7 +62,7 @@ class Message:
 
     @property
     def magic(self) -> int:
-        """The format: signed, as files can hold anything."""
+        """Format of the message; signed, because files can hold anything."""
         magic = self.data[_MAGIC_AT]
         return magic - 256 if magic > 127 else magic
 
@@ -73,12 +73,12 @@ class Message:
 
     @property
     def codec(self) -> Codec:
-        """How the value is compressed, if the message is a wrapper."""
+        """Compression codec of the value, if the message is a wrapper."""
         return Codec.for_id(self.attributes & ATTRIBUTE_CODEC)
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What set the timestamp; a v1 message inside another has the outer message's type."""
+        """Origin of the timestamp; a v1 message inside a wrapper has the wrapper's type."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.wrapper_type is not None:
@@ -89,7 +89,7 @@ class Message:
 
     @property
     def timestamp(self) -> int:
-        """Milliseconds, -1 in v0."""
+        """Timestamp in milliseconds, -1 in v0."""
         if self.magic == 0:
             return NO_TIMESTAMP
         if self.wrapper_timestamp is not None and self.wrapper_type is TimestampType.LOG_APPEND_TIME:
@@ -98,17 +98,17 @@ class Message:
 
     @property
     def crc(self) -> int:
-        """The stored checksum, unsigned."""
+        """Stored checksum, unsigned."""
         return int(_CRC.unpack_from(self.data, _CRC_AT)[0])
 
     @property
     def computed_crc(self) -> int:
-        """The CRC-32 that the message should have."""
+        """CRC-32 computed over the bytes of the message."""
         return zlib.crc32(self.data[_MAGIC_AT:])
 
     @property
     def is_valid(self) -> bool:
-        """Whether the message has the least size and the right checksum."""
+        """True if the message has the minimum size and the right checksum."""
         return len(self.data) >= MESSAGE_OVERHEAD_V0 and self.crc == self.computed_crc
 
     @property
@@ -131,35 +131,35 @@ class Message:
 
     @property
     def key(self) -> bytes | None:
-        """The key.
+        """Key of the record.
 
         Raises:
-            OutOfBoundsError, InvalidArgumentError: its size is damaged.
+            OutOfBoundsError, InvalidArgumentError: its size is corrupt.
         """
         return self._sized_at(self._key_size_at)
 
     @property
     def has_key(self) -> bool:
-        """Whether there is a key, however long.
+        """True if the message has a key, of any length.
 
         Raises:
-            OutOfBoundsError: the message ends before its size.
+            OutOfBoundsError: the message ends before the size of the key.
         """
         return self._int_at(self._key_size_at) >= 0
 
     @property
     def value(self) -> bytes | None:
-        """The value.
+        """Value of the record.
 
         Raises:
-            OutOfBoundsError, InvalidArgumentError: its size, or that of the key before it, is damaged.
+            OutOfBoundsError, InvalidArgumentError: the size of the value, or of the key before it, is corrupt.
         """
         key_size = max(0, self._int_at(self._key_size_at))
         return self._sized_at(to_int(self._key_size_at + SIZE_FIELD + key_size))
 
 
 class LegacyRecord(Record):
-    """A record of v0 or v1. Key and value are read when they are asked for, and fail only then, as in Kafka."""
+    """Record of v0 or v1. Key and value are read on access, and errors in them are raised only then, as in Kafka."""
 
     __slots__ = ("message",)
 
@@ -174,24 +174,24 @@ class LegacyRecord(Record):
 
     @property
     def key(self) -> bytes | None:
-        """The key, None if the record has none."""
+        """Key, or None if the record has no key."""
         return self.message.key
 
     @property
     def value(self) -> bytes | None:
-        """The value, None in a tombstone."""
+        """Value, or None in a tombstone."""
         return self.message.value
 
 
 class LegacyRecordBatch(StoredBatch):
-    """A v0 or v1 batch; see :class:`kidx.records.base.RecordBatch`.
+    """Batch of magic 0 or 1; see :class:`kidx.records.base.RecordBatch`.
 
-    Kafka's file reader takes any negative magic for this format; then everything but offsets and sizes fails.
+    Kafka's file reader accepts any negative magic as this format; then everything except offsets and sizes fails.
     """
 
     __slots__ = ("_message", "last_offset")
 
-    # What these formats do not have.
+    # Fields that these formats do not have.
     count: Final = None
     producer_id: Final = -1
     producer_epoch: Final = -1
@@ -203,7 +203,7 @@ class LegacyRecordBatch(StoredBatch):
     delete_horizon_ms: Final = None
 
     last_offset: int
-    """The message's own offset, which in a wrapper is that of the last message inside."""
+    """Offset of the message itself, which in a wrapper is the offset of the last inner message."""
 
     def __init__(self, storage: Storage, position: int, size: int, magic: int, offset: int) -> None:
         super().__init__(storage, position, size, magic)
@@ -219,7 +219,7 @@ class LegacyRecordBatch(StoredBatch):
         return message
 
     def _header(self) -> Message:
-        # Kafka must know the size of a header to read one; once it has read the whole batch it looks there instead.
+        # To read only the header, Kafka must know its size; once it has read the whole batch it uses that instead.
         if self._message is None and self.magic not in (0, 1):
             raise InvalidArgumentError(f"Invalid magic used in LegacyRecord: {self.magic}")
         return self.message
@@ -227,16 +227,16 @@ class LegacyRecordBatch(StoredBatch):
     @property
     def base_offset(self) -> int:
         """Offset of the first record, for which a compressed batch must be read."""
-        return next(self.stamps()).offset
+        return next(self.offset_timestamps()).offset
 
     @property
     def crc(self) -> int:
-        """The stored CRC-32, unsigned."""
+        """Stored CRC-32, unsigned."""
         return self._header().crc
 
     @property
     def computed_crc(self) -> int:
-        """The CRC-32 that the batch should have, unsigned."""
+        """CRC-32 computed over the bytes of the batch, unsigned."""
         return self.message.computed_crc
 
     @property
@@ -246,31 +246,31 @@ class LegacyRecordBatch(StoredBatch):
 
     @property
     def base_timestamp(self) -> int:
-        """The same as ``max_timestamp``: there are no deltas."""
+        """Equal to ``max_timestamp``, because there are no deltas."""
         return self._header().timestamp
 
     @property
     def max_timestamp(self) -> int:
-        """The message's timestamp, which in a wrapper is the largest inside; -1 in v0 (RB-3)."""
+        """Timestamp of the message, which in a wrapper is the largest inside; -1 in v0 (RB-3)."""
         return self._header().timestamp
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What set the timestamps: the producer or the broker."""
+        """Origin of the timestamps: the producer or the broker."""
         return self._header().timestamp_type
 
     @property
     def codec(self) -> Codec:
-        """How the messages inside are compressed; NONE if there are none inside.
+        """Compression codec of the inner messages; NONE without inner messages.
 
         Raises:
-            UnsupportedCodecError: with a codec that Kafka does not have.
+            UnsupportedCodecError: Kafka has no codec with the id in the attributes.
         """
         return self._header().codec
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum is right."""
+        """True if the checksum is right."""
         return self.message.is_valid
 
     def ensure_valid(self) -> None:
@@ -286,33 +286,35 @@ class LegacyRecordBatch(StoredBatch):
             )
 
     def __iter__(self) -> Iterator[Record]:
-        """The records: the message itself, or those it wraps.
+        """Iterate over the records: the message itself, or the messages that it wraps.
 
         Raises:
-            InvalidRecordError, CorruptRecordError: the messages inside are wrong.
-            RecordStreamError: the compressed bytes are damaged.
-            InvalidArgumentError, OutOfBoundsError: codec or sizes are damaged.
+            InvalidRecordError, CorruptRecordError: the inner messages are wrong.
+            RecordStreamError: the compressed bytes are corrupt.
+            InvalidArgumentError, OutOfBoundsError: codec or sizes are corrupt.
         """
         return self.streaming_iterator(INT_MAX)
 
     def streaming_iterator(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE) -> Iterator[Record]:
-        """As iteration: these formats must be decompressed whole to know the offsets.
+        """Iterate over the records, as ``__iter__``: these formats must be decompressed entirely to know the offsets.
 
         Args:
-            max_record_body_size: bytes that a message inside may have (4.4).
+            max_record_body_size: maximum size in bytes of an inner message (4.4).
         """
         if self.message.codec is Codec.NONE:
             return iter((LegacyRecord(self.last_offset, self.message),))
         return self._deep(max_record_body_size)
 
-    def stamps(self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False) -> Iterator[Stamp]:
-        """See :meth:`kidx.records.base.RecordBatch.stamps`."""
+    def offset_timestamps(
+        self, max_record_body_size: int = MAX_RECORD_BODY_SIZE, *, streaming: bool = False
+    ) -> Iterator[OffsetTimestamp]:
+        """See :meth:`kidx.records.base.RecordBatch.offset_timestamps`."""
         limit = max_record_body_size if streaming else INT_MAX
         records = iter(self) if self.message.codec is Codec.NONE else self._deep(limit, only_headers=True)
-        yield from (Stamp(record.offset, record.timestamp) for record in records)
+        yield from (OffsetTimestamp(record.offset, record.timestamp) for record in records)
 
     def _deep(self, max_record_body_size: int, *, only_headers: bool = False) -> Iterator[Record]:
-        """``DeepRecordsIterator``; the records have no key and value if only the messages' headers are read."""
+        """Yield the inner records (``DeepRecordsIterator``), without key and value if ``only_headers`` is True."""
         magic = self._wrapper_magic()
         latest: list[int] = []
 
@@ -347,7 +349,7 @@ class LegacyRecordBatch(StoredBatch):
         return 1 if self.magic else 0
 
     def _inner(self, max_record_body_size: int, *, only_headers: bool) -> Iterator[tuple[int, Message]]:
-        """The messages inside, or the first bytes of each, with their offsets as stored."""
+        """Yield the inner messages, or only their first bytes, with their stored offsets."""
         wrapper = self.message
         value = wrapper.value
         if value is None:
@@ -369,7 +371,7 @@ class LegacyRecordBatch(StoredBatch):
             held = min(size, _MESSAGE_HEADER) if only_headers else size
             data = source.read(held)
             if len(data) < held or source.skip(size - held) < size - held:
-                return  # a partial message at the end is left out
+                return  # a partial message at the end is ignored
             message = Message(data)
             if message.magic == 1:
                 message = Message(data, wrapper.timestamp, wrapper.timestamp_type)

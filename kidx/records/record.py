@@ -1,6 +1,6 @@
-"""One record of a v2 batch: what it holds, how it is read and written.
+"""Record of a v2 batch: its fields, and how it is read and written.
 
-A v2 record has no table of fixed offsets, since nearly all of it is of variable length::
+A v2 record has no table of fixed positions, since nearly all of it has variable length::
 
     size            varint   bytes that follow
     attributes      int8     unused
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.java_numbers import INT_MAX, to_int, to_long
 from kidx.java_text import java_text
-from kidx.records.errors import HeaderCutError, InvalidArgumentError, InvalidRecordError, RecordCutError
+from kidx.records.errors import InvalidArgumentError, InvalidRecordError, TruncatedHeaderError, TruncatedRecordError
 from kidx.records.varint import read_varint, read_varlong, size_of_varint, write_varint, write_varlong
 
 if TYPE_CHECKING:
@@ -31,48 +31,48 @@ NO_SEQUENCE: Final = -1
 NO_PARTITION_LEADER_EPOCH: Final = -1
 
 MAX_RECORD_BODY_SIZE: Final = (1 << 31) - 9
-"""Bytes of one decompressed record at most, Kafka 4.4's ``max.decompressed.message.bytes`` (FR-1)."""
+"""Maximum size in bytes of one decompressed record, Kafka 4.4's ``max.decompressed.message.bytes`` (FR-1)."""
 
 Header = tuple[str, bytes | None]
 
 
 class TimestampType(IntEnum):
-    """What set the timestamps of a batch (``TimestampType.java``)."""
+    """Origin of the timestamps of a batch (``TimestampType.java``)."""
 
     NO_TIMESTAMP_TYPE = -1
-    """None: v0 has no timestamps."""
+    """No timestamps (v0)."""
     CREATE_TIME = 0
-    """The producer, or the application that uses it."""
+    """Set by the producer, or by the application that uses it."""
     LOG_APPEND_TIME = 1
-    """The broker, when it appended the batch."""
+    """Set by the broker when it appended the batch."""
 
     @property
     def label(self) -> str:
-        """Kafka's name for it, as in ``message.timestamp.type`` and in dumps: ``CreateTime`` and so on."""
+        """Kafka's name of the type, as in ``message.timestamp.type`` and in dumps: ``CreateTime`` and so on."""
         return ("NoTimestampType", "CreateTime", "LogAppendTime")[self + 1]
 
 
 class SimpleRecord(NamedTuple):
-    """A record before it has an offset (``SimpleRecord.java``): builders take these, or plain tuples of this form."""
+    """Record without an offset (``SimpleRecord.java``): builders take these, or plain tuples of this form."""
 
     timestamp: int
-    """Milliseconds since the epoch; -1 for none."""
+    """Milliseconds since the epoch, or -1."""
     key: bytes | None = None
     value: bytes | None = None
     headers: Sequence[Header] = ()
 
 
 class Record:
-    """A record read from a batch.
+    """Record read from a batch.
 
     Attributes:
-        offset: absolute.
-        timestamp: milliseconds since the epoch, -1 for none. In a batch stamped by the broker it is the batch's (RB-3).
+        offset: absolute offset.
+        timestamp: milliseconds since the epoch, or -1. With LogAppendTime it is the timestamp of the batch (RB-3).
         key, value: the bytes, or None.
-        headers: in file order; keys may repeat. Malformed UTF-8 in a key reads as U+FFFD, as in Java.
-        sequence: the producer's number for it, -1 if there is none.
-        size_in_bytes: on disk; if the batch is compressed, before compression.
-        attributes: the record's own, unused so far.
+        headers: the headers in file order; keys may repeat. Malformed UTF-8 in a key reads as U+FFFD, as in Java.
+        sequence: the producer's sequence number, or -1.
+        size_in_bytes: size on disk; in a compressed batch, size before compression.
+        attributes: attributes of the record itself, unused so far.
     """
 
     __slots__ = ("_key", "_value", "attributes", "headers", "offset", "sequence", "size_in_bytes", "timestamp")
@@ -100,12 +100,12 @@ class Record:
 
     @property
     def key(self) -> bytes | None:
-        """The key, None if the record has none."""
+        """Key, or None if the record has no key."""
         return self._key
 
     @property
     def value(self) -> bytes | None:
-        """The value, None in a tombstone."""
+        """Value, or None in a tombstone."""
         return self._value
 
     def __eq__(self, other: object) -> bool:
@@ -131,24 +131,24 @@ class Record:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """The sequence number ``increment`` records on; after 2**31 - 1 comes 0 (``incrementSequence``)."""
+    """Return the sequence number ``increment`` records later; 2**31 - 1 is followed by 0 (``incrementSequence``)."""
     if sequence > to_int(INT_MAX - increment):
         return to_int(increment - (INT_MAX - sequence) - 1)
     return to_int(sequence + increment)
 
 
 class BatchContext(NamedTuple):
-    """What a record needs to know of its batch."""
+    """Fields of a batch that reading its records needs."""
 
     base_offset: int
     base_timestamp: int
     base_sequence: int
     log_append_time: int | None
-    """The timestamp of every record, if the broker stamped the batch."""
+    """Timestamp of every record if the broker set the batch's timestamps, otherwise None."""
 
 
 def _read_bytes(data: bytes, position: int, size: int) -> tuple[bytes | None, int]:
-    """``Utils.readBytes``: None for any negative size.
+    """Return the bytes as ``Utils.readBytes`` does: None for any negative size.
 
     Raises:
         IndexError: ``data`` ends first.
@@ -168,7 +168,7 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
         if size < 0:
             raise InvalidRecordError(f"Invalid negative header key size {size}")
         if size > len(data) - position:
-            raise HeaderCutError("Found invalid record structure")
+            raise TruncatedHeaderError("Found invalid record structure")
         key, position = _read_bytes(data, position, size)
         size, position = read_varint(data, position)
         value, position = _read_bytes(data, position, size)
@@ -177,10 +177,10 @@ def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header,
 
 
 def is_header_cut(data: bytes, position: int, count: int) -> bool:
-    """Whether reading more headers than there is room for, as Kafka before 2.8 does, ends in one that is cut."""
+    """Return True if reading more headers than fit, as Kafka before 2.8 does, ends in a truncated header."""
     try:
         _read_headers(data, position, count)
-    except HeaderCutError:
+    except TruncatedHeaderError:
         return True
     except (IndexError, InvalidArgumentError, InvalidRecordError):
         pass
@@ -188,19 +188,19 @@ def is_header_cut(data: bytes, position: int, count: int) -> bool:
 
 
 def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tuple[Record, int]:
-    """The record whose attributes are at ``start``, and the position after it (``DefaultRecord.readFrom``).
+    """Return the record whose attributes are at ``start``, and the position after it (``DefaultRecord.readFrom``).
 
     Args:
         data: the records of an uncompressed batch, or the bytes of this one record.
-        start: where it begins, behind its size.
-        size: the bytes that it claims to have; only what is read beyond ``data`` is caught on the way.
-        context: of the batch.
+        start: position after the record's size.
+        size: number of bytes that the record claims to have; only reads beyond ``data`` fail on the way.
+        context: fields of the batch.
 
     Raises:
         InvalidRecordError: its size or structure is wrong.
     """
     if len(data) - start < size:
-        raise RecordCutError(
+        raise TruncatedRecordError(
             f"Invalid record size: expected {size} bytes in record payload, but instead the buffer has only "
             f"{len(data) - start} remaining bytes."
         )
@@ -216,7 +216,7 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         if count < 0:
             raise InvalidRecordError(f"Found invalid number of record headers {count}")
         if count > len(data) - position:
-            kind = HeaderCutError if is_header_cut(data, position, count) else InvalidRecordError
+            kind = TruncatedHeaderError if is_header_cut(data, position, count) else InvalidRecordError
             raise kind(
                 f"Found invalid number of record headers. {count} is larger than the remaining size of the buffer"
             )
@@ -248,12 +248,12 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def write_record(offset_delta: int, timestamp_delta: int, record: SimpleRecord) -> bytes:
-    """The bytes of a v2 record, its size first (``DefaultRecord.writeTo``).
+    """Return the bytes of a v2 record, its size first (``DefaultRecord.writeTo``).
 
     Args:
-        offset_delta: to the batch's base offset; cut to 32 bits.
-        timestamp_delta: to the batch's base timestamp; cut to 64 bits.
-        record: key, value and headers; its timestamp is not looked at.
+        offset_delta: difference from the batch's base offset; truncated to 32 bits.
+        timestamp_delta: difference from the batch's base timestamp; truncated to 64 bits.
+        record: key, value and headers; its timestamp is ignored.
     """
     parts = [
         b"\x00",

@@ -1,4 +1,4 @@
-"""Batches one after another in a buffer or a file, with Kafka's rules for where they end."""
+"""Batches one after the other in a buffer or a file, with Kafka's rules for where they end."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ def iter_batches(
     known: dict[int, RecordBatch] | None = None,
     decompressor: Decompressor | None = None,
 ) -> Iterator[RecordBatch]:
-    """The batches of a segment file, as ``FileLogInputStream`` gives them (RB-4).
+    """Yield the batches of a segment file, as ``FileLogInputStream`` does (RB-4).
 
-    Only the first 17 bytes of each are read. The stream ends where fewer than 18 bytes are left before ``end``, or
-    where a batch would go beyond it, both without a word. The magic is not checked: from 2 on it is read as v2, and
+    Only the first 17 bytes of each are read. The stream ends where fewer than 18 bytes remain before ``end``, or where
+    a batch would exceed ``end``, both without an error. The magic is not checked: from 2 on it is read as v2, and
     negative values as v0 or v1.
 
     Args:
         buffer: the whole file; it must outlive the batches.
         start: byte position of the first batch.
         end: byte position not to read past; the end of the buffer by default.
-        source: what to call the buffer in errors, normally the path.
-        known: batches of an earlier call by position, where the bytes are still the same; gets those of this one.
-        decompressor: the codec libraries that read the records; those of kidx by default.
+        source: name of the buffer in errors, normally the path.
+        known: batches of an earlier call by position, valid where the bytes are unchanged; batches of this call are
+            added.
+        decompressor: codec libraries that read the records; kidx's libraries by default.
 
     Raises:
-        CorruptRecordError: a length below 14, or ``end`` lies beyond the buffer.
+        CorruptRecordError: a length is below 14, or ``end`` lies beyond the buffer.
         InvalidArgumentError: ``start`` is negative.
     """
     storage = Storage(buffer, in_file=True, source=source, decompressor=decompressor)
@@ -82,7 +83,7 @@ def iter_batches(
         if position > end - size:
             return
         batch = _batch(storage, position, size, magic, offset)
-        # What a shorter one is said to have lies behind it; one of a negative magic answers otherwise once it is read.
+        # The header of a shorter batch extends past its end; a batch of a negative magic behaves differently once read.
         if known is not None and size >= RECORD_BATCH_OVERHEAD and magic >= 0:
             known[position] = batch
         yield batch
@@ -98,21 +99,22 @@ def iter_memory_batches(
     source: str = "<buffer>",
     decompressor: Decompressor | None = None,
 ) -> Iterator[RecordBatch]:
-    """The batches of a fetch or produce payload, as ``ByteBufferLogInputStream`` (``MemoryRecords``) gives them.
+    """Yield the batches of a fetch or produce payload, as ``ByteBufferLogInputStream`` (``MemoryRecords``) does.
 
-    Unlike :func:`iter_batches` this checks the magic, takes a last batch of any size, and reads nothing beyond a batch.
+    Unlike :func:`iter_batches` this checks the magic, accepts a last batch of any size, and reads nothing beyond a
+    batch.
 
     Args:
         buffer: the bytes; they must outlive the batches.
         start: byte position of the first batch.
         end: byte position not to read past; the end of the buffer by default.
         max_message_size: the largest length that a batch may have.
-        source: what to call the buffer in errors.
-        decompressor: the codec libraries that read the records; those of kidx by default.
+        source: name of the buffer in errors.
+        decompressor: codec libraries that read the records; kidx's libraries by default.
 
     Raises:
-        CorruptRecordError: a length below 14 or above the maximum, or a magic other than 0, 1 and 2.
-        InvalidArgumentError: ``start`` and ``end`` are not inside the buffer; or a length within 12 of 2**31, which
+        CorruptRecordError: a length is below 14 or above the maximum, or a magic is not 0, 1 or 2.
+        InvalidArgumentError: ``start`` and ``end`` are not inside the buffer; or a length is within 12 of 2**31, which
             overflows in Kafka.
     """
     end = len(buffer) if end is None else end
@@ -124,7 +126,7 @@ def iter_memory_batches(
     while end - position >= head_size:
         if end - position >= PREFIX.size:
             offset, length, _, magic = unpack(_PREFIX, buffer, position)
-        else:  # no magic can be read, but the length is checked all the same
+        else:  # the magic cannot be read, but the length is checked nevertheless
             offset, length, _, magic = _PREFIX.unpack(bytes(buffer[position:end]).ljust(PREFIX.size, b"\x00"))
         if length < MESSAGE_OVERHEAD_V0:
             raise CorruptRecordError(
@@ -148,7 +150,7 @@ def iter_memory_batches(
 
 
 def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
-    """The batches of the segment file at ``path``, which is read as they are asked for.
+    """Yield the batches of the segment file at ``path``, which is read on demand.
 
     Args:
         path: a ``.log`` file.
@@ -156,8 +158,8 @@ def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> It
         end: byte position not to read past; the end of the file by default.
 
     Raises:
-        OSError: the file cannot be read, or is no regular one.
-        FileCutError: it became shorter meanwhile.
+        OSError: the file cannot be read, or is not a regular file.
+        TruncatedFileError: it became shorter while it was read.
         CorruptRecordError, InvalidArgumentError: as :func:`iter_batches`.
     """
     yield from iter_batches(FileBytes(path, str(path)), start, end, source=str(path))

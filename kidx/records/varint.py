@@ -1,7 +1,7 @@
-"""Variable-length integers: seven bits a byte, low bits first, the top bit set on all but the last; zigzag for signs.
+"""Variable-length integers: 7 bits per byte, low bits first, the top bit set on all but the last; zigzag for signs.
 
-Follows ``ByteUtils.java``: an ``int`` takes at most 5 bytes and a ``long`` at most 10; bits that do not fit are dropped
-without complaint, and encodings longer than necessary are read.
+The rules are those in ``ByteUtils.java``: an ``int`` takes at most 5 bytes and a ``long`` at most 10. Bits that do not
+fit are dropped without an error, and encodings longer than necessary are read.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def read_varint(data: Sequence[int], position: int) -> tuple[int, int]:
-    """The ``int`` that starts at ``position``, and the position after it.
+    """Return the ``int`` that starts at ``position``, and the position after it.
 
     Raises:
-        IndexError: ``data`` ends first (Java's BufferUnderflowException; the caller knows what that means there).
+        IndexError: ``data`` ends first (Java's BufferUnderflowException, which each caller handles in its own way).
         InvalidArgumentError: the fifth byte does not end it.
     """
     byte = data[position]
@@ -35,7 +35,7 @@ def read_varint(data: Sequence[int], position: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), position
     byte = data[position]
     if byte >= 0x80:
-        # Java shifts the sign-extended byte, so the text shows the bits of an int.
+        # Java shifts the sign-extended byte, so its message shows the bits of an int.
         raise InvalidArgumentError(
             "Varint is too long, the most significant bit in the 5th byte is set, "
             f"converted value: {(value | byte << 28) & 0xFFFF_FFFF:x}"
@@ -45,7 +45,7 @@ def read_varint(data: Sequence[int], position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Sequence[int], position: int) -> tuple[int, int]:
-    """The ``long`` that starts at ``position``, and the position after it.
+    """Return the ``long`` that starts at ``position``, and the position after it.
 
     Raises:
         IndexError: ``data`` ends first.
@@ -81,16 +81,16 @@ def _write(unsigned: int) -> bytes:
 
 
 def write_varint(value: int) -> bytes:
-    """``value`` as an ``int``, 1 to 5 bytes; wider values are cut to 32 bits as a Java cast does."""
+    """Return ``value`` encoded as an ``int``, 1 to 5 bytes; wider values are truncated as by a Java cast to int."""
     value = to_int(value)
     return _write((value << 1 ^ value >> 31) & 0xFFFF_FFFF)
 
 
 def write_varlong(value: int) -> bytes:
-    """``value``, a signed 64-bit integer, in 1 to 10 bytes."""
+    """Return ``value``, a signed 64-bit integer, encoded in 1 to 10 bytes."""
     return _write((value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def size_of_varint(value: int) -> int:
-    """Bytes that :func:`write_varint` makes of ``value``."""
+    """Return the number of bytes that :func:`write_varint` needs for ``value``."""
     return max(1, -(-((value << 1 ^ value >> 31) & 0xFFFF_FFFF).bit_length() // 7))

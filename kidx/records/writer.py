@@ -1,4 +1,4 @@
-"""The bytes of one batch, or of one message of the old formats, from fields that are known already."""
+"""Encoder of one batch, or of one message of the old formats, from given field values."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def write_batch(
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
     magic: int = 2,
 ) -> bytes:
-    """A v2 header with a right checksum before ``body``, whatever that is (``DefaultRecordBatch.writeHeader``).
+    """Return a v2 header with a valid checksum, followed by ``body`` unchecked (``DefaultRecordBatch.writeHeader``).
 
     Args:
-        body: the records as they are stored, compressed if ``codec`` says so. Nothing checks that.
-        base_offset: of the batch.
-        last_offset: stored as a 32-bit delta, cut as a Java cast does.
-        count: of the records.
-        codec: for the attributes.
-        timestamp_type: for the attributes.
+        body: the stored records, compressed with ``codec``; neither is checked.
+        base_offset: base offset of the batch.
+        last_offset: last offset, stored as a 32-bit delta and truncated as a Java cast does.
+        count: number of records.
+        codec: codec in the attributes.
+        timestamp_type: timestamp type in the attributes.
         base_timestamp: milliseconds, or -1.
         max_timestamp: milliseconds, or -1.
-        producer_id: or -1.
-        producer_epoch: or -1.
-        base_sequence: or -1.
-        is_transactional: for the attributes.
-        is_control: for the attributes.
-        has_delete_horizon: for the attributes; ``base_timestamp`` is then a delete horizon.
-        partition_leader_epoch: or -1.
-        magic: anything from 2 on.
+        producer_id: producer id, or -1.
+        producer_epoch: producer epoch, or -1.
+        base_sequence: sequence number of the first record, or -1.
+        is_transactional: transactional flag in the attributes.
+        is_control: control flag in the attributes.
+        has_delete_horizon: delete horizon flag in the attributes; ``base_timestamp`` is then a delete horizon.
+        partition_leader_epoch: epoch of the leader, or -1.
+        magic: any value from 2 on.
 
     Raises:
         InvalidArgumentError: a base timestamp below -1, no timestamp type, a magic below 2, or a field that does not
@@ -130,16 +130,16 @@ def write_message(
     codec: Codec = Codec.NONE,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """One v0 or v1 message with its offset and length (``LegacyRecord.write``).
+    """Return one v0 or v1 message with its offset and length (``LegacyRecord.write``).
 
     Args:
-        offset: as it is to be stored.
+        offset: offset to store.
         magic: 0 or 1.
-        timestamp: milliseconds; v0 has no place for it.
+        timestamp: milliseconds; v0 does not store it.
         key: bytes or None.
-        value: bytes or None; if ``codec`` is given, messages that are compressed already.
-        codec: what the attributes claim.
-        timestamp_type: likewise, in v1.
+        value: bytes or None; with a ``codec``, messages that are already compressed.
+        codec: codec in the attributes.
+        timestamp_type: timestamp type in the attributes of v1.
 
     Raises:
         InvalidArgumentError: another magic, a timestamp below -1, an offset that does not fit 64 bits.
@@ -148,9 +148,9 @@ def write_message(
         raise InvalidArgumentError(f"Invalid magic value {magic}")
     if timestamp < NO_TIMESTAMP:
         raise InvalidArgumentError(f"Invalid message timestamp {timestamp}")
-    stamped = magic == 1 and timestamp_type is TimestampType.LOG_APPEND_TIME
+    by_broker = magic == 1 and timestamp_type is TimestampType.LOG_APPEND_TIME
     try:
-        head = _MESSAGE_HEAD.pack(magic, codec | (ATTRIBUTE_LOG_APPEND_TIME if stamped else 0))
+        head = _MESSAGE_HEAD.pack(magic, codec | (ATTRIBUTE_LOG_APPEND_TIME if by_broker else 0))
         fields = [_SIZE.pack(-1) if data is None else _SIZE.pack(len(data)) + data for data in (key, value)]
         body = b"".join((head, _LONG.pack(timestamp) if magic else b"", *fields))
         return _OFFSET_AND_SIZE.pack(offset, _CRC.size + len(body)) + _CRC.pack(zlib.crc32(body)) + body

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.discovery import parse_partition
+from kidx.printable import counted
 from kidx.verify.verdicts import Interval, agree
 
 if TYPE_CHECKING:
@@ -15,25 +16,31 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = 4096
 """Kafka's own."""
+_NAMED: Final = 3
+"""Guesses that a warning names."""
 
 
 class Choice(NamedTuple):
-    """A value, and a warning where nothing on disk tells it."""
+    """A value, and what is guessed about it where nothing on disk tells it for certain."""
 
     value: int
-    warning: str = ""
+    guess: str = ""
 
 
 class Intervals:
-    """What the offset indexes under some paths tell.
+    """What the offset indexes under some paths tell, and the topics' settings beside them.
 
     Args:
         files: verdicts on them.
         given: the setting, if it is known.
+        settings: of topics, as the metadata have them.
     """
 
-    def __init__(self, files: Iterable[FileVerdict], given: int | None = None) -> None:
+    def __init__(
+        self, files: Iterable[FileVerdict], given: int | None = None, settings: Mapping[str, int] | None = None
+    ) -> None:
         self._given = given
+        self._settings = settings or {}
         self._own: dict[Path, Interval] = {}
         self._by_directory: dict[Path, list[Interval]] = defaultdict(list)
         self._by_topic: dict[str, list[Interval]] = defaultdict(list)
@@ -46,33 +53,33 @@ class Intervals:
             self._by_topic[_topic(path.parent)].append(file.interval)
 
     def of(self, log: Path) -> Choice:
-        """For a segment: as given, or from its own index, its partition's, its topic's; else a guess."""
+        """For a segment: as given, or as its own index, its topic's setting or other indexes tell; else a guess."""
         if self._given is not None:
             return Choice(self._given)
+        topic = _topic(log.parent)
+        setting = self._settings.get(topic)
         own = self._own.get(log.with_suffix(".index"))
         if own is not None and own.most is not None and not own.restarts:
-            return Choice(_roundest(own))
-        for known in (self._by_directory.get(log.parent), self._by_topic.get(_topic(log.parent))):
+            return Choice(setting if setting is not None and own.holds(setting) else likeliest(own))
+        if setting is not None:
+            return Choice(setting)
+        for known in (self._by_directory.get(log.parent), self._by_topic.get(topic)):
             agreed = agree(known or ())
             if agreed is not None:
-                return _among(agreed, log.parent.name)
-        return Choice(
-            DEFAULT,
-            f"no index of {log.parent.name} tells its index.interval.bytes, and {DEFAULT} was taken: look-ups come out "
-            "right with any; --index-interval-bytes N gives the topic's",
-        )
+                value = likeliest(agreed)
+                is_certain = value == DEFAULT or agreed.least == agreed.most
+                return Choice(value, "" if is_certain else f"{log.parent}: {value} of {agreed}")
+        return Choice(DEFAULT, f"{log.parent}: {DEFAULT}, and no index tells anything")
 
 
-def _among(known: Interval, name: str) -> Choice:
-    """A value that explains the siblings' entries; several do, unless there are many of them."""
-    value = _roundest(known)
-    if value == DEFAULT or known.least == known.most:
-        return Choice(value)
-    return Choice(
-        value,
-        f"the indexes of {name} tell an index.interval.bytes of {known}, and {value} was taken: look-ups come out "
-        "right with any; --index-interval-bytes N gives the topic's",
-    )
+def warning_of(guesses: Iterable[str]) -> list[str]:
+    """What to say of all that was guessed, at once; nothing if nothing was."""
+    places = list(dict.fromkeys(guess for guess in guesses if guess))
+    if not places:
+        return []
+    named = "; ".join(places[:_NAMED]) + (f", and {len(places) - _NAMED} more" if len(places) > _NAMED else "")
+    said = f"index.interval.bytes was guessed in {counted(len(places), 'partition')} ({named})"
+    return [f"{said}: look-ups come out right with any; --index-interval-bytes N gives the topics'"]
 
 
 def _topic(directory: Path) -> str:
@@ -80,11 +87,16 @@ def _topic(directory: Path) -> str:
     return directory.name if parsed is None else parsed[0]
 
 
-def _roundest(interval: Interval) -> int:
-    """Kafka's default if it explains the entries, else the value a person would have set: all explain them alike."""
+def likeliest(interval: Interval) -> int:
+    """Kafka's default if it explains the entries, else the value a person would have set: all explain them alike.
+
+    That is a power of two, the largest one, or else a round number.
+    """
     least, most = interval.least, interval.most if interval.most is not None else max(interval.least, DEFAULT)
     if least <= DEFAULT <= most:
         return DEFAULT
+    if most and (power := 1 << (most.bit_length() - 1)) >= least:
+        return power
     for unit in (10**9, 1 << 20, 10**6, 10**5, 1 << 12, 10**4, 1 << 10, 1000, 100, 10, 1):
         if (value := -(-least // unit) * unit) <= most and value:
             return value

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.discovery import INDEX_SUFFIXES
+from kidx.discovery import EPOCHS, INDEX_SUFFIXES
 from kidx.printable import counted, shell_word
-from kidx.rebuild.lock import LOCK_FILE, held_by, log_directories_of
-from kidx.repair.plan import Plan, plan
+from kidx.rebuild.lock import LOCK_FILE, lock_owner, log_directories_of
+from kidx.repair.plan import Kind, Plan, plan
 
 if TYPE_CHECKING:
     from kidx.verify import Verification
 
 _NAMED: Final = 8
-"""Partitions that a command names; of more it names the paths that were looked at."""
+"""Directories that a command names; of more it names the paths that were looked at."""
+_FEW: Final = 3
+"""Paths that a sentence names."""
 
 _SEALED: Final = (
     "do not count on a restart: a broker that was stopped cleanly does not look into any .index or .timeindex, and one "
@@ -26,10 +28,29 @@ _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "
     "empty one, and consumers that look up a time then miss up to a segment (SEG-35, SEG-36)"
 )
-_LIVE: Final = "do not replace index files under a running broker: it goes on with the old ones, which it has mapped"
-_LOGS: Final = (
-    "a log cannot be repaired from itself: let the broker copy the partition from another replica, or restore it"
+_LAST: Final = {
+    True: "start the broker",
+    False: "do what stands above under start:, and look again: start the broker when the last line says yes, "
+    "or when it asks for nothing but copies that you have made",
+}
+_LIVE: Final = "do not replace files under a running broker: it goes on with what it has read or mapped"
+FROM_A_REPLICA: Final = (
+    "where another broker leads the partition, move its directory out of the log directory and start this one: it "
+    "copies the partition from there"
 )
+_WHAT_TO_DO: Final[dict[Kind, str]] = {
+    "log": f"a log cannot be repaired from itself: {FROM_A_REPLICA}; where none does, restore the directory",
+    "log start": "do not start the broker: it would delete the whole log; take the partition's line out of the "
+    "checkpoint, and lower the number in its second line by one",
+    "checkpoint": "move it away while the broker is stopped, which then begins a new one: without a recovery point it "
+    "recovers all logs, and without a log start it shows deleted records again",
+    "permission": "look again as the user that the broker runs as",
+    "path": "name a log directory, a partition's directory or a segment's file that is there",
+    "marked": "nothing is to be done: no broker serves it. The broker deletes what is marked -delete; what is "
+    "marked -stray stays until somebody deletes it, and can be compared with the partition that is served before",
+    "file": "it is in the way or cannot be read: see what it is, and what the disk says",
+    "index": "it cannot be rebuilt alone",
+}
 
 
 class Advice(NamedTuple):
@@ -53,49 +74,86 @@ class Advice(NamedTuple):
         return [f"next: {self.reason}", *steps, *(f"  {warning}" for warning in self.warnings)]
 
 
-def advice(result: Verification, paths: Iterable[str | os.PathLike[str]], release: str | None = None) -> Advice | None:
-    """What to do about what was found; None if nothing is wrong.
+def advice(
+    result: Verification,
+    paths: Iterable[str | os.PathLike[str]],
+    release: str | None = None,
+    *,
+    may_start: bool = True,
+    mended: Collection[Path] = (),
+    treated: Collection[Path] = (),
+) -> Advice | None:
+    """What to do about what was found; None if nothing is wrong, or all is said elsewhere.
 
     Args:
         result: of :func:`kidx.verify.verify_paths`.
         paths: that were looked at.
         release: whose rules were asked for.
+        may_start: a start does no harm.
+        mended: files that a start makes anew.
+        treated: files and partition directories of which it is said already what to do about them.
     """
     planned = plan(result)
-    if not planned.files:
-        if not planned.refused:
+    others = _others(planned, set(map(str, treated)))
+    if not planned.directories:
+        if not others:
             return None
-        faults = counted(len(planned.refused), "fault")
-        return Advice(f"{faults}, and none in an index file whose log is sound: {_LOGS}")
+        reason = f"{counted(len(planned.refused), 'file')} at fault, and no index file whose log is sound"
+        return Advice(f"{reason}: {others[0]}") if len(others) == 1 else Advice(reason, tuple(others))
+    found = _what(planned)
     asked = [os.fspath(path) for path in paths]
     if any("://" in path for path in asked):
-        found = counted(planned.files, "index file")
         return Advice(f"{found} can be rebuilt: kidx repair, where these are files of a stopped broker")
     directories = planned.directories
-    names = ", ".join(directory.name for directory in directories[:_NAMED])
     more = f" and {len(directories) - _NAMED} more" if len(directories) > _NAMED else ""
-    sources = "its log" if planned.files == 1 else "their logs"
-    reason = f"{counted(planned.files, 'index file')} of {names}{more} can be rebuilt from {sources}"
+    sources = "its log" if planned.index_files + len(planned.epochs) == 1 else "their logs"
+    names = ", ".join(map(str, directories[:_NAMED]))
+    reason = f"{found} of {names}{more} can be rebuilt from {sources}"
     targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else asked
     words = ["kidx", "repair", *map(shell_word, targets), *(("--kafka", release) if release else ())]
     command = " ".join(words)
-    steps = [_stop(directories), f"{command} --dry-run", command, "start the broker"]
+    steps = [_stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
     if release is None:
         steps.insert(1, "add --kafka RELEASE, the broker's, to these commands: that release's recovery is followed")
-    if planned.refused:
-        steps.append(f"{counted(len(planned.refused), 'fault')} of other kinds stay: {_LOGS}")
-    return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned))
+    return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, mended))
+
+
+def _what(planned: Plan) -> str:
+    parts = [counted(planned.index_files, "index file")] if planned.repairs else []
+    if planned.epochs:
+        parts.append(counted(len(planned.epochs), EPOCHS))
+    return " and ".join(parts)
+
+
+def _others(planned: Plan, treated: Collection[str]) -> list[str]:
+    """A sentence for each kind of fault that stays: where, and what can be done about it."""
+    by_kind: dict[Kind, list[str]] = {}
+    for refusal in planned.refused:
+        if refusal.path in treated or (refusal.kind == "log" and refusal.place in treated):
+            continue
+        path = refusal.place if refusal.kind in {"log", "marked"} else refusal.path
+        by_kind.setdefault(refusal.kind, []).append(path)
+    lines = []
+    for kind, said in _WHAT_TO_DO.items():
+        if places := list(dict.fromkeys(by_kind.get(kind, ()))):
+            more = f" and {len(places) - _FEW} more" if len(places) > _FEW else ""
+            lines.append(f"{said} ({', '.join(places[:_FEW])}{more})")
+    return lines
 
 
 def _stop(directories: Iterable[Path]) -> str:
     locks = sorted({lock for directory in directories for lock in log_directories_of(directory)})
-    held = [lock for lock in locks if held_by(lock) is not None]
+    held = [lock for lock in locks if lock_owner(lock) is not None]
     if held:
         return f"stop the broker: it holds {', '.join(shell_word(lock / LOCK_FILE) for lock in held)}"
     return f"keep the broker of {', '.join(map(shell_word, locks))} stopped: none is running on this machine now"
 
 
-def _warnings(planned: Plan) -> tuple[str, ...]:
-    suffixes = {suffix for each in planned.repairs.values() for suffix in each}
-    assert suffixes <= {*INDEX_SUFFIXES}
-    return (_SEALED, *((_TIMES,) if ".timeindex" in suffixes else ()), _LIVE)
+def _warnings(planned: Plan, mended: Collection[Path]) -> tuple[str, ...]:
+    files = [log.with_suffix(suffix) for log, suffixes in planned.repairs.items() for suffix in suffixes]
+    assert {path.suffix for path in files} <= {*INDEX_SUFFIXES}
+    kept = [path for path in files if path not in mended]
+    by_itself = len(files) - len(kept)
+    said = [f"a start makes {counted(by_itself, 'index file')} of these anew by itself"] if by_itself else []
+    said += [_SEALED] if kept else []
+    return (*said, *((_TIMES,) if any(path.suffix == ".timeindex" for path in kept) else ()), _LIVE)

@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from kidx.discovery import INDEX_SUFFIXES, LOG
+from kidx.discovery import DELETE, EPOCHS, INDEX_SUFFIXES, LOG, OFFSET_CHECKPOINTS, STRAY, SWAP, parse_partition
 from kidx.findings import HARMLESS
 
 if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.verify import Verification
 
+Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "file", "index"]
+"""What something can be done about in the same way."""
+
 TRANSACTIONS: Final = ".txnindex"
+_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys((LOG, SWAP), "log"),
+    **dict.fromkeys(INDEX_SUFFIXES, "index"),
+    **dict.fromkeys((EPOCHS, *OFFSET_CHECKPOINTS), "checkpoint"),
+}
+"""By suffix or name of a file."""
 _BESIDE: Final = frozenset({"LG-5"})
 """Clauses about a log that say nothing against its bytes: a segment is missing before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A fault that stays, and why."""
+    """A fault that stays, and why.
+
+    Attributes:
+        path: of the file.
+        reason: why it stays.
+        kind: what can be done about it.
+        directory: of the partition; empty if that is where the file lies.
+    """
 
     path: str
     reason: str
+    kind: Kind = "index"
+    directory: str = ""
+
+    @property
+    def place(self) -> str:
+        """The directory of the partition."""
+        return self.directory or os.path.dirname(self.path) or "."  # noqa: PTH120 -- of URLs, too
 
 
 @dataclass(slots=True)
@@ -34,70 +59,110 @@ class Plan:
 
     Attributes:
         repairs: suffixes of the index files to be written anew, by log.
+        epochs: checkpoints of leader epochs to be written anew.
         refused: the faults that stay.
     """
 
     repairs: dict[Path, list[str]] = field(default_factory=dict)
+    epochs: list[Path] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
     @property
-    def files(self) -> int:
+    def index_files(self) -> int:
         """How many index files are to be written."""
         return sum(map(len, self.repairs.values()))
 
     @property
     def directories(self) -> list[Path]:
         """The partition directories concerned, in order."""
-        return sorted({log.parent for log in self.repairs})
+        return sorted({path.parent for path in (*self.repairs, *self.epochs)})
 
 
 def plan(result: Verification, incomplete: Collection[Path] = ()) -> Plan:
-    """Sorts what a verification found: index files of sound logs are repaired, and the rest is refused.
+    """Sort what a verification found: what sound logs tell is repaired, and the rest is refused.
 
     Args:
         result: of :func:`kidx.verify.verify_paths`.
         incomplete: partition directories of which only some segments were looked at.
     """
-    faults: dict[str, list[Finding]] = defaultdict(list)
-    for finding in result.findings:
-        if finding.verdict not in HARMLESS:
-            faults[finding.path].append(finding)
-    for file in result.files:
-        if file.verdict not in HARMLESS:
-            faults.setdefault(file.path, [])  # a verdict without a finding of its own is a fault, too
-    verdicts = {file.path: file.verdict for file in result.files}
-    broken_from = _first_broken_logs(faults)
-    done = Plan()
-    for name, findings in sorted(faults.items()):
-        path = Path(name)
-        log = path.with_suffix(LOG)
-        unreadable = any(finding.verdict == "unreadable" for finding in findings)
-        if path.suffix not in INDEX_SUFFIXES or str(log) not in verdicts or unreadable:
-            done.refused.append(Refusal(name, _said(findings)))
-        elif against := [finding for finding in faults.get(str(log), ()) if finding.clause not in _BESIDE]:
-            done.refused.append(Refusal(name, f"its log is {against[0].verdict}: {against[0].message}"))
-        elif path.suffix == TRANSACTIONS and path.parent in incomplete:
-            reason = "transactions may begin in earlier segments: name the partition's directory, not one of its files"
-            done.refused.append(Refusal(name, reason))
-        elif path.suffix == TRANSACTIONS and broken_from.get(path.parent, log.name) < log.name:
-            reason = f"transactions may begin in earlier segments, and {broken_from[path.parent]} is broken"
-            done.refused.append(Refusal(name, reason))
-        else:
-            done.repairs.setdefault(log, []).append(path.suffix)
-    return done
+    return _Planner(result, incomplete).plan()
 
 
-def _first_broken_logs(faults: dict[str, list[Finding]]) -> dict[Path, str]:
-    """The name of the first log with a fault, by directory."""
-    first: dict[Path, str] = {}
-    for path in map(Path, sorted(faults)):
-        if path.suffix == LOG:
-            first.setdefault(path.parent, path.name)
-    return first
+class _Planner:
+    def __init__(self, result: Verification, incomplete: Collection[Path]) -> None:
+        self._incomplete = incomplete
+        self._faults: dict[str, list[Finding]] = defaultdict(list)
+        for finding in result.findings:
+            if finding.verdict not in HARMLESS:
+                self._faults[finding.path].append(finding)
+        for file in result.files:
+            if file.verdict not in HARMLESS:
+                self._faults.setdefault(file.path, [])  # a verdict without a finding of its own is a fault, too
+        self._logs = {file.path for file in result.files if file.path.endswith(LOG)}
+        self._problems = {str(problem.path) for problem in result.problems}
+        self._broken_from: dict[Path, str] = {}
+        for path in map(Path, sorted(self._faults)):
+            if path.suffix == LOG:
+                self._broken_from.setdefault(path.parent, path.name)
+
+    def plan(self) -> Plan:
+        done = Plan()
+        for name, findings in sorted(self._faults.items()):
+            path = Path(name)
+            refusal = self._refusal(path, findings)
+            if refusal is not None:
+                done.refused.append(refusal)
+            elif path.name == EPOCHS:
+                done.epochs.append(path)
+            else:
+                done.repairs.setdefault(path.with_suffix(LOG), []).append(path.suffix)
+        return done
+
+    def _refusal(self, path: Path, findings: list[Finding]) -> Refusal | None:
+        """Return why a file cannot be written anew; None if it can."""
+        kind = self._kind(path, findings)
+        if kind == "index":
+            return self._against_an_index(path, findings)
+        broken = self._broken_from.get(path.parent)
+        if path.name != EPOCHS or kind != "checkpoint":
+            in_a_partition = path.name not in OFFSET_CHECKPOINTS or not findings or findings[0].topic is None
+            name = "" if in_a_partition else f"{findings[0].topic}-{findings[0].partition}"
+            return Refusal(str(path), _said(findings), kind, str(path.parent / name) if name else "")
+        if broken is None:
+            return None
+        return Refusal(str(path), f"leader epochs are taken from the logs, and {broken} is broken", "log")
+
+    def _against_an_index(self, path: Path, findings: list[Finding]) -> Refusal | None:
+        name, log = str(path), path.with_suffix(LOG)
+        against = [finding for finding in self._faults.get(str(log), ()) if finding.clause not in _BESIDE]
+        broken_from = self._broken_from.get(path.parent, log.name)
+        if against:
+            return Refusal(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
+        if str(log) not in self._logs or any(finding.verdict == "unreadable" for finding in findings):
+            return Refusal(name, _said(findings), "file")
+        if path.suffix == TRANSACTIONS and (path.parent in self._incomplete or broken_from < log.name):
+            reason = "transactions may begin in earlier segments"
+            if path.parent in self._incomplete:
+                return Refusal(name, f"{reason}: name the partition's directory, not one of its files")
+            return Refusal(name, f"{reason}, and {broken_from} is broken", "log")
+        return None
+
+    def _kind(self, path: Path, findings: list[Finding]) -> Kind:
+        unreadable = {finding.message for finding in findings if finding.verdict == "unreadable"}
+        parsed = parse_partition(path.parent.name)
+        if parsed is not None and parsed[2] in {DELETE, STRAY}:
+            return "marked"
+        if any(os.strerror(errno.EACCES) in message for message in unreadable):
+            return "permission"
+        if path.name in OFFSET_CHECKPOINTS and not unreadable:
+            return "log start" if any(finding.clause == "LG-17" for finding in findings) else "log"
+        if str(path) in self._problems and path.name not in OFFSET_CHECKPOINTS:
+            return "path"
+        return _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
 
 
 def _said(findings: list[Finding]) -> str:
     if not findings:
-        return "it is broken; only index files are rebuilt"
+        return "it is broken; only index files and leader epochs are rebuilt"
     more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    return f"{findings[0].message}{more}; only index files are rebuilt, from logs that are sound"
+    return f"{findings[0].message}{more}; only index files and leader epochs are rebuilt, from logs that are sound"

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, discover
-from kidx.errors import KidxError
-from kidx.printable import encodable
+from kidx.errors import KidxError, ToolError
+from kidx.files import NO_SPACE
+from kidx.printable import counted, encodable
 from kidx.rebuild import rebuild
-from kidx.rebuild.in_place import WORK, put_in_place, work_directory
-from kidx.rebuild.lock import broker_locks, held_by, log_directories_of
-from kidx.repair.interval import Intervals
+from kidx.rebuild.in_place import WORK, swap_in, work_directory
+from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
+from kidx.repair.cached import cache_faults, delete_copy
+from kidx.repair.epochs import write_epochs
+from kidx.repair.interval import Intervals, warning_of
 from kidx.repair.plan import TRANSACTIONS, Plan, Refusal, plan
-from kidx.segment.history import producers_before
+from kidx.repair.topic_settings import intervals_of_topics
+from kidx.segment.producer_history import load_producers_before
 from kidx.verify import Verification, verify_paths
 
 if TYPE_CHECKING:
+    from kidx.discovery import Partition
     from kidx.segment import ProducerState
 
 _INDEX_BYTES: Final = 10 << 20
@@ -34,14 +39,15 @@ Verify = Callable[..., Verification]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An index file that was written anew, or would be.
+    """An index file or checkpoint that was written anew, or would be.
 
     Attributes:
         path: of the file.
-        action: ``replaced``, ``created``, or ``removed``: no transaction was aborted.
+        action: ``replaced``, ``created``, ``removed``: no transaction was aborted, or ``deleted``: a damaged copy of
+            a remote file, which the broker fetches again.
         size: bytes of the new file; 0 without one.
         old_size: bytes of the old one; None if there was none.
-        index_interval_bytes: that it was written with.
+        index_interval_bytes: that it was written with; None of a checkpoint.
         kept: where the old one is; None without one, and in a dry run.
     """
 
@@ -49,7 +55,7 @@ class Change:
     action: str
     size: int
     old_size: int | None
-    index_interval_bytes: int
+    index_interval_bytes: int | None
     kept: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +124,7 @@ def repair_paths(
         options: for ``verify``.
 
     Raises:
-        ToolError: a broker holds a log directory, or its lock cannot be opened.
+        ToolError: a broker holds a log directory, its lock cannot be opened, or the disk is full.
         ValueError: an unknown release.
     """
     dialect = dialect_of(release)
@@ -131,13 +137,30 @@ def repair_paths(
         planned = plan(before, {each.directory for each in found.partitions if not each.complete})
         result.refused += planned.refused
         _perform(planned, result, dialect, index_interval_bytes)
+        _perform_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
         _tidy(found, dry_run=dry_run)
         if dry_run:
-            result.held = sorted(lock for lock in locks if held_by(lock) is not None)
+            result.held = sorted(lock for lock in locks if lock_owner(lock) is not None)
         elif result.changes:
             _verify_again(found, result, verify, release=None if release is None else dialect, **options)
+        _perform_caches(locks, dialect, result)
     result.refused.sort(key=lambda refusal: refusal.path)
     return result
+
+
+def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
+    """Deletes damaged copies of remote files; what is no copy is refused."""
+    for fault in cache_faults(log_directories, dialect):
+        if not fault.is_copy:
+            result.refused.append(Refusal(str(fault.path), fault.reason, "file"))
+            continue
+        try:
+            size = delete_copy(fault, dry_run=result.dry_run)
+        except OSError as error:
+            words = error.strerror or str(error)
+            result.refused.append(Refusal(str(fault.path), f"cannot be deleted: {words}", "file"))
+            continue
+        result.changes.append(Change(str(fault.path), "deleted", 0, size, None))
 
 
 def _tidy(found: Found, *, dry_run: bool) -> None:
@@ -149,7 +172,9 @@ def _tidy(found: Found, *, dry_run: bool) -> None:
 
 
 def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None) -> None:
-    intervals = Intervals(result.before.files, given)
+    settings = intervals_of_topics(_beside(planned)) if given is None else {}
+    intervals = Intervals(result.before.files, given, settings)
+    guesses = []
     room: dict[Path, int] = defaultdict(lambda: _INDEX_BYTES)
     for file in result.before.files:
         parent = Path(file.path).parent
@@ -157,17 +182,50 @@ def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None)
     for log, suffixes in sorted(planned.repairs.items()):
         choice = intervals.of(log)
         try:
-            producers = producers_before(log, dialect) if TRANSACTIONS in suffixes else None
+            producers = load_producers_before(log, dialect) if TRANSACTIONS in suffixes else None
             done = _segment(log, suffixes, dialect, choice.value, room[log.parent], producers, dry_run=result.dry_run)
         except (KidxError, OSError) as error:
             words = getattr(error, "strerror", None) or str(error)
+            if getattr(error, "errno", None) in NO_SPACE:
+                raise ToolError(_full(log, words, result)) from error
             result.refused += [
                 Refusal(str(log.with_suffix(suffix)), f"cannot be rebuilt: {words}") for suffix in suffixes
             ]
             continue
         result.changes += done
-        if choice.warning and choice.warning not in result.warnings and suffixes != [TRANSACTIONS]:
-            result.warnings.append(choice.warning)
+        if suffixes != [TRANSACTIONS]:
+            guesses.append(choice.guess)
+    result.warnings += warning_of(guesses)
+
+
+def _beside(planned: Plan) -> set[Path]:
+    """The log directories of what is repaired."""
+    return {directory for log in planned.repairs for directory in log_directories_of(log.parent)}
+
+
+def _full(log: Path, words: str, result: Repair) -> str:
+    if result.dry_run:
+        return f"the indexes of {log} cannot be rebuilt in {tempfile.gettempdir()}, TMPDIR names another: {words}"
+    done = counted(len(result.changes), "index file")
+    return f"the indexes of {log} cannot be rebuilt: {words}; {done} rebuilt before it, all others are as they were"
+
+
+def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result: Repair) -> None:
+    for path in paths:
+        try:
+            _check_plain(path)
+            partition = partitions[path.parent]
+            with _room_for(path.parent, dry_run=result.dry_run) as work:
+                new, old = write_epochs(partition, work).stat().st_size, _size(path)
+                kept = {} if result.dry_run else swap_in(work, [path], partition.segments[0].log)
+        except (KidxError, OSError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                raise ToolError(_full(path, words, result)) from error
+            result.refused.append(Refusal(str(path), f"cannot be rebuilt: {words}", "checkpoint"))
+            continue
+        where = str(kept[path]) if path in kept else None
+        result.changes.append(Change(str(path), "created" if old is None else "replaced", new, old, None, where))
 
 
 def _segment(
@@ -182,8 +240,7 @@ def _segment(
 ) -> list[Change]:
     paths = [log.with_suffix(suffix) for suffix in suffixes]
     for path in paths:
-        if path.is_symlink():
-            raise OSError(f"it is a link to {path.readlink()}: only plain files are replaced")
+        _check_plain(path)
     with _room_for(log.parent, dry_run=dry_run) as work:
         rebuild(
             log,
@@ -194,13 +251,18 @@ def _segment(
             producer_state=producers,
         )
         sizes = {path: (_size(work / path.name), _size(path)) for path in paths}
-        kept = {} if dry_run else put_in_place(work, paths, log)
+        kept = {} if dry_run else swap_in(work, paths, log)
     changes = []
     for path, (new, old) in sizes.items():
         action = "removed" if new is None else "created" if old is None else "replaced"
         where = str(kept[path]) if path in kept else None
         changes.append(Change(str(path), action, new or 0, old, interval, where))
     return changes
+
+
+def _check_plain(path: Path) -> None:
+    if path.is_symlink():
+        raise OSError(f"it is a link to {path.readlink()}: only plain files are replaced")
 
 
 @contextlib.contextmanager
@@ -234,8 +296,8 @@ def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) 
     for refusal in (*(still := plan(result.after)).refused,):
         if refusal.path not in known:
             result.refused.append(refusal)
-    for log, suffixes in still.repairs.items():
-        for path in (str(log.with_suffix(suffix)) for suffix in suffixes):
-            if path not in known:
-                said = next((finding.message for finding in result.after.findings if finding.path == path), "")
-                result.refused.append(Refusal(path, f"is still broken after its recovery: {said}"))
+    left = [str(log.with_suffix(suffix)) for log, suffixes in still.repairs.items() for suffix in suffixes]
+    for path in [*left, *map(str, still.epochs)]:
+        if path not in known:
+            said = next((finding.message for finding in result.after.findings if finding.path == path), "")
+            result.refused.append(Refusal(path, f"is still broken after its recovery: {said}"))

@@ -1,1 +1,1 @@
-"""A verification as a page that a browser shows, without anything fetched from elsewhere."""
+"""Report of a verification as a self-contained HTML page."""

@@ -1,11 +1,11 @@
-"""The page of ``kidx verify --html``: one file that fetches nothing."""
+"""Page of ``kidx verify --html``: one file that fetches nothing."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata, resources
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import jinja2
 from markupsafe import Markup
 
+from kidx.discovery import parse_partition, parse_segment_file
 from kidx.errors import ToolError
 from kidx.files import replacing
 from kidx.findings import HARMLESS, SEVERITY, Finding, Verdict, worst
 from kidx.printable import counted, printable
-from kidx.report.pictures import SegmentPicture, strip
+from kidx.report.svg import SegmentPicture, segment_strip
+from kidx.verify.causes import Cause, causes_of
 
 if TYPE_CHECKING:
     import os
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _PARTS: Final = 200
 _ROWS: Final = 2000
+_REMARKS: Final = 200
 
 
 def _now() -> str:
@@ -36,81 +39,88 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the page says of the verification itself.
+    """Description of the verification itself on the page.
 
     Attributes:
-        release: whose rules were asked for; empty for any.
-        paths: that were looked at.
-        host, time, version: of this machine, now, of this package.
+        release: release whose rules were requested; empty for any.
+        paths: the verified paths.
+        start: one-line result of "may I start the broker?"; empty if it was not requested.
+        harmful: True if that result is no.
+        reasons: lines with the obstacles to a start, and with advice.
+        host, time, version: name of this machine, current time, version of this package.
     """
 
     release: str = ""
     paths: Sequence[str] = ()
+    start: str = ""
+    harmful: bool = False
+    reasons: Sequence[str] = ()
     host: str = field(default_factory=platform.node)
     time: str = field(default_factory=_now)
     version: str = field(default_factory=lambda: metadata.version("kidx"))
 
 
 @dataclass(frozen=True, slots=True)
-class _PartitionPart:
-    """A partition directory on the page."""
+class _Segments:
+    """Segments of a partition directory, or of a whole topic, on the page."""
 
-    directory: str
+    name: str
     verdict: Verdict
     strip: str
     counts: str
+    partitions: Sequence[_Segments] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _FindingsPart:
-    """What was found of a segment, or of another file: with a picture if it is a segment."""
+class _CausePart:
+    """Fault or remark, with a drawing if it is about a segment, and with the findings that follow from it."""
 
     name: str
     directory: str
-    verdict: Verdict
+    finding: Finding
     svg: str
-    findings: Sequence[Finding]
+    followers: Sequence[Finding]
 
     @staticmethod
-    def place(finding: Finding) -> str:
-        """Where in the files it is."""
-        places = (("slot", finding.slot), ("position", finding.position), ("offset", finding.offset))
-        said = [f"{name} {value:,}" for name, value in places if value is not None]
-        said += [f"{name} {text}" for name, text in (("expected", finding.expected), ("is", finding.actual)) if text]
-        return ", ".join(said)
+    def location(finding: Finding) -> str:
+        """Return the location of a finding in its file."""
+        locations = (("slot", finding.slot), ("position", finding.position), ("offset", finding.offset))
+        parts = [f"{name} {value:,}" for name, value in locations if value is not None]
+        parts += [f"{name} {text}" for name, text in (("expected", finding.expected), ("is", finding.actual)) if text]
+        return ", ".join(parts)
 
 
 def write_page(
     result: Verification, path: str | os.PathLike[str], about: About | None = None, advice: Advice | None = None
 ) -> None:
-    """Writes the page; replaces the file in one step.
+    """Write the page; the file is replaced in one step.
 
     Raises:
-        ToolError: it cannot be written.
+        ToolError: the file cannot be written.
     """
     target = Path(path)
     try:
         with replacing(target) as partial:
             partial.write_text(render(result, about, advice), "utf-8")
     except OSError as error:
-        raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise ToolError(f"cannot write {target}: {error.strerror or error}") from error
 
 
-def shown(value: Any) -> Any:
-    """What a page shows of a value: text of files and names without what could command it or has no UTF-8."""
+def displayed(value: Any) -> Any:
+    """Return a value as a page shows it: texts of files and names without control characters and invalid UTF-8."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def render(result: Verification, about: About | None = None, advice: Advice | None = None) -> str:
-    """The page as HTML, with nothing fetched from elsewhere.
+    """Return the page as HTML that fetches nothing.
 
     Args:
-        result: of :func:`kidx.verify.verify_paths`.
-        about: the verification; this machine and moment by default.
-        advice: what to do next.
+        result: result of :func:`kidx.verify.verify_paths`.
+        about: description of the verification; by default this machine and time.
+        advice: advice on the next steps.
     """
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=displayed, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_text("verify.html.j2"))
     return template.render(
@@ -118,8 +128,8 @@ def render(result: Verification, about: About | None = None, advice: Advice | No
         about=about or About(),
         advice=advice,
         counted=counted,
-        # Ours; neither holds anything from a file.
-        css=Markup(_text("page.css") + _text("verify.css")),  # noqa: S704
+        # These are this package's own files; neither contains anything from a verified file.
+        css=Markup(_text("page.css") + _text("palette.css") + _text("verify.css")),  # noqa: S704
         js=Markup(_text("page.js")),  # noqa: S704
     )
 
@@ -131,49 +141,70 @@ def _text(name: str) -> str:
 def _content(result: Verification) -> dict[str, Any]:
     by_segment: dict[str, dict[str, FileVerdict]] = defaultdict(dict)
     for file in result.files:
-        stem, dot, suffix = file.path.rpartition(".")
-        if Path(stem).name.isdecimal():
-            by_segment[stem][dot + suffix] = file
-    parts = _findings(result, by_segment)
-    shown_rows, kept = 0, []
-    for part in parts[:_PARTS]:
-        kept.append(part)
-        shown_rows += len(part.findings)
+        if (parsed := parse_segment_file(Path(file.path).name)) is not None:
+            by_segment[file.path.removesuffix(parsed[1])][parsed[1]] = file
+    faults = causes_of(result.faults())
+    faults.sort(key=lambda cause: -SEVERITY[cause.finding.verdict])
+    shown_rows, parts = 0, []
+    for cause in faults[:_PARTS]:
+        parts.append(_part(cause, by_segment))
+        shown_rows += 1 + len(cause.followers)
         if shown_rows >= _ROWS:
             break
+    remarks = [finding for finding in result.findings if finding.verdict in HARMLESS]
     return {
         "result": result,
         "harmless": HARMLESS,
         "counts": Counter(file.verdict for file in result.files),
         "order": sorted(SEVERITY, key=lambda name: -SEVERITY[name]),
-        "partitions": _partitions(by_segment),
-        "parts": kept,
-        "more_findings": len(result.findings) - shown_rows,
+        "topics": _topics(by_segment),
+        "parts": parts,
+        "remarks": [_part(Cause(finding), by_segment) for finding in remarks[:_REMARKS]],
+        "remark_count": len(remarks),
+        "more_findings": len(result.findings) - len(remarks) - shown_rows,
     }
 
 
-def _findings(result: Verification, by_segment: dict[str, dict[str, FileVerdict]]) -> list[_FindingsPart]:
-    """Each finding once, with its segment or its file, the worst first."""
-    grouped: dict[str, list[Finding]] = defaultdict(list)
-    for finding in result.findings:
-        stem = finding.path.rpartition(".")[0]
-        grouped[stem if stem in by_segment else finding.path].append(finding)
-    parts = []
-    for place, found in grouped.items():
-        path, ranked = Path(place), sorted(found, key=lambda finding: -SEVERITY[finding.verdict])
-        name = f"{path.parent.name}/{path.name}"
-        svg = SegmentPicture(name, by_segment[place], ranked).svg if place in by_segment else ""
-        parts.append(_FindingsPart(name, str(path.parent), ranked[0].verdict, svg, ranked))
-    return sorted(parts, key=lambda part: (-SEVERITY[part.verdict], part.directory, part.name))
+def _part(cause: Cause, by_segment: dict[str, dict[str, FileVerdict]]) -> _CausePart:
+    finding = cause.finding
+    path = Path(finding.path)
+    name, stem, svg = f"{path.parent.name}/{path.name}", _segment_of(finding), ""
+    if stem in by_segment:
+        own = [each for each in (finding, *cause.followers) if _segment_of(each) == stem]
+        svg = SegmentPicture(name, by_segment[stem], own).svg
+    return _CausePart(name, str(path.parent), finding, svg, cause.followers)
 
 
-def _partitions(by_segment: dict[str, dict[str, FileVerdict]]) -> list[_PartitionPart]:
-    segments: dict[str, list[tuple[str, Verdict]]] = defaultdict(list)
+def _segment_of(finding: Finding) -> str | None:
+    """Return the common prefix of the files of the finding's segment; None if it is not about a segment."""
+    return None if finding.base_offset is None else finding.path.partition(finding.file)[0] + finding.file.split(".")[0]
+
+
+def _topics(by_segment: dict[str, dict[str, FileVerdict]]) -> list[_Segments]:
+    """Return the overview: topics with their partitions, the worst first."""
+    directories: dict[str, list[tuple[str, Verdict]]] = defaultdict(list)
     for stem, files in sorted(by_segment.items()):
-        segments[str(Path(stem).parent)].append((Path(stem).name, worst(file.verdict for file in files.values())))
+        directories[str(Path(stem).parent)].append((Path(stem).name, worst(file.verdict for file in files.values())))
+    topics: dict[str, dict[str, list[tuple[str, Verdict]]]] = defaultdict(dict)
+    for directory, verdicts in directories.items():
+        name = Path(directory).name
+        parsed = parse_partition(name)
+        topics[name if parsed is None else parsed[0]][directory] = verdicts
     parts = []
-    for directory, verdicts in segments.items():
-        counts: Counter[str] = Counter(verdict for _, verdict in verdicts)
-        text = ", ".join(f"{counts[name]} {name}" for name in SEVERITY if counts[name])
-        parts.append(_PartitionPart(directory, worst(verdict for _, verdict in verdicts), strip(verdicts), text))
-    return sorted(parts, key=lambda part: (-SEVERITY[part.verdict], part.directory))[:_ROWS]
+    for topic, own in topics.items():
+        partitions = _worst_first(_segments(directory, verdicts) for directory, verdicts in own.items())
+        every = [
+            (f"{Path(directory).name}/{name}", verdict) for directory, group in own.items() for name, verdict in group
+        ]
+        parts.append(replace(_segments(topic, every), partitions=partitions[:_ROWS]))
+    return _worst_first(parts)[:_ROWS]
+
+
+def _segments(name: str, verdicts: Sequence[tuple[str, Verdict]]) -> _Segments:
+    counts: Counter[str] = Counter(verdict for _, verdict in verdicts)
+    text = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in reversed(SEVERITY) if counts[verdict])
+    return _Segments(name, worst(verdict for _, verdict in verdicts), segment_strip(verdicts), text)
+
+
+def _worst_first(parts: Iterable[_Segments]) -> list[_Segments]:
+    return sorted(parts, key=lambda part: (-SEVERITY[part.verdict], part.name))

@@ -1,7 +1,7 @@
-"""Whole files at once: batches of a log and entries of its indexes as numpy arrays, checked on the way.
+"""Whole files as numpy arrays: batches of a log and entries of its indexes, checked while they are read.
 
-Compiled by numba where it is installed (``pip install 'kidx[scan]'``), with the same results without it; files are read
-in blocks, so that memory stays bounded::
+The kernels are compiled by numba if it is installed (``pip install 'kidx[scan]'``), with the same results without it.
+Files are read in blocks, so that memory remains bounded::
 
     with LogBlocks("00000000000000000000.log") as blocks:
         for rows in blocks:                      # numpy structured arrays of BATCH
@@ -9,9 +9,9 @@ in blocks, so that memory stays bounded::
 """
 
 from kidx.scan.blocks import LogBlocks, LogTail, scan_log
-from kidx.scan.compiled import COMPILED
 from kidx.scan.entries import IndexContent, parse_index, read_index
 from kidx.scan.expected import ExpectedIndexes, expected_indexes
+from kidx.scan.jit import COMPILED
 from kidx.scan.lookup import BulkLookup
 from kidx.scan.records import RecordColumns, decode_batch, decode_records
 from kidx.scan.rows import BATCH

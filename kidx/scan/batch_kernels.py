@@ -1,4 +1,4 @@
-"""The walk over the batches of a block, compiled; only imported where it is used, as numba takes a second to load."""
+"""Compiled walk over the batches of a block; imported only where it is used, because numba takes a second to load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kidx.records.layout import (
 )
 from kidx.scan import markers
 from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, load_be32, load_be64, table_crc
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 from kidx.scan.rows import CORRUPT, END, FULL, MORE, ODD, Array
 
 _control_type = kernel(markers.control_type)
@@ -23,7 +23,7 @@ _control_type = kernel(markers.control_type)
 
 @kernel
 def _integer(buffer: Any, position: int, size: int) -> Any:
-    """A signed big-endian number; compiled, the loop becomes one load."""
+    """Return a signed big-endian number; compiled, the loop becomes one load."""
     value = np.int64(buffer[position])
     if value > 127:
         value -= 256
@@ -34,7 +34,7 @@ def _integer(buffer: Any, position: int, size: int) -> Any:
 
 @kernel
 def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: bool) -> None:
-    """The header of a batch of v0 or v1, and of what claims a negative format."""
+    """Read the header of a batch of v0 or v1, or of a negative magic."""
     magic = row["magic"]
     crc = _integer(buffer, at + 12, 4) & 0xFFFFFFFF
     timestamp = _integer(buffer, at + 18, 8) if magic == 1 else np.int64(-1)
@@ -47,7 +47,7 @@ def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: boo
 
 @kernel
 def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnoli: Any, checked: bool) -> None:
-    """The header of a v2 batch."""
+    """Read the header of a v2 batch."""
     crc = _integer(buffer, at + 17, 4) & 0xFFFFFFFF
     attributes = np.int64(buffer[at + 22])
     row["attributes"] = attributes
@@ -82,7 +82,7 @@ def _walk(
     ieee: Any,
     checked: bool,
 ) -> tuple[int, int, int]:
-    """See :func:`walk`; ``file_position`` is that of the buffer's first byte."""
+    """See :func:`walk`; ``file_position`` is the position of the buffer's first byte."""
     count, at, reason = 0, start, FULL
     while count < len(rows):
         left = file_end - (file_position + at)
@@ -130,7 +130,7 @@ def _walk(
 def walk(
     buffer: Array, filled: int, start: int, file_position: int, file_end: int, rows: Array, *, checked: bool
 ) -> tuple[int, int, int]:
-    """See :func:`kidx.scan.walk.walk`; ``file_position`` is that of the buffer's first byte."""
+    """See :func:`kidx.scan.batch_headers.walk`; ``file_position`` is the position of the buffer's first byte."""
     tables = crc_tables(CASTAGNOLI), crc_tables(IEEE)
     found: tuple[int, int, int] = _walk(
         buffer, filled, start, file_position, file_end, rows, crc32c_address(), *tables, checked
@@ -139,10 +139,10 @@ def walk(
 
 
 STATE: Final = ("before_last", "before_position", "before_max", "before_max_offset", "batches", "records", "epoch")
-"""What goes on from batch to batch in :func:`follow`; how many entries have been handed out comes behind it."""
+"""State of :func:`follow` that continues from batch to batch; followed by the number of entries already assigned."""
 
 _NEVER: Final = 2**63 - 1
-"""A key that no batch reaches."""
+"""Key that no batch reaches."""
 
 
 @kernel
@@ -152,13 +152,13 @@ def _key(keys: Any, number: int) -> Any:
 
 @kernel
 def _hold(
-    fact: Any, first: int, last: int, stamp: int, position: int, size: int, attributes: int, largest: int
+    fact: Any, first: int, last: int, timestamp: int, position: int, size: int, attributes: int, largest: int
 ) -> None:
-    """What is to be known of a time entry: the batch that holds its offset."""
+    """Write the facts about a time entry: the batch that contains its offset."""
     fact["in_log"] = True
     fact["holder_base"] = first
     fact["holder_last"] = last
-    fact["holder_max"] = stamp
+    fact["holder_max"] = timestamp
     fact["holder_position"] = position
     fact["holder_size"] = size
     fact["holder_magic"] = 2
@@ -170,7 +170,7 @@ def _hold(
 def _point(
     fact: Any, last: int, before_last: int, before_position: int, position: int, largest: int, largest_offset: int
 ) -> None:
-    """What is to be known of an offset entry: the batch that it points at, and those before it."""
+    """Write the facts about an offset entry: the batch that it points at, and the batches before it."""
     fact["at_batch"] = True
     fact["batch_last"] = last
     fact["before_last"] = before_last
@@ -200,14 +200,14 @@ def _follow(
     address: int,
     castagnoli: Any,
 ) -> tuple[int, int]:
-    """See :func:`follow`. What goes on from batch to batch is in local variables, which become registers."""
+    """See :func:`follow`. The state is in local variables, which become registers."""
     at, reason = start, MORE
     pointer = buffer.ctypes.data
     before_last, before_position, largest, largest_offset = state[0], state[1], state[2], state[3]
     batches, records, epoch = state[4], state[5], state[6]
-    by_position, by_offset, by_time = state[7], state[8], state[9]
-    next_position, next_offset = _key(positions, by_position), _key(offsets, by_offset)
-    next_time = _key(times, by_time)
+    at_position, at_offset, at_time = state[7], state[8], state[9]
+    next_position, next_offset = _key(positions, at_position), _key(offsets, at_offset)
+    next_time = _key(times, at_time)
     while filled - at >= RECORD_BATCH_OVERHEAD:
         size = LOG_OVERHEAD + load_be32(pointer + at + 8)
         first, delta = load_be64(pointer + at), load_be32(pointer + at + 23)
@@ -215,7 +215,7 @@ def _follow(
         if size > filled - at or size < RECORD_BATCH_OVERHEAD:
             reason = MORE if size >= RECORD_BATCH_OVERHEAD and size <= file_end - position else ODD
             break
-        # Epoch, magic and attributes each share a word with what is not looked at here.
+        # Epoch, magic and attributes each share a word with bytes that are ignored here.
         magic = (load_be32(pointer + at + 13)) & 0xFF
         attributes = load_be32(pointer + at + 19) & 0xFF
         if (
@@ -234,49 +234,50 @@ def _follow(
         if crc32c(address, castagnoli, buffer, begin, at + size) != load_be32(pointer + at + 17) & 0xFFFFFFFF:
             reason = ODD
             break
-        stamp = load_be64(pointer + at + 35)
+        timestamp = load_be64(pointer + at + 35)
         while next_time <= last:
-            _hold(time_facts[time_slots[by_time]], first, last, stamp, position, size, attributes, largest)
-            by_time += 1
-            next_time = _key(times, by_time)
-        if stamp > largest:
-            largest, largest_offset = stamp, last
+            _hold(time_facts[time_slots[at_time]], first, last, timestamp, position, size, attributes, largest)
+            at_time += 1
+            next_time = _key(times, at_time)
+        if timestamp > largest:
+            largest, largest_offset = timestamp, last
         while next_position == position:
-            place = offset_facts[position_slots[by_position]]
-            _point(place, last, before_last, before_position, position, largest, largest_offset)
-            by_position += 1
-            next_position = _key(positions, by_position)
+            fact = offset_facts[position_slots[at_position]]
+            _point(fact, last, before_last, before_position, position, largest, largest_offset)
+            at_position += 1
+            next_position = _key(positions, at_position)
         while next_offset <= last:
-            reached = offset_facts[offset_slots[by_offset]]
+            reached = offset_facts[offset_slots[at_offset]]
             reached["in_log"] = True
             reached["ends_batch"] = next_offset == last
-            by_offset += 1
-            next_offset = _key(offsets, by_offset)
+            at_offset += 1
+            next_offset = _key(offsets, at_offset)
         before_last, before_position = last, position
         batches, records = batches + 1, records + delta + 1
         at += size
     if reason == MORE and file_end - (file_position + at) < RECORD_BATCH_OVERHEAD:
-        reason = ODD  # the last few bytes are looked at by the walk
+        reason = ODD  # the walk reads the last few bytes
     state[0], state[1], state[2], state[3] = before_last, before_position, largest, largest_offset
     state[4], state[5] = batches, records
-    state[7], state[8], state[9] = by_position, by_offset, by_time
+    state[7], state[8], state[9] = at_position, at_offset, at_time
     return at, reason
 
 
 def follow(block: tuple[Any, ...], base: int, state: Array, places: tuple[Array, ...]) -> tuple[int, int]:
-    """Takes ordinary batches into account without a row for each.
+    """Process ordinary batches without a row for each.
 
-    They are v2, of the epoch before, of no transaction, have the right checksum and all offsets from the expected one
-    on, and any entry that points into one points at its first byte.
+    Ordinary batches are v2, have the epoch of the batch before, belong to no transaction, have the right checksum and
+    all offsets from the expected one on, and any entry that points into one points at its first byte.
 
     Args:
-        block: buffer, bytes in it, where the next batch begins, position of the buffer, end of the file.
-        base: offset of the segment.
-        state: int64, by :data:`STATE`, then how many entries have been handed out, by position, offset and time.
-        places: of those three, keys in order and slots; then the facts about both indexes, to be written.
+        block: buffer, number of bytes in it, start of the next batch, position of the buffer, end of the file.
+        base: base offset of the segment.
+        state: int64, as :data:`STATE`, then the number of entries already assigned, by position, offset and time.
+        places: for each of those three, sorted keys and slots; then the facts about both indexes, which are written.
 
     Returns:
-        Where in the buffer it stopped, and why: MORE, or ODD at what is not ordinary, the end of the file included.
+        Position in the buffer where it stopped, and the reason: MORE, or ODD at a batch that is not ordinary, and at
+            the end of the file.
     """
     arguments: tuple[Any, ...] = (*block, base, state, *places, crc32c_address(), crc_tables(CASTAGNOLI))
     found: tuple[int, int] = _follow(*arguments)

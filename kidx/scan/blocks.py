@@ -1,8 +1,8 @@
-"""A ``.log`` file read block by block, in bounded memory.
+"""Reader of a ``.log`` file in blocks, in bounded memory.
 
-Files are read with ``pread`` into one buffer and not mapped: a mapped file that is cut while it is read kills the
-process, and its pages count as the process's own. The buffer stays in the processor's cache while its batches are
-looked at, which makes up for the copy.
+Files are read with ``pread`` into one buffer and not mapped: a mapped file that is truncated while it is read kills the
+process, and its pages count as the process's own. The buffer remains in the processor's cache while its batches are
+read, which compensates for the copy.
 """
 
 from __future__ import annotations
@@ -20,58 +20,59 @@ import numpy as np
 from kidx.errors import KidxError
 from kidx.files import open_regular
 from kidx.records.base import Storage
+from kidx.records.file_bytes import check_log_size
 from kidx.records.legacy import LegacyRecordBatch
-from kidx.scan.compiled import worth_compiling
+from kidx.scan.batch_headers import batch_size, fill_large, old_wrappers, walk
+from kidx.scan.jit import worth_compiling
 from kidx.scan.rows import BATCH, CORRUPT, FULL, MORE, ODD, Array
-from kidx.scan.walk import batch_size, fill_large, old_wrappers, walk
 
 BLOCK_BYTES: Final = 2 << 20
-"""Bytes read at once; a larger batch makes the buffer grow."""
+"""Number of bytes per read; a larger batch makes the buffer grow."""
 
 LARGE_BATCH: Final = 64 << 20
-"""Bytes from which on a batch is not held as a whole. Only few brokers take batches of more than a megabyte."""
+"""Size in bytes above which a batch is not loaded whole. Few brokers accept batches of more than a megabyte."""
 
 _ROWS: Final = 1 << 15
 
 
 @dataclass(slots=True)
 class LogTail:
-    """How a log ends.
+    """End of a log.
 
     Attributes:
-        valid_bytes: end of the last whole batch.
-        file_size: of the file when it was opened, or as far as it could be read if it shrank since.
-        kind: ``whole`` if the last batch ends the file; ``partial``: a batch goes beyond the end, or fewer than 18
-            bytes are left; ``zeros``: room that was reserved, or never written; ``corrupt``: a length below 14.
-        shrunk: the file became shorter while it was read.
+        valid_bytes: end of the last complete batch.
+        file_size: size of the file when it was opened, or its readable size if it shrank since.
+        kind: ``whole`` if the last batch ends the file; ``partial``: a batch exceeds the end, or fewer than 18 bytes
+            remain; ``zeros``: a preallocated or never written tail; ``corrupt``: a length below 14.
+        shrank_while_reading: True if the file became shorter while it was read.
     """
 
     valid_bytes: int = 0
     file_size: int = 0
     kind: Literal["whole", "partial", "zeros", "corrupt"] = "whole"
-    shrunk: bool = False
+    shrank_while_reading: bool = False
 
 
 Quick = Callable[[Array, int, int, int, int], tuple[int, int]]
-"""See :meth:`LogBlocks.rows`."""
+"""Function that processes ordinary batches; see :meth:`LogBlocks.rows`."""
 
 
 class LogBlocks:
-    """Iterates over a log: arrays of :data:`~kidx.scan.walk.BATCH`, each overwritten by the next; a context manager.
+    """Iterator over a log: arrays of :data:`~kidx.scan.rows.BATCH`, each overwritten by the next; a context manager.
 
     Args:
         path: a ``.log`` file.
         end: byte position not to read past; the size of the file by default.
-        checked: whether to compute checksums.
-        compiled: by the compiled kernel or the plain one; see :func:`~kidx.scan.compiled.worth_compiling`.
+        checked: True to compute checksums.
+        compiled: True for the compiled kernel, False for the plain one; see :func:`~kidx.scan.jit.worth_compiling`.
 
     Attributes:
-        tail: how the log ends; final once the iteration is over.
-        bytes_read: so far.
-        compiled: which kernel is at work.
+        tail: the end of the log; final once the iteration is over.
+        bytes_read: number of bytes read so far.
+        compiled: True if the compiled kernel is used.
 
     Raises:
-        OSError: the file cannot be opened or read, or is no regular file.
+        OSError: the file cannot be opened or read, is not a regular file, or is longer than a segment can be.
     """
 
     def __init__(
@@ -86,6 +87,11 @@ class LogBlocks:
         self._checked = checked
         self._descriptor = open_regular(path)
         size = os.fstat(self._descriptor).st_size
+        try:
+            check_log_size(path, size)
+        except OSError:
+            os.close(self._descriptor)
+            raise
         self.compiled = worth_compiling(size) if compiled is None else compiled
         self.tail = LogTail(file_size=size if end is None else min(end, size))
         self.bytes_read = 0
@@ -101,17 +107,17 @@ class LogBlocks:
         return self.rows()
 
     def rows(self, quick: Quick | None = None) -> Iterator[Array]:
-        """The batches as rows, block by block.
+        """Yield the batches as rows, block by block.
 
         Args:
-            quick: is offered the batches first, and takes those that need no row: called with the buffer, how much of
-                it is filled, where the next batch begins, the buffer's position in the file and the file's end, it
-                tells where it stopped and why: MORE, as :func:`~kidx.scan.walk.walk`, or ODD for a batch that is to
-                be a row, and at the end.
+            quick: function that gets the batches first and processes those without need of a row. Its arguments are the
+                buffer, the number of bytes in it, the start of the next batch, the buffer's position in the file and
+                the file's end. It returns where it stopped and why: MORE, as :func:`~kidx.scan.batch_headers.walk`, or
+                ODD for a batch that needs a row, and at the end.
         """
         rows = np.empty(min(_ROWS, self.tail.file_size // 26 + 1), BATCH)
-        start = filled = position = 0  # position: of the buffer's first byte in the file
-        reason, at_once = MORE, len(rows) if quick is None else 1
+        start = filled = position = 0  # position of the buffer's first byte in the file
+        reason, limit = MORE, len(rows) if quick is None else 1
         while reason in {MORE, FULL, ODD}:
             if reason == MORE:
                 position, filled = self._fill(position, start, filled)
@@ -119,13 +125,13 @@ class LogBlocks:
             before, count = start, 0
             if quick is not None:
                 start, reason = quick(self._buffer, filled, start, position, self.tail.file_size)
-                # Where nothing is ordinary, more and more rows are read before the next try.
-                at_once = 1 if start > before else min(2 * at_once, len(rows))
+                # If no batch is ordinary, more and more rows are read before the next attempt.
+                limit = 1 if start > before else min(2 * limit, len(rows))
             if quick is None or reason == ODD:
                 count, start, reason = walk(
                     self._buffer,
                     filled,
-                    rows[:at_once],
+                    rows[:limit],
                     start=start,
                     file_position=position,
                     file_end=self.tail.file_size,
@@ -141,7 +147,7 @@ class LogBlocks:
                 if size <= LARGE_BATCH:
                     self._grow(size)
                     continue
-                filled = 0  # what follows is read anew
+                filled = 0  # the next block is read from there again
                 if self._read_large(rows[:1], position, size):
                     position += size
                     self.tail.valid_bytes = position
@@ -149,18 +155,18 @@ class LogBlocks:
         self._end(reason)
 
     def _fill(self, position: int, start: int, filled: int) -> tuple[int, int]:
-        """Moves what is left to the front and reads on."""
-        left = filled - start
-        self._buffer[:left] = self._buffer[start:filled]
+        """Move the remaining bytes to the front and fill the buffer."""
+        remaining = filled - start
+        self._buffer[:remaining] = self._buffer[start:filled]
         position += start
-        while left < len(self._buffer) and position + left < self.tail.file_size:
-            wanted = min(len(self._buffer) - left, self.tail.file_size - position - left)
-            got = os.preadv(self._descriptor, [self._buffer[left : left + wanted].data], position + left)
+        while remaining < len(self._buffer) and position + remaining < self.tail.file_size:
+            size = min(len(self._buffer) - remaining, self.tail.file_size - position - remaining)
+            got = os.preadv(self._descriptor, [self._buffer[remaining : remaining + size].data], position + remaining)
             if got == 0:
-                self.tail.file_size, self.tail.shrunk = position + left, True
-            left += got
+                self.tail.file_size, self.tail.shrank_while_reading = position + remaining, True
+            remaining += got
             self.bytes_read += got
-        return position, left
+        return position, remaining
 
     def _grow(self, size: int) -> None:
         larger = np.empty(max(len(self._buffer) * 2, size), np.uint8)
@@ -168,10 +174,10 @@ class LogBlocks:
         self._buffer = larger
 
     def _read_large(self, rows: Array, position: int, size: int) -> bool:
-        """The row of a batch of which only the beginning is in the buffer: its checksum is taken piece by piece.
+        """Read the row of a batch that exceeds the buffer: its checksum is computed chunk by chunk.
 
         Returns:
-            Whether the batch is still there.
+            True if the batch is still complete.
         """
         start = fill_large(self._buffer, size, position, rows)
         if not self._checked:
@@ -181,7 +187,7 @@ class LogBlocks:
         while at < end:
             data = os.pread(self._descriptor, min(BLOCK_BYTES, end - at), at)
             if not data:
-                self.tail.file_size, self.tail.shrunk = at, True
+                self.tail.file_size, self.tail.shrank_while_reading = at, True
                 return False
             crc = google_crc32c.extend(crc, data) if modern else zlib.crc32(data, crc)
             at += len(data)
@@ -190,7 +196,7 @@ class LogBlocks:
         return True
 
     def _read_wrappers(self, rows: Array, position: int) -> None:
-        """The first offset of a compressed batch of v0 or v1; left as it is if its records cannot be read."""
+        """Set the first offset of compressed batches of v0 or v1, unless their records cannot be read."""
         for number in old_wrappers(rows):
             row = rows[number]
             at = int(row["position"]) - position
@@ -226,7 +232,7 @@ class LogBlocks:
 def scan_log(
     path: str | os.PathLike[str], *, checked: bool = True, compiled: bool | None = None
 ) -> tuple[np.ndarray[Any, Any], LogTail]:
-    """All batches of a log as one array of :data:`~kidx.scan.walk.BATCH`, 96 bytes a batch, and how the log ends.
+    """Return all batches of a log as one array of :data:`~kidx.scan.rows.BATCH`, 96 bytes per batch, and the log's end.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,8 +1,8 @@
-"""CRC-32C of one batch after another, without a Python call for each.
+"""CRC-32C of many batches without a Python call for each.
 
-google-crc32c's library uses the processor's instruction, but its Python function wants a ``bytes`` object a call. So
-compiled kernels call the library's C function by its address; where the wheel hides it, a table does the work. Batches
-of formats v0 and v1 have a CRC-32, which always comes from a table.
+google-crc32c's library uses the processor's instruction, but its Python function needs a ``bytes`` object per call. So
+compiled kernels call the library's C function by its address; if the wheel hides it, they use a table. Batches of v0
+and v1 have a CRC-32, which is always computed with a table.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-from kidx.scan.compiled import COMPILED, kernel
+from kidx.scan.jit import COMPILED, kernel
 
 CASTAGNOLI: Final = 0x82F63B78
-"""The polynomial of CRC-32C, reflected."""
+"""Reflected polynomial of CRC-32C."""
 
 IEEE: Final = 0xEDB88320
-"""The polynomial of CRC-32, reflected."""
+"""Reflected polynomial of CRC-32."""
 
 
 @cache
 def crc_tables(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Eight tables of 256 entries, for eight bytes at a time ("slicing by 8"); shape (8, 256)."""
+    """Return eight tables of 256 entries, for eight bytes at a time ("slicing by 8"); shape (8, 256)."""
     tables = np.zeros((8, 256), np.uint32)
     values = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -46,12 +46,12 @@ _PROBES: Final = (b"", b"123456789", bytes(range(256)) * 33 + b"odd")
 
 @cache
 def crc32c_address() -> int:
-    """Address of the C function ``crc32c_value(data, length)``; 0 if it cannot be found, or is another one.
+    """Return the address of the C function ``crc32c_value(data, length)``; 0 if it is missing, or a different function.
 
-    The name is the library's own and not one of its Python package, which may hide or change it with any version.
+    The name belongs to the library and not to its Python package, which may hide or change it in any version.
     """
     try:
-        from google_crc32c import _crc32c  # noqa: PLC0415 -- its C extension is not there on every platform
+        from google_crc32c import _crc32c  # noqa: PLC0415 -- its C extension is missing on some platforms
 
         function = ctypes.CDLL(_crc32c.__file__).crc32c_value
     except (ImportError, OSError, AttributeError):
@@ -64,7 +64,7 @@ def crc32c_address() -> int:
 
 @kernel
 def table_crc(tables: Any, buffer: Any, start: int, end: int) -> Any:
-    """The CRC of ``buffer[start:end]`` by tables of :func:`crc_tables`."""
+    """Return the CRC of ``buffer[start:end]`` with tables of :func:`crc_tables`."""
     crc = np.int64(0xFFFFFFFF)
     position = start
     while position + 8 <= end:
@@ -92,11 +92,11 @@ def table_crc(tables: Any, buffer: Any, start: int, end: int) -> Any:
     return crc ^ 0xFFFFFFFF
 
 
-# -- for compiled code only: numba is loaded with this module where there is any --------------------------------------
+# -- for compiled code only: numba is loaded with this module if it is installed ---------------------------------
 
 
 def _intrinsic(generate: Callable[[Any, Any, Any], Any], result: str, arguments: int) -> Any:
-    """A function of compiled code, of ``intp`` arguments; ``generate(ir, builder, values)`` emits it."""
+    """Return a function for compiled code, with ``intp`` arguments; ``generate(ir, builder, values)`` emits it."""
     ir: Any = importlib.import_module("llvmlite.ir")
     types: Any = importlib.import_module("numba").types
     extending: Any = importlib.import_module("numba.extending")
@@ -105,7 +105,7 @@ def _intrinsic(generate: Callable[[Any, Any, Any], Any], result: str, arguments:
     def emit(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return generate(ir, builder, values)
 
-    # numba counts the parameters of what it is given.
+    # numba counts the parameters of the function that it gets.
     shapes = {1: lambda _typing, _a: (signature, emit), 2: lambda _typing, _a, _b: (signature, emit)}
     shapes[3] = lambda _typing, _a, _b, _c: (signature, emit)
     return extending.intrinsic(shapes[arguments])
@@ -132,7 +132,7 @@ def _load(bits: int, *, swap: bool) -> Callable[[Any, Any, Any], Any]:
 
 
 def _step(bits: int) -> Callable[[Any, Any, Any], Any]:
-    """The instruction ``crc32`` of SSE 4.2, over 8, 16, 32 or 64 bits."""
+    """Return a generator for the instruction ``crc32`` of SSE 4.2, over 8, 16, 32 or 64 bits."""
 
     def generate(ir: Any, builder: Any, values: Any) -> Any:
         width = ir.IntType(64 if bits == 64 else 32)
@@ -150,7 +150,7 @@ def _step(bits: int) -> Callable[[Any, Any, Any], Any]:
 
 @cache
 def has_instruction() -> bool:
-    """Whether compiled code can use the processor's own instruction without a call: x86-64 with SSE 4.2."""
+    """Return True if compiled code can use the processor's own instruction without a call: x86-64 with SSE 4.2."""
     if platform.machine() not in {"x86_64", "AMD64"} or sys.byteorder != "little":
         return False
     binding: Any = importlib.import_module("llvmlite.binding")
@@ -158,14 +158,16 @@ def has_instruction() -> bool:
 
 
 call_crc32c: Final[Any] = _intrinsic(_call, "int64", 3) if COMPILED else None
-"""``call_crc32c(address, data, length)`` calls the C function at an address. That is an argument and not a constant, so
-that compiled code can be kept on disk."""
+"""``call_crc32c(address, data, length)`` calls the C function at an address. The address is an argument and not a
+
+constant, so that compiled code can be cached on disk.
+"""
 
 load_be32: Final[Any] = _intrinsic(_load(32, swap=True), "int64", 1) if COMPILED else None
-"""``load_be32(address)``: a signed big-endian number of 4 bytes, in one instruction."""
+"""``load_be32(address)`` returns a signed big-endian number of 4 bytes, in one instruction."""
 
 load_be64: Final[Any] = _intrinsic(_load(64, swap=True), "int64", 1) if COMPILED else None
-"""The same of 8 bytes."""
+"""``load_be64(address)`` returns a signed big-endian number of 8 bytes, in one instruction."""
 
 _INLINE: Final = COMPILED and has_instruction()
 _load_64: Final[Any] = _intrinsic(_load(64, swap=False), "int64", 1) if _INLINE else None
@@ -178,11 +180,11 @@ _step_16: Final[Any] = _intrinsic(_step(16), "int64", 2) if _INLINE else None
 _step_8: Final[Any] = _intrinsic(_step(8), "int64", 2) if _INLINE else None
 
 _SHORT: Final = 1024
-"""Bytes up to which one chain of the instruction beats the library, which sets up three of them."""
+"""Number of bytes up to which one chain of the instruction is faster than the library, which sets up three chains."""
 
 
 def _crc32c_inline(library: int, _tables: Any, buffer: Any, start: int, end: int) -> Any:
-    """See :data:`crc32c`. Nothing is aligned first: that costs more than it brings for a hundred bytes."""
+    """See :data:`crc32c`. The data is not aligned first: for a hundred bytes that costs more than it gains."""
     at, stop = buffer.ctypes.data + start, buffer.ctypes.data + end
     if library != 0 and stop - at > _SHORT:
         return call_crc32c(library, at, stop - at)
@@ -213,7 +215,7 @@ def _crc32c_called(library: int, tables: Any, buffer: Any, start: int, end: int)
 
 
 crc32c: Final[Any] = kernel(_crc32c_inline if _INLINE else _crc32c_called)
-"""``crc32c(library, tables, buffer, start, end)``: the CRC-32C of ``buffer[start:end]``, in compiled code.
+"""``crc32c(library, tables, buffer, start, end)`` returns the CRC-32C of ``buffer[start:end]``, in compiled code.
 
-``library`` is :func:`crc32c_address`, 0 for none; ``tables`` are those of :data:`CASTAGNOLI`.
+``library`` is :func:`crc32c_address`, 0 for none; ``tables`` are the tables of :data:`CASTAGNOLI`.
 """

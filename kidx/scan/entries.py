@@ -1,4 +1,4 @@
-"""Index files as arrays: their entries, and what is behind them."""
+"""Index files as arrays: their entries, and the bytes after them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kidx.discovery import SWAP
 from kidx.files import pieces_with_data, regular
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX, Layout
 
@@ -29,68 +30,82 @@ _COLUMNS: Final = {".index": ("offset", "position"), ".timeindex": ("timestamp",
 
 @dataclass(frozen=True, slots=True)
 class IndexContent:
-    """The entries of an index file.
+    """Entries of an index file.
 
     Attributes:
-        entries: one structured row an entry: ``offset, position`` (``.index``), ``timestamp, offset`` (``.timeindex``),
-            absolute and int64; the five fields of a ``.txnindex``. A tail of zeros is left out.
-        zeros: entries in that tail: room that is reserved.
-        odd_bytes: bytes behind the last whole entry.
-        size: of the file, bytes.
-        left_out: entries that were more than asked for.
+        entries: one structured row per entry: ``offset, position`` (``.index``), ``timestamp, offset``
+            (``.timeindex``), absolute and int64; the five fields of a ``.txnindex``. A tail of zeros is omitted.
+        padding_entries: number of entries in that preallocated tail.
+        trailing_bytes: number of bytes after the last whole entry.
+        size: size of the file in bytes.
+        omitted: number of entries above the requested maximum.
     """
 
     entries: Array
-    zeros: int
-    odd_bytes: int
+    padding_entries: int
+    trailing_bytes: int
     size: int
-    left_out: int = 0
+    omitted: int = 0
+
+    def without_half(self, base_offset: int) -> IndexContent:
+        """Return the content without a last entry of which only the first field has been written.
+
+        Args:
+            base_offset: base offset of the segment, which a ``.timeindex`` entry has if its second field is 0.
+        """
+        second = (self.entries.dtype.names or ("",))[-1]
+        absent = {"position": 0, "offset": base_offset}.get(second)
+        if absent is None or not len(self.entries) or self.entries[second][-1] != absent:
+            return self
+        return replace(self, entries=self.entries[:-1], padding_entries=self.padding_entries + 1)
 
 
-def read_index(path: str | os.PathLike[str], base_offset: int, *, most: int | None = None) -> IndexContent:
-    """Reads a ``.index``, ``.timeindex`` or ``.txnindex``, as the suffix says; room behind the entries costs nothing.
+def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: int | None = None) -> IndexContent:
+    """Return the content of a ``.index``, ``.timeindex`` or ``.txnindex``, by its suffix; a sparse tail is free.
 
     Args:
-        path: of the file.
-        base_offset: of the segment.
-        most: entries to keep at most; ``left_out`` counts the others.
+        path: path of the file.
+        base_offset: base offset of the segment.
+        max_entries: maximum number of entries to keep; ``omitted`` counts the others.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: the file cannot be read, or is not a regular file.
     """
-    suffix = Path(path).suffix
+    suffix = Path(os.fspath(path).removesuffix(SWAP)).suffix
     with regular(path) as descriptor:
         size = os.fstat(descriptor).st_size
         width = _STORED[suffix].itemsize
-        limit = size if most is None else min(size, most * width)
+        limit = size if max_entries is None else min(size, max_entries * width)
         data, end = bytearray(), 0
-        for position, piece in pieces_with_data(descriptor, size):
-            end = position + len(piece)
+        for position, chunk in pieces_with_data(descriptor, size):
+            end = position + len(chunk)
             if position < limit:
-                data += bytes(position - len(data)) + piece[: limit - position]
+                data += bytes(position - len(data)) + chunk[: limit - position]
     if suffix == ".txnindex":  # never preallocated: zeros are entries
         end = size
     used = min(-(-end // width), size // width)
-    kept = min(used, limit // width)
-    data += bytes(max(0, (kept + 1) * width - len(data)))
-    content = parse_index(bytes(data[: kept * width]), base_offset, suffix, trimmed=True)
-    return replace(content, zeros=size // width - used, odd_bytes=size % width, size=size, left_out=used - kept)
+    retained = min(used, limit // width)
+    data += bytes(max(0, (retained + 1) * width - len(data)))
+    content = parse_index(bytes(data[: retained * width]), base_offset, suffix, trimmed=True)
+    return replace(
+        content, padding_entries=size // width - used, trailing_bytes=size % width, size=size, omitted=used - retained
+    )
 
 
 def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = False) -> IndexContent:
-    """The same of bytes. Zeros are cut off ``.index`` and ``.timeindex``; a ``.txnindex`` is never preallocated.
+    """Return the content of bytes. Zeros at the end of ``.index`` and ``.timeindex`` are omitted, as preallocated.
 
     Args:
         data: whole content of a file.
-        base_offset: of the segment.
-        suffix: which file.
-        trimmed: zeros at the end are entries.
+        base_offset: base offset of the segment.
+        suffix: suffix of the file.
+        trimmed: True if zeros at the end are entries.
     """
     stored = _STORED[suffix]
-    odd = len(data) % stored.itemsize
+    trailing = len(data) % stored.itemsize
     found = np.frombuffer(data, stored, len(data) // stored.itemsize)
     if suffix == ".txnindex":
-        return IndexContent(found.astype(stored.newbyteorder("=")), 0, odd, len(data))
+        return IndexContent(found.astype(stored.newbyteorder("=")), 0, trailing, len(data))
     used = len(found) if trimmed else min(-(-len(data.rstrip(b"\0")) // stored.itemsize), len(found))
     entries = np.zeros(used, [(name, "i8") for name in _COLUMNS[suffix]])
     for name in _COLUMNS[suffix]:
@@ -98,4 +113,4 @@ def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = F
             entries[name] = found["relative_offset"][:used].astype(np.int64) + base_offset
         else:
             entries[name] = found[name][:used]
-    return IndexContent(entries, len(found) - used, odd, len(data))
+    return IndexContent(entries, len(found) - used, trailing, len(data))

@@ -1,4 +1,4 @@
-"""Which batches get an index entry, and which entries answer look-ups, compiled; only imported where it is used."""
+"""Compiled selection of indexed batches, and compiled lookups; imported only where it is used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -23,20 +23,20 @@ def _entry_slots(positions: Any, interval: int, found: Any) -> int:
 
 
 def entry_slots(positions: Array, interval: int) -> Array:
-    """Numbers of the batches that get an index entry (SEG-4): int64, ascending."""
+    """Return the numbers of the batches that get an index entry (SEG-4): int64, ascending."""
     found = np.empty(len(positions), np.int64)
     return found[: _entry_slots(positions, interval, found)]
 
 
 _NEAR: Final = 8
-"""Keys behind the last answer in which the next one is looked for first: they lie beside it in memory."""
+"""Number of keys after the last result in which the next one is searched first: they are adjacent in memory."""
 
 
 @kernel
 def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
-    """The last key not above each target, among increasing keys: a guess, then steps that double, then halves.
+    """Find the last key not above each target, among increasing keys: a guess, then doubling steps, then bisection.
 
-    What was found last is the guess if the target follows closely, as in sorted ones.
+    The last result is the guess if the target follows closely, as in sorted targets.
     """
     count = len(keys)
     first, last = keys[0], keys[count - 1]
@@ -74,7 +74,7 @@ def _guess_slots(keys: Any, targets: Any, slots: Any) -> None:
 
 @kernel
 def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
-    """What :func:`kidx.index.search.warm_search` finds as lower bound, also where keys do not increase."""
+    """Find the lower bounds of :func:`kidx.index.search.warm_search`, also if keys do not increase."""
     count = len(keys)
     for number in range(len(targets)):
         target = targets[number]
@@ -96,22 +96,22 @@ def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
 
 
 @kernel
-def _answers(keys: Any, values: Any, slots: Any, first: int, second: int, found: Any) -> None:
+def _gather_entries(keys: Any, values: Any, slots: Any, first: int, second: int, found: Any) -> None:
     for number in range(len(slots)):
         slot = slots[number]
         found[number, 0] = keys[slot] if slot >= 0 else first
         found[number, 1] = values[slot] if slot >= 0 else second
 
 
-def answers(keys: Array, values: Array, slots: Array, none: tuple[int, int]) -> Array:
-    """Key and value of some slots, ``none`` for slot -1: int64, shape (n, 2)."""
+def gather_entries(keys: Array, values: Array, slots: Array, none: tuple[int, int]) -> Array:
+    """Return key and value of some slots, or ``none`` for slot -1: int64, shape (n, 2)."""
     found = np.empty((len(slots), 2), np.int64)
-    _answers(keys, values, slots, *none, found)
+    _gather_entries(keys, values, slots, *none, found)
     return found
 
 
 def lookup_slots(keys: Array, targets: Array, warm: int, *, ordered: bool) -> Array:
-    """Slots that answer some targets, -1 for none: int64; ``warm`` entries make the warm section."""
+    """Return the slots found for some targets, -1 for none: int64; ``warm`` is the number of warm entries."""
     slots = np.full(len(targets), -1, np.int64)
     if len(keys) and ordered:
         _guess_slots(keys, targets, slots)

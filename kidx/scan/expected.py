@@ -1,6 +1,7 @@
-"""The entries that a release writes into the indexes of a log, for all its batches at once (SEG-3, SEG-4, SEG-30).
+"""Entries that a release writes into the indexes of a log, for all its batches in one call (SEG-3, SEG-4, SEG-30).
 
-The exact and slow truth is :class:`kidx.LogSegment` and :func:`kidx.rebuild.rebuild`; tests hold this to them.
+The exact but slow references are :class:`kidx.LogSegment` and :func:`kidx.rebuild.rebuild`; tests compare this module
+with them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kidx.dialect import Dialect, dialect_of
-from kidx.scan.compiled import kernels_loaded
+from kidx.scan.jit import kernels_loaded
 
 Array = np.ndarray[Any, Any]
 
@@ -19,7 +20,7 @@ TIME_ENTRY: Final = np.dtype([("timestamp", "i8"), ("offset", "i8")])
 
 
 class ExpectedIndexes(NamedTuple):
-    """Entries of ``.index`` (``offset, position``) and ``.timeindex`` (``timestamp, offset``), offsets absolute."""
+    """Entries of ``.index`` (``offset, position``) and ``.timeindex`` (``timestamp, offset``); absolute offsets."""
 
     offsets: Array
     times: Array
@@ -33,45 +34,46 @@ def expected_indexes(
     appends: Array | None = None,
     finished: bool = True,
 ) -> ExpectedIndexes:
-    """What appending some batches to an empty segment, or recovering them, writes into its indexes.
+    """Return the index entries that appending batches to an empty segment, or recovering them, writes.
 
     Args:
-        rows: of :data:`kidx.scan.BATCH`, all batches of the log, shape (n,).
+        rows: array of :data:`kidx.scan.BATCH`, all batches of the log, shape (n,).
         dialect: a release; the newest by default.
         index_interval_bytes: the topic's setting.
-        appends: number of the first row of each append call, ascending from 0; each batch is one by default. Counts in
-            A1 only, where an append has one entry at most, as a follower names it.
-        finished: with the last entry of the ``.timeindex``, which rolling or closing the segment adds (SEG-22).
+        appends: number of the first row of each append call, ascending from 0; one call per batch by default. It only
+            matters in A1, where an append has one entry at most, as a follower describes it.
+        finished: True to include the last entry of the ``.timeindex``, which rolling or closing the segment adds
+            (SEG-22).
     """
     if appends is not None and len(rows) and not dialect_of(dialect).append_per_batch:
         calls = _merged(rows, appends)
     else:
         calls = {name: np.ascontiguousarray(rows[name]) for name in ("position", "last_offset", "max_timestamp")}
         calls["owner"] = calls["last_offset"]
-    positions, stamps = calls["position"], calls["max_timestamp"]
+    positions, timestamps = calls["position"], calls["max_timestamp"]
     slots = _entry_slots(positions, index_interval_bytes)
     offsets = np.empty(len(slots), OFFSET_ENTRY)
     offsets["offset"], offsets["position"] = calls["last_offset"][slots], positions[slots]
-    return ExpectedIndexes(offsets, _times(stamps, calls["owner"], slots, finished=finished))
+    return ExpectedIndexes(offsets, _times(timestamps, calls["owner"], slots, finished=finished))
 
 
 def _merged(rows: Array, appends: Array) -> dict[str, Array]:
-    """Append calls as if they were batches; ``owner`` is the last offset of the first batch with the call's maximum."""
-    stamps = np.maximum.reduceat(rows["max_timestamp"], appends)
+    """Return append calls as if they were batches; ``owner`` is the last offset of the first batch with the maximum."""
+    timestamps = np.maximum.reduceat(rows["max_timestamp"], appends)
     ends = np.append(appends[1:], len(rows))
-    first = np.repeat(stamps, ends - appends) == rows["max_timestamp"]
+    first = np.repeat(timestamps, ends - appends) == rows["max_timestamp"]
     numbers = np.where(first, np.arange(len(rows)), len(rows))
     owner = rows["last_offset"][np.minimum.reduceat(numbers, appends)]
     return {
         "position": rows["position"][appends],
         "last_offset": rows["last_offset"][ends - 1],
-        "max_timestamp": stamps,
+        "max_timestamp": timestamps,
         "owner": owner,
     }
 
 
 def _entry_slots(positions: Array, interval: int) -> Array:
-    """Numbers of the batches that get an entry: the first that starts more than the interval behind the last one."""
+    """Return the numbers of the batches with an entry: each is the first more than the interval past the last."""
     if kernels_loaded():
         from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
 
@@ -83,20 +85,20 @@ def _entry_slots(positions: Array, interval: int) -> Array:
     return np.array(found, np.int64)
 
 
-def _times(stamps: Array, owners: Array, slots: Array, *, finished: bool) -> Array:
-    """An entry where the largest timestamp had risen since the last one."""
-    if not len(stamps):
+def _times(timestamps: Array, owners: Array, slots: Array, *, finished: bool) -> Array:
+    """Return an entry for each slot at which the largest timestamp had increased since the last entry."""
+    if not len(timestamps):
         return np.empty(0, TIME_ENTRY)
-    running = np.maximum.accumulate(stamps)
-    raised = np.empty(len(stamps), bool)
+    running = np.maximum.accumulate(timestamps)
+    raised = np.empty(len(timestamps), bool)
     raised[0] = running[0] > -1
     raised[1:] = running[1:] > running[:-1]
-    first = np.maximum.accumulate(np.where(raised, np.arange(len(stamps)), 0))
+    first = np.maximum.accumulate(np.where(raised, np.arange(len(timestamps)), 0))
     if finished:
-        slots = np.append(slots, len(stamps) - 1)
+        slots = np.append(slots, len(timestamps) - 1)
     found = running[slots]
-    kept = found > -1
-    kept[1:] &= found[1:] > found[:-1]
-    times = np.empty(int(kept.sum()), TIME_ENTRY)
-    times["timestamp"], times["offset"] = found[kept], owners[first[slots]][kept]
+    retained = found > -1
+    retained[1:] &= found[1:] > found[:-1]
+    times = np.empty(int(retained.sum()), TIME_ENTRY)
+    times["timestamp"], times["offset"] = found[retained], owners[first[slots]][retained]
     return times

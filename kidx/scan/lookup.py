@@ -1,8 +1,8 @@
-"""Many look-ups at once, with the answers of :meth:`kidx.OffsetIndex.lookup` and :meth:`kidx.TimeIndex.lookup`.
+"""Many lookups in one call, with the results of :meth:`kidx.OffsetIndex.lookup` and :meth:`kidx.TimeIndex.lookup`.
 
-Where keys increase, as they do in every index that is not broken, the slot of a target does not depend on how it is
-searched for, and so it is guessed: entries lie evenly enough that a look-up touches two or three of them, and one that
-follows its neighbour finds them in the cache. Elsewhere each target is searched for as a broker does.
+If keys increase, as in every valid index, the slot of a target does not depend on the search, and so it is guessed:
+entries are distributed evenly enough that a lookup touches two or three of them, and a lookup close to the last one
+finds them in the cache. Otherwise each target is searched for as a broker does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from kidx.index.search import Keys, warm_search
 from kidx.layout import OFFSET_INDEX, TIME_INDEX, WARM_SECTION_BYTES
-from kidx.scan.compiled import COMPILED, kernels_loaded
+from kidx.scan.jit import COMPILED, kernels_loaded
 
 if TYPE_CHECKING:
     from kidx.scan.entries import IndexContent
@@ -23,18 +23,18 @@ Array = np.ndarray[Any, Any]
 
 _LONG: Final = struct.Struct("=q")
 _MANY: Final = 100_000
-"""Look-ups from which on loading numba pays."""
+"""Number of lookups from which loading numba pays off."""
 
 
 class BulkLookup:
-    """Answers look-ups in one index, all entries of which are in memory: 16 bytes each, and 8 for the keys.
+    """Lookups in one index, all entries of which are in memory: 16 bytes each, and 8 for the keys.
 
     Args:
-        content: of a ``.index`` or ``.timeindex``, by :func:`kidx.scan.read_index`.
-        base_offset: of the segment.
+        content: content of a ``.index`` or ``.timeindex``, from :func:`kidx.scan.read_index`.
+        base_offset: base offset of the segment.
 
     Attributes:
-        ordered: whether keys increase strictly.
+        ordered: True if keys increase strictly.
     """
 
     def __init__(self, content: IndexContent, base_offset: int) -> None:
@@ -47,29 +47,29 @@ class BulkLookup:
         self.ordered = bool((self._keys[1:] > self._keys[:-1]).all())
 
     def slots(self, targets: Array, *, compiled: bool | None = None) -> Array:
-        """The slot of the entry that answers each target; -1 where no entry is at or below it.
+        """Return the slot of the entry found for each target; -1 if no entry is at or below it.
 
         Args:
             targets: int64, shape (n,), in any order.
-            compiled: by the compiled kernel or the plain one; by default whichever is faster for so many.
+            compiled: True for the compiled kernel, False for the plain one; by default the faster one for this number.
         """
-        wanted = np.ascontiguousarray(targets, np.int64)
-        if self._compiled(len(wanted)) if compiled is None else compiled:
+        requested = np.ascontiguousarray(targets, np.int64)
+        if self._compiled(len(requested)) if compiled is None else compiled:
             from kidx.scan import entry_kernels  # noqa: PLC0415 -- numba takes a second to load
 
             return entry_kernels.lookup_slots(
-                self._keys, wanted, WARM_SECTION_BYTES // self._width, ordered=self.ordered
+                self._keys, requested, WARM_SECTION_BYTES // self._width, ordered=self.ordered
             )
         if self.ordered:
-            return np.searchsorted(self._keys, wanted, side="right") - 1
-        return self._searched(wanted)
+            return np.searchsorted(self._keys, requested, side="right") - 1
+        return self._search(requested)
 
     @staticmethod
     def _compiled(count: int) -> bool:
         return COMPILED and (count >= _MANY or kernels_loaded())
 
-    def _searched(self, targets: Array) -> Array:
-        """By the search of a broker, over keys that lie as far apart as in the file."""
+    def _search(self, targets: Array) -> Array:
+        """Return the slots found by a broker's search, over keys with the same distance as in the file."""
         padded = np.zeros(len(self._keys), np.dtype([("key", "i8"), ("rest", f"V{self._width - _LONG.size}")]))
         padded["key"] = self._keys
         keys = Keys(_LONG.unpack_from, padded.tobytes(), self._width, 0)
@@ -77,16 +77,18 @@ class BulkLookup:
         return np.array(found, np.int64)
 
     def lookup(self, targets: Array, *, compiled: bool | None = None) -> Array:
-        """The answers: ``offset, position`` (``.index``) or ``timestamp, offset`` (``.timeindex``), shape (n,).
+        """Return the results: ``offset, position`` (``.index``) or ``timestamp, offset`` (``.timeindex``), shape (n,).
 
-        As with Kafka's look-up, a target below all entries is answered with (base offset, 0) or (-1, base offset).
+        As in Kafka's lookup, the result for a target below all entries is (base offset, 0) or (-1, base offset).
         """
         slots = self.slots(targets, compiled=compiled)
         if self._compiled(len(slots)) if compiled is None else compiled:
             from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
 
-            answers: Array = entry_kernels.answers(self._keys, self._values, slots, self._none).view(self._dtype)[:, 0]
-            return answers
+            result: Array = entry_kernels.gather_entries(self._keys, self._values, slots, self._none).view(self._dtype)[
+                :, 0
+            ]
+            return result
         found = np.empty(len(slots), self._dtype)
         first, second = self._dtype.names
         if len(self._keys):

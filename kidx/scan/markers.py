@@ -1,4 +1,4 @@
-"""The type of a control batch's first record, from its bytes: one function that runs as it is, or compiled."""
+"""Type of a control batch's first record, from its bytes: one function that runs plain or compiled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from kidx.records.layout import RECORD_BATCH_OVERHEAD
 
 
 def control_type(buffer: Any, position: int, end: int) -> Any:
-    """The type that the key of a control batch's first record names (``ControlRecordType.parse``), 0 abort, 1 commit.
+    """Return the type in the key of a control batch's first record (``ControlRecordType.parse``), 0 abort, 1 commit.
 
-    -1 for one that Kafka does not have, or if the record cannot be read. Calls nothing, so that numba can compile it.
+    The result is -1 for a type that Kafka does not have, or if the record cannot be read. The function calls no other,
+    so that numba can compile it.
 
     Args:
         buffer: bytes, uint8.
-        position: of the batch in it.
-        end: behind the batch.
+        position: position of the batch in the buffer.
+        end: position after the batch.
     """
     at = position + RECORD_BATCH_OVERHEAD
     for field in range(3):  # length, then a byte of attributes, timestamp delta, offset delta

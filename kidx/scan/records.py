@@ -1,7 +1,7 @@
-"""The records of v2 batches as columns: where key, value and headers lie, without an object for each record.
+"""Records of v2 batches as columns: the positions of key, value and headers, without an object for each record.
 
-Serves reading records by the million. :class:`kidx.records.DefaultRecordBatch` is the readable equivalent. It reads
-every batch that is not well-formed, so that damage has Kafka's own errors.
+It reads records by the million. :class:`kidx.records.DefaultRecordBatch` is the readable equivalent, and reads every
+batch that is not well-formed, so that corruption raises Kafka's own errors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from kidx.records import (
     RecordBatch,
     iter_memory_batches,
 )
-from kidx.records.codecs import Source, decompress
+from kidx.records.codecs import ChunkReader, decompress
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME, RECORD_BATCH_OVERHEAD
+from kidx.scan.batch_headers import walk
 from kidx.scan.rows import BATCH, FULL, ODD
-from kidx.scan.walk import walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +39,10 @@ RECORD: Final = np.dtype([
     ("timestamp",        "i8"),  # milliseconds
     ("key_position",     "i8"),  # in the decompressed bytes
     ("value_position",   "i8"),
-    ("headers_position", "i8"),  # of the first header
+    ("headers_position", "i8"),  # position of the first header
     ("key_size",         "i4"),  # negative: null
     ("value_size",       "i4"),  # negative: null
-    ("headers",          "i4"),  # how many
+    ("headers",          "i4"),  # number of headers
 ], align=True)
 # fmt: on
 
@@ -50,37 +50,37 @@ RecordTuple: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[Heade
 """Offset, timestamp, key, value and headers of a record."""
 
 _ROWS: Final = 4096
-"""Records at a time: few enough to stay in the processor's cache."""
+"""Number of records at a time: few enough to remain in the processor's cache."""
 
 _BYTES: Final = 1 << 20
-"""Bytes of batches at a time, about."""
+"""Approximate number of bytes of batches at a time."""
 
 _BATCHES: Final = 4096
 
 _SMALLEST: Final = 7
-"""Bytes of a record at least."""
+"""Minimum size of a record in bytes."""
 
 _CHUNK: Final = 1 << 20
 
 _LARGEST: Final = 256 << 20
-"""Bytes of decompressed records that columns of one batch may hold."""
+"""Maximum number of bytes of decompressed records in the columns of one batch."""
 
 
 class RecordColumns(NamedTuple):
-    """The records of one batch, or of several that follow each other.
+    """Records of one batch, or of several consecutive ones.
 
     Attributes:
-        data: the bytes that the positions count in.
-        rows: of :data:`RECORD`.
+        data: bytes that the positions refer to.
+        rows: array of :data:`RECORD`.
     """
 
     data: bytes
     rows: Array
 
     def column(self, name: str) -> pa.BinaryViewArray:
-        """The bytes of ``key`` or ``value`` of each record as an Arrow array, which copies none of them.
+        """Return the bytes of ``key`` or ``value`` of each record as an Arrow array, without copying them.
 
-        Where another kind of array is wanted, ``cast(pyarrow.binary())`` makes one.
+        ``cast(pyarrow.binary())`` converts it to another kind of array.
         """
         import pyarrow as pa  # noqa: PLC0415 -- only this method needs it
 
@@ -90,29 +90,29 @@ class RecordColumns(NamedTuple):
         first = int(positions[0]) if len(positions) else 0
         views = record_kernels.views(np.frombuffer(self.data, np.uint8), first, positions, sizes)
         nulls = int(np.count_nonzero(sizes < 0))
-        there = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
-        buffers = [there, pa.py_buffer(views), pa.py_buffer(self.data).slice(first)]
+        validity = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
+        buffers = [validity, pa.py_buffer(views), pa.py_buffer(self.data).slice(first)]
         return pa.Array.from_buffers(pa.binary_view(), len(sizes), buffers, nulls)
 
-    def gathered(self, name: str) -> pa.BinaryArray:
-        """As :meth:`column`, with the bytes side by side: what most programs outside Arrow ask for."""
+    def contiguous_column(self, name: str) -> pa.BinaryArray:
+        """Return the array of :meth:`column` with contiguous bytes, which most programs other than Arrow need."""
         import pyarrow as pa  # noqa: PLC0415 -- only this method needs it
 
         from kidx.scan import record_kernels  # noqa: PLC0415 -- loaded already
 
         positions, sizes = self.rows[f"{name}_position"], self.rows[f"{name}_size"]
-        # Arrow keeps memory that is given back; numpy's would be new pages for each array.
+        # Arrow reuses freed memory; numpy would use new pages for each array.
         pieces = pa.allocate_buffer(int(np.maximum(sizes, 0).sum(dtype=np.int64)))
         data = np.frombuffer(self.data, np.uint8)
         starts = record_kernels.gather(data, positions, sizes, np.frombuffer(pieces, np.uint8))
         nulls = int(np.count_nonzero(sizes < 0))
-        there = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
+        validity = pa.py_buffer(np.packbits(sizes >= 0, bitorder="little")) if nulls else None
         return pa.Array.from_buffers(
-            pa.binary(), len(sizes), [there, pa.py_buffer(starts), pa.py_buffer(pieces)], nulls
+            pa.binary(), len(sizes), [validity, pa.py_buffer(starts), pa.py_buffer(pieces)], nulls
         )
 
     def tuples(self) -> Iterator[RecordTuple]:
-        """The records as Python objects."""
+        """Return the records as Python objects."""
         rows = self.rows
         keys, values = self._bytes("key"), self._bytes("value")
         headers = self._headers() if rows["headers"].any() else repeat((), len(rows))
@@ -123,10 +123,10 @@ class RecordColumns(NamedTuple):
             found: list[bytes | None] = self.column(name).to_numpy(zero_copy_only=False).tolist()
         except ImportError:  # without pyarrow
             starts = self.rows[f"{name}_position"]
-            return self._pieces(starts, starts + self.rows[f"{name}_size"])
+            return self._slices(starts, starts + self.rows[f"{name}_size"])
         return found
 
-    def _pieces(self, starts: Array, ends: Array) -> list[bytes | None]:
+    def _slices(self, starts: Array, ends: Array) -> list[bytes | None]:
         data = self.data
         pairs = zip(starts.tolist(), ends.tolist(), strict=True)
         return [data[start:end] if end >= start else None for start, end in pairs]
@@ -134,21 +134,21 @@ class RecordColumns(NamedTuple):
     def _headers(self) -> Iterator[tuple[Header, ...]]:
         from kidx.scan import record_kernels  # noqa: PLC0415 -- loaded already
 
-        places = record_kernels.find_headers(np.frombuffer(self.data, np.uint8), self.rows)
-        keys = (java_text(key or b"") for key in self._pieces(places[:, 0], places[:, 2]))
-        headers = zip(keys, self._pieces(places[:, 1], places[:, 3]), strict=True)
+        positions = record_kernels.find_headers(np.frombuffer(self.data, np.uint8), self.rows)
+        keys = (java_text(key or b"") for key in self._slices(positions[:, 0], positions[:, 2]))
+        headers = zip(keys, self._slices(positions[:, 1], positions[:, 3]), strict=True)
         return (tuple(islice(headers, count)) for count in self.rows["headers"].tolist())
 
 
 def decode_records(data: bytes) -> Iterator[RecordColumns]:
-    """The records of v2 batches that lie one after another, as in a segment file or a fetch; checksums are not checked.
+    """Yield the records of consecutive v2 batches, as in a segment file or a fetch; checksums are not checked.
 
-    Small batches come together, some thousand records at a time. A last batch that is not whole is left out.
+    Small batches come together, some thousand records at a time. An incomplete last batch is ignored.
 
     Raises:
         InvalidRecordError: a batch is not v2; the records before it come first.
         LargeBatchError: the records of one batch decompress to more than 256 MiB.
-        KidxError: what reading the batch with :func:`kidx.records.iter_memory_batches` raises.
+        KidxError: any error of reading the batch with :func:`kidx.records.iter_memory_batches`.
     """
     buffer = np.frombuffer(data, np.uint8)
     batches = np.empty(_BATCHES, BATCH)
@@ -156,12 +156,12 @@ def decode_records(data: bytes) -> Iterator[RecordColumns]:
     while reason == FULL:
         found, start, reason = walk(buffer, len(buffer), batches, start=start, checked=False)
         yield from _decoded(data, buffer, batches[:found])
-    for batch in iter_memory_batches(data, start):  # whatever the walk stopped at
+    for batch in iter_memory_batches(data, start):  # the batch at which the walk stopped
         yield decode_batch(batch)
 
 
 def _decoded(data: bytes, buffer: Array, batches: Array) -> Iterator[RecordColumns]:
-    """The records of batches that were found in ``data``."""
+    """Yield the records of batches that were found in ``data``."""
     from kidx.scan import record_kernels  # noqa: PLC0415 -- numba takes a second to load
 
     number = 0
@@ -177,35 +177,35 @@ def _decoded(data: bytes, buffer: Array, batches: Array) -> Iterator[RecordColum
 
 
 def decode_batch(batch: RecordBatch) -> RecordColumns:
-    """The records of one v2 batch, compressed or not; its checksum is not checked.
+    """Return the records of one v2 batch, compressed or not; its checksum is not checked.
 
     Raises:
         InvalidRecordError: the batch is not v2.
-        LargeBatchError: its records decompress to more than 256 MiB; iterating over it gives one after another.
-        KidxError: what iterating over the batch raises.
+        LargeBatchError: its records decompress to more than 256 MiB; iteration yields them one at a time.
+        KidxError: any error of iterating over the batch.
     """
     if not isinstance(batch, DefaultRecordBatch):
         raise InvalidRecordError(f"a batch of format v{batch.magic} at position {batch.position}: only v2 has columns")
     columns = _read(batch)
     if columns is None:
-        for _ in batch:  # it knows what is wrong
+        for _ in batch:  # raises the specific error
             pass
         raise InvalidRecordError(f"the records of the batch at position {batch.position} cannot be read")
     return columns
 
 
 def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
-    """The records, or None if anything is wrong with them."""
+    """Return the records, or None if they are malformed."""
     from kidx.scan import record_kernels  # noqa: PLC0415 -- numba takes a second to load
 
     if batch.size_in_bytes < RECORD_BATCH_OVERHEAD:
         return None
     count, data = batch.count, batch.to_bytes()[RECORD_BATCH_OVERHEAD:]
-    if count == 0:  # what may lie behind is not looked at
+    if count == 0:  # bytes after the header are ignored
         return RecordColumns(b"", np.empty(0, RECORD))
     try:
         if batch.codec is not Codec.NONE:
-            data = _joined(decompress(batch.codec, data, batch.magic), batch)
+            data = _read_all(decompress(batch.codec, data, batch.magic), batch)
     except LargeBatchError:
         raise
     except KidxError:
@@ -226,7 +226,7 @@ def _read(batch: DefaultRecordBatch) -> RecordColumns | None:
     return RecordColumns(data, rows) if whole else None
 
 
-def _joined(source: Source, batch: RecordBatch) -> bytes:
+def _read_all(source: ChunkReader, batch: RecordBatch) -> bytes:
     pieces, size = [], 0
     while piece := source.read(_CHUNK):
         pieces.append(piece)

@@ -1,8 +1,8 @@
-"""What a log tells a segment about the records it appends (``LogAppendInfo``; SEG-8).
+"""Description that a log passes to a segment with the records it appends (``LogAppendInfo``; SEG-8).
 
 Up to 3.9.0 and in 4.0.0 an append comes with three numbers: the last offset, the largest timestamp and the offset that
-is to be indexed with it. A follower reads them from the batches; a leader takes the last one from where it assigned
-the offsets, and every era did so differently (L1–L3). From 3.9.1 on only the last offset is left (L4).
+is to be indexed with it. A follower reads them from the batches; a leader takes the last one from the code that
+assigned the offsets, which differs between releases (L1–L3). From 3.9.1 on only the last offset remains (L4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kidx.records.record import NO_TIMESTAMP
 
 
 class AppendInfo(NamedTuple):
-    """Last offset of all records, largest timestamp (milliseconds), and the offset that goes with it."""
+    """Last offset of all records, largest timestamp (milliseconds), and the offset to index with that timestamp."""
 
     largest_offset: int
     largest_timestamp: int
@@ -24,9 +24,9 @@ class AppendInfo(NamedTuple):
 
 
 def follower_append_info(records: Buffer) -> AppendInfo:
-    """What a follower says: the last offset of the first batch that has the largest timestamp.
+    """Return a follower's description; its third number is the last offset of the first batch with the maximum.
 
-    ``(-1, -1, -1)`` without any batch.
+    The maximum is the largest timestamp. The result is ``(-1, -1, -1)`` without batches.
 
     Raises:
         KidxError: the records cannot be read.
@@ -35,7 +35,7 @@ def follower_append_info(records: Buffer) -> AppendInfo:
 
 
 def append_info_of(batches: Iterable[RecordBatch]) -> AppendInfo:
-    """As :func:`follower_append_info`, of batches that have been told apart already."""
+    """Return the description as :func:`follower_append_info` does, for batches that are parsed already."""
     largest_offset, timestamp, offset = -1, NO_TIMESTAMP, -1
     for batch in batches:
         largest_offset = batch.last_offset
@@ -47,14 +47,14 @@ def append_info_of(batches: Iterable[RecordBatch]) -> AppendInfo:
 def leader_append_info(
     records: Buffer, *, dialect: str | Dialect | None = None, rebuilt: bool = False, first_largest: int | None = None
 ) -> AppendInfo:
-    """What a leader says of records whose offsets it has just assigned.
+    """Return a leader's description of records whose offsets it has just assigned.
 
     Args:
-        records: as they are appended: one batch of v2 or compressed v0, v1, or any number of uncompressed v0, v1 ones.
+        records: the bytes to append: one batch of v2 or compressed v0, v1, or any number of uncompressed v0, v1 ones.
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
-        rebuilt: the leader made new batches, because format, codec or inner offsets were not as the topic wants them.
-        first_largest: the offset of the first record with the largest timestamp, where the leader has seen other
-            timestamps than the records have now; looked for among those if None.
+        rebuilt: True if the leader built new batches, because format, codec or inner offsets did not suit the topic.
+        first_largest: offset of the first record with the largest timestamp, if the leader has seen other timestamps
+            than the records have now; by default it is determined from the records.
 
     Raises:
         KidxError: the records cannot be read.
@@ -72,30 +72,30 @@ def _leader_offset(
     batches: list[RecordBatch], follower: AppendInfo, rules: Dialect, rebuilt: bool, first_largest: int | None
 ) -> int:
     first, (last, timestamp, followed) = batches[0], follower
-    stamped = first.timestamp_type is TimestampType.LOG_APPEND_TIME
-    if rebuilt and timestamp == NO_TIMESTAMP and not stamped:
-        return -1 if rules.leader_timestamp == "L3" else last
-    if first.is_compressed or (first.magic == 2 and (rebuilt or stamped)):
+    by_broker = first.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if rebuilt and timestamp == NO_TIMESTAMP and not by_broker:
+        return -1 if rules.leader_timestamp == "batch" else last
+    if first.is_compressed or (first.magic == 2 and (rebuilt or by_broker)):
         return last
-    era = rules.leader_timestamp
-    if first.magic == 2 and era == "L2":
+    rule = rules.leader_timestamp
+    if first.magic == 2 and rule == "request":
         return last
-    if stamped or timestamp == NO_TIMESTAMP:
-        return first.base_offset if stamped else -1
-    # In place, the third era names the batch; all others name the record.
-    if era == "L3" and not rebuilt:
+    if by_broker or timestamp == NO_TIMESTAMP:
+        return first.base_offset if by_broker else -1
+    # Without a rebuild, the third rule takes the last offset of the batch; the others take that record's offset.
+    if rule == "batch" and not rebuilt:
         return followed
     return _first_with_the_largest(batches) if first_largest is None else first_largest
 
 
 def _first_with_the_largest(batches: list[RecordBatch]) -> int:
-    """The offset of the first record that has the largest timestamp of all, counted as the leader gives them.
+    """Return the offset, as the leader assigns it, of the first record that has the largest timestamp of all.
 
-    What a record of v2 says of its offset is not looked at.
+    The offset that a v2 record itself states is ignored.
     """
     timestamp, offset = NO_TIMESTAMP, -1
     for batch in batches:
-        for number, record in enumerate(batch.stamps()):
+        for number, record in enumerate(batch.offset_timestamps()):
             if record.timestamp > timestamp:
                 timestamp = record.timestamp
                 offset = batch.base_offset + number if batch.magic >= 2 else record.offset

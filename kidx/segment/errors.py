@@ -1,4 +1,4 @@
-"""How a segment refuses, beyond what indexes, batches and producers refuse themselves."""
+"""Errors that a segment raises in addition to the errors of indexes, batches and producers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from kidx.errors import KidxError
 
 
 class SegmentOffsetOverflowError(KidxError, OverflowError):
-    """An offset is not within 2**31 of the segment's base (``LogSegmentOffsetOverflowException``; SEG-2)."""
+    """Offset that is not within 2**31 of the segment's base (``LogSegmentOffsetOverflowException``; SEG-2)."""
 
     kind = "offset_overflow"

@@ -1,4 +1,4 @@
-"""The ``.log`` file of a segment (``FileRecords.java``): a row of batches that grows, is cut, and is searched."""
+"""The ``.log`` file of a segment (``FileRecords.java``): batches that are appended, truncated and searched."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.files import open_regular
 from kidx.java_numbers import INT_MAX
-from kidx.producers.cut_records import records_of
-from kidx.records import Buffer, FileCutError, RecordBatch, RecordStreamError, iter_batches
+from kidx.producers.truncated_records import records_of
+from kidx.records import Buffer, RecordBatch, RecordStreamError, TruncatedFileError, iter_batches
 from kidx.records.file_bytes import FileBytes
 from kidx.records.layout import RECORD_BATCH_OVERHEAD
+from kidx.records.offset_timestamps import CachedIterable, OffsetTimestamp
 from kidx.records.record import MAX_RECORD_BODY_SIZE, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
-from kidx.records.stamps import ReadOnce, Stamp
 from kidx.segment.results import LogOffsetPosition, TimestampAndOffset
 
 _WINDOWS_FROM: Final = 1 << 20
-"""Files of this many bytes are read as batches are asked for; a smaller one is read whole, which is quicker."""
-_SMALL_FILE: Final = 1 << 14
-"""Bytes of a file whose content is kept until this object changes it."""
-_SMALL: Final = 1 << 12
-"""Bytes of a batch whose stamps are kept for the next search, and"""
-_FEW: Final = 256
-"""how many records it may have."""
-_ANSWERS: Final = 1 << 10
-"""Answers to searches by timestamp that are kept."""
+"""File size in bytes from which batches are read on demand; a smaller file is read whole, which is faster."""
+_MAX_CACHED_FILE: Final = 1 << 14
+"""Maximum size in bytes of a file whose content is cached until this object changes it."""
+_MAX_CACHED_BATCH: Final = 1 << 12
+"""Maximum size in bytes of a batch whose offset timestamps are cached for the next search."""
+_MAX_CACHED_RECORDS: Final = 256
+"""Maximum number of records of such a batch."""
+_MAX_RESULTS: Final = 1 << 10
+"""Maximum number of cached results of searches by timestamp."""
 
 
 class FileRecords:
-    """An open ``.log`` file.
+    """Open ``.log`` file.
 
     Args:
         path: the file; created if it does not exist.
-        file_already_exists: False together with ``preallocate`` starts over with ``init_file_size`` bytes of room.
+        file_already_exists: False to start with an empty file of ``init_file_size`` bytes if ``preallocate`` is True.
         init_file_size: bytes to reserve for a new file.
-        preallocate: whether to reserve them.
-        writable: False opens an existing file without write permission (kidx's own: :mod:`kidx.rebuild`).
+        preallocate: True to reserve them.
+        writable: False to open an existing file without write permission (not in Kafka: :mod:`kidx.rebuild`).
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Attributes:
-        size_in_bytes: of the batches; the file may have room behind them.
-        writes: how often this object has appended to the file or cut it.
+        size_in_bytes: size of the batches; the file may have a preallocated tail after them.
+        writes: number of times that this object has appended to the file or truncated it.
 
     Raises:
         RecordStreamError: the file is larger than 2**31 - 1 bytes.
@@ -84,7 +84,7 @@ class FileRecords:
         self._position = self.size_in_bytes
         self._read = b""
         self._known: dict[int, RecordBatch] = {}
-        self._kept: dict[tuple[int, int], ReadOnce[Stamp]] = {}
+        self._cached: dict[tuple[int, int], CachedIterable[OffsetTimestamp]] = {}
         self._found: dict[tuple[int, int, int, int], TimestampAndOffset] = {}
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class FileRecords:
 
     @property
     def is_open(self) -> bool:
-        """Whether the file has not been closed."""
+        """True if the file has not been closed."""
         return self._descriptor is not None
 
     def _channel(self) -> int:
@@ -103,7 +103,7 @@ class FileRecords:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def append(self, records: bytes) -> int:
-        """Writes bytes at the end and returns how many.
+        """Write bytes at the end and return their number.
 
         Raises:
             InvalidArgumentError: the file would exceed 2**31 - 1 bytes.
@@ -125,14 +125,14 @@ class FileRecords:
         return len(records)
 
     def truncate_to(self, target_size: int) -> int:
-        """Cuts the file to ``target_size`` bytes; its size stays if the file is that short already.
+        """Truncate the file to ``target_size`` bytes; its size does not change if the file is that short already.
 
         Returns:
-            The bytes between the size it had and the target.
+            The number of bytes between the former size and the target.
 
         Raises:
             RecordStreamError: the target is negative or beyond the size.
-            OSError: the file is closed, or cannot be cut.
+            OSError: the file is closed, or cannot be truncated.
         """
         original = self.size_in_bytes
         if not 0 <= target_size <= original:
@@ -144,17 +144,17 @@ class FileRecords:
         if target_size < os.fstat(descriptor).st_size:
             self.writes += 1
             os.ftruncate(descriptor, target_size)
-            self._read, self._known, self._kept, self._found = b"", {}, {}, {}
+            self._read, self._known, self._cached, self._found = b"", {}, {}, {}
             self._position = min(self._position, target_size)
             self.size_in_bytes = target_size
         return original - target_size
 
     def trim(self) -> None:
-        """Cuts reserved room behind the last batch. Errors as ``truncate_to``."""
+        """Truncate the preallocated tail after the last batch. Errors as ``truncate_to``."""
         self.truncate_to(self.size_in_bytes)
 
     def flush(self) -> None:
-        """Syncs the file to disk.
+        """Sync the file to disk.
 
         Raises:
             OSError: the file is closed, or cannot be synced.
@@ -164,7 +164,7 @@ class FileRecords:
     # -- the file ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Flushes, trims and closes the file; in C3 it is only closed (SEG-24).
+        """Flush, trim and close the file; in C3 only close it (SEG-24).
 
         Raises:
             OSError: it is closed already (up to 4.0.0), or cannot be synced.
@@ -177,14 +177,14 @@ class FileRecords:
         self.close_handlers()
 
     def close_handlers(self) -> None:
-        """Closes the file and leaves it as it is."""
+        """Close the file without changing it."""
         descriptor, self._descriptor = self._descriptor, None
         self._found = {}
         if descriptor is not None:
             os.close(descriptor)
 
     def delete_if_exists(self) -> bool:
-        """Closes and deletes the file; tells whether there was one."""
+        """Close and delete the file. Return True if it existed."""
         self.close_handlers()
         try:
             self.path.unlink()
@@ -193,7 +193,7 @@ class FileRecords:
         return True
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
-        """Moves the file. ``path`` is its own from here on, even if the move fails.
+        """Move the file. This object uses ``path`` from then on, even if the move fails.
 
         Raises:
             OSError: the move failed.
@@ -205,7 +205,7 @@ class FileRecords:
             self.path = target
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
-        """Says that the file's directory is elsewhere now; touches no file."""
+        """Record that the file's directory has moved, without touching any file."""
         self.path = Path(directory) / self.path.name
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -219,32 +219,32 @@ class FileRecords:
             if self.size_in_bytes < _WINDOWS_FROM
             else FileBytes(descriptor, str(self.path))
         )
-        self._read = content if isinstance(content, bytes) and self.size_in_bytes <= _SMALL_FILE else b""
+        self._read = content if isinstance(content, bytes) and self.size_in_bytes <= _MAX_CACHED_FILE else b""
         if not self.writable and len(content) < self.size_in_bytes:
-            raise FileCutError(
+            raise TruncatedFileError(
                 f"{self.path} became shorter while it was open: it has {len(content)} of {self.size_in_bytes} bytes"
             )
         return content
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
-        """The batches from byte ``start`` to ``end``, by default the end of the log (RB-4).
+        """Return the batches from byte ``start`` to ``end``, by default the end of the log (RB-4).
 
         Raises:
-            CorruptRecordError: a length below 14 bytes, or the file is shorter than the log.
-            FileCutError: it became shorter meanwhile.
+            CorruptRecordError: a length is below 14 bytes, or the file is shorter than the log.
+            TruncatedFileError: the file became shorter while it was read.
             InvalidArgumentError: ``start`` is negative.
             OSError: the file is closed.
         """
         end = self.size_in_bytes if end is None else end
         if end <= start:
             return iter(())
-        # Only what this object itself writes changes a log that it may write.
+        # A log that this object may write is changed only by this object.
         known = self._known if self.writable and self.size_in_bytes < _WINDOWS_FROM else None
         decompressor = self.dialect.decompressor
         return iter_batches(self._content(), start, end, source=str(self.path), known=known, decompressor=decompressor)
 
     def available_bytes(self, position: int, size: int) -> int:
-        """How much of a slice of ``size`` bytes from ``position`` there is (FR-4).
+        """Return how many bytes of a slice of ``size`` bytes from ``position`` exist (FR-4).
 
         Raises:
             InvalidArgumentError: the position is not inside the log, or the size is negative.
@@ -258,7 +258,7 @@ class FileRecords:
         return min(size, self.size_in_bytes - position)
 
     def search_for_offset(self, target_offset: int, start: int) -> LogOffsetPosition | None:
-        """The first batch from byte ``start`` that reaches ``target_offset``; None if there is none (SEG-50, SEG-51).
+        """Return the first batch from byte ``start`` that reaches ``target_offset``, or None (SEG-50, SEG-51).
 
         Raises:
             KidxError: as :meth:`batches`, and as reading a header.
@@ -270,7 +270,7 @@ class FileRecords:
         for batch in self.batches(start):
             last = batch.last_offset
             if last >= target_offset:
-                # In an old format the first offset has to be looked for, which may fail.
+                # In an old format the first offset must be read from the records, which may fail.
                 alike = batch.magic >= 2 and batch.base_offset == last
                 offset = batch.base_offset if not alike and self.dialect.translates_to_base_offset else last
                 return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)
@@ -293,23 +293,24 @@ class FileRecords:
     def search_for_timestamp(
         self, target: int, start: int, starting_offset: int, max_record_body_size: int = MAX_RECORD_BODY_SIZE
     ) -> TimestampAndOffset | None:
-        """The first record from byte ``start`` with timestamp ≥ ``target`` and offset ≥ ``starting_offset`` (FR-1).
+        """Return the first record from byte ``start`` on with these minima of timestamp and offset (FR-1).
 
-        Batches whose largest timestamp is below the target are not opened. None if there is no such record.
+        Batches whose largest timestamp is below ``target`` are skipped. Without a record that has a timestamp ≥
+        ``target`` and an offset ≥ ``starting_offset``, the result is ``None``.
 
         Raises:
             KidxError: as :meth:`batches`, and as reading records.
         """
-        question = target, start, starting_offset, max_record_body_size
-        answer = self._found.get(question)
-        if answer is None:
-            answer = self._first_from(*question)
-            # More batches at the end do not change it. That there is none, they may.
-            if answer is not None and self.writable and self.size_in_bytes < _WINDOWS_FROM:
-                if len(self._found) == _ANSWERS:
+        key = target, start, starting_offset, max_record_body_size
+        found = self._found.get(key)
+        if found is None:
+            found = self._first_from(*key)
+            # Appending batches does not change a record that was found, but may add one if none was found.
+            if found is not None and self.writable and self.size_in_bytes < _WINDOWS_FROM:
+                if len(self._found) == _MAX_RESULTS:
                     self._found.clear()
-                self._found[question] = answer
-        return answer
+                self._found[key] = found
+        return found
 
     def _first_from(
         self, target: int, start: int, starting_offset: int, max_record_body_size: int
@@ -317,29 +318,29 @@ class FileRecords:
         for batch in self.batches(start):
             if batch.max_timestamp < target:
                 continue
-            for record in self._stamps(batch, max_record_body_size):
+            for record in self._offset_timestamps(batch, max_record_body_size):
                 if record.timestamp >= target and record.offset >= starting_offset:
                     return TimestampAndOffset(record.timestamp, record.offset, _epoch(batch.partition_leader_epoch))
         return None
 
-    def _stamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[Stamp]:
-        """The stamps of a batch, or what the release makes of a damaged one; those of a small one are kept."""
-        how = batch.position, max_record_body_size
-        kept = self._kept.get(how)
-        if kept is not None and not kept.failed and self._known.get(batch.position) is batch:
-            return kept
-        stamps = stamps_of(batch, max_record_body_size, self.dialect)
-        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _SMALL:
-            return stamps
-        if (_count(batch) or INT_MAX) > _FEW:
-            return stamps
-        kept = self._kept[how] = ReadOnce(stamps)
-        return kept
+    def _offset_timestamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[OffsetTimestamp]:
+        """Return the offset timestamps of a batch, with the errors of the release; small batches are cached."""
+        key = batch.position, max_record_body_size
+        cached = self._cached.get(key)
+        if cached is not None and not cached.failed and self._known.get(batch.position) is batch:
+            return cached
+        timestamps = offset_timestamps_of(batch, max_record_body_size, self.dialect)
+        if self._known.get(batch.position) is not batch or batch.size_in_bytes > _MAX_CACHED_BATCH:
+            return timestamps
+        if (_count(batch) or INT_MAX) > _MAX_CACHED_RECORDS:
+            return timestamps
+        cached = self._cached[key] = CachedIterable(timestamps)
+        return cached
 
     def largest_timestamp_after(self, start: int) -> tuple[int, int]:
-        """Largest timestamp from byte ``start`` on, and the last offset of the first batch that has it (FR-3).
+        """Return the largest timestamp from byte ``start`` on, and the last offset of the first batch with it (FR-3).
 
-        ``(-1, -1)`` if no batch has one.
+        The result is ``(-1, -1)`` if no batch has a timestamp.
 
         Raises:
             KidxError: as :meth:`batches`, and as reading a header.
@@ -352,24 +353,24 @@ class FileRecords:
         return largest, offset
 
 
-def stamps_of(batch: RecordBatch, max_record_body_size: int, dialect: Dialect) -> Iterator[Stamp]:
-    """The stamps of a batch as a search by timestamp reads them, or what the release makes of a damaged one.
+def offset_timestamps_of(batch: RecordBatch, max_record_body_size: int, dialect: Dialect) -> Iterator[OffsetTimestamp]:
+    """Return the offset timestamps of a batch as a search by timestamp reads them, with the errors of the release.
 
     Args:
-        batch: of a file.
-        max_record_body_size: bytes that a record may have (4.4).
-        dialect: of the release.
+        batch: a batch in a file.
+        max_record_body_size: maximum size in bytes of a record (4.4).
+        dialect: rules of the release.
 
     Raises:
         KidxError: as reading records.
     """
     plain = _count(batch) and not batch.is_compressed
-    streaming = not plain and dialect.streams_timestamp_search
-    return records_of(batch.stamps(max_record_body_size, streaming=streaming), dialect)
+    streaming = not plain and dialect.limits_decompressed_size
+    return records_of(batch.offset_timestamps(max_record_body_size, streaming=streaming), dialect)
 
 
 def _count(batch: RecordBatch) -> int | None:
-    """Records of a batch; of one without a whole header, 0: only the release decides what is read first of it."""
+    """Return the number of records; 0 without a whole header, because releases differ in what they read first."""
     return batch.count if batch.magic < 2 or batch.size_in_bytes >= RECORD_BATCH_OVERHEAD else 0
 
 

@@ -1,4 +1,4 @@
-"""The four files of a segment as a whole: opened, renamed, moved, flushed, deleted (clauses SEG)."""
+"""The four files of a segment as a unit: opened, renamed, moved, flushed, deleted (clauses SEG)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX = INDEX_SUFFIXE
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """``00000000000000000007.index``: twenty digits, then the suffix."""
+    """Return a file name such as ``00000000000000000007.index``: twenty digits, then the suffix."""
     return f"{base_offset:020d}{suffix}"
 
 
 class SegmentFiles:
-    """Log, indexes, and what happens to all of them.
+    """Log and indexes of a segment, with the operations on all of them.
 
     Args:
         log: the ``.log`` file.
-        lazy_offset_index: the ``.index`` file, opened when it is first needed.
-        lazy_time_index: the ``.timeindex`` file, likewise.
+        lazy_offset_index: the ``.index`` file, opened by its first use.
+        lazy_time_index: the ``.timeindex`` file, opened by its first use.
         txn_index: the ``.txnindex`` file.
-        base_offset: the lower bound of the segment's offsets, and the name of its files.
-        dialect: the rules of a release.
+        base_offset: lower bound of the segment's offsets, and name of its files.
+        dialect: rules of a release.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class SegmentFiles:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """The offset index, opened or created by the first use (SEG-1)."""
+        """Offset index, opened or created by the first use (SEG-1)."""
         return self.lazy_offset_index.get()
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index, opened or created by the first use (SEG-1)."""
+        """Time index, opened or created by the first use (SEG-1)."""
         return self.lazy_time_index.get()
 
     @property
@@ -73,22 +73,22 @@ class SegmentFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of the log."""
+        """Size of the log in bytes."""
         return self.log.size_in_bytes
 
     @property
     def last_modified(self) -> int:
-        """When the log was last written, milliseconds; 0 if the file is gone."""
+        """Time of the last write to the log in milliseconds; 0 if the file does not exist."""
         try:
             return self.log.path.stat().st_mtime_ns // 1_000_000
         except FileNotFoundError:
             return 0
 
     def set_last_modified(self, milliseconds: int) -> None:
-        """Says when log and indexes were last written.
+        """Set the modification time of log and indexes.
 
         Raises:
-            FileNotFoundError: one of them is missing; those before it are done.
+            FileNotFoundError: one of them is missing; the files before it are changed.
         """
         for path in (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path):
             os.utime(path, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
@@ -96,13 +96,13 @@ class SegmentFiles:
     # -- checks ------------------------------------------------------------------------------------------------
 
     def sanity_check(self, time_index_file_newly_created: bool) -> None:
-        """What loading a log checks of a segment: that ``.index`` exists, and the transactions (SEG-35).
+        """Check that ``.index`` exists, and check the transactions, as loading a log does (SEG-35).
 
         Args:
-            time_index_file_newly_created: there was no ``.timeindex``: leave an empty file.
+            time_index_file_newly_created: True if ``.timeindex`` did not exist: an empty file remains.
 
         Raises:
-            FileNotFoundError: there is no ``.index``.
+            FileNotFoundError: ``.index`` does not exist.
             CorruptIndexError, UnsupportedVersionError: as :meth:`TransactionIndex.sanity_check`.
         """
         if not self.lazy_offset_index.path.exists():
@@ -112,31 +112,31 @@ class SegmentFiles:
         self.txn_index.sanity_check()
 
     def resize_indexes(self, size: int) -> None:
-        """Makes both mapped indexes ``size`` bytes long, rounded down to whole entries (SEG-25)."""
+        """Resize both mapped indexes to ``size`` bytes, rounded down to whole entries (SEG-25)."""
         self.offset_index.resize(size)
         self.time_index.resize(size)
 
     # -- the files ---------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Syncs all files to disk; opens the indexes if need be."""
+        """Sync all files to disk; open the indexes if necessary."""
         self.log.flush()
         self.offset_index.flush()
         self.time_index.flush()
         self.txn_index.flush()
 
     def has_suffix(self, suffix: str) -> bool:
-        """Whether all four names end with ``suffix``."""
+        """Return True if all four names end with ``suffix``."""
         paths = (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path, self.txn_index.path)
         return all(path.name.endswith(suffix) for path in paths)
 
     def change_file_suffixes(self, old: str, new: str) -> None:
-        """Renames all four files, e.g. from ``""`` to ``".deleted"``; index files that do not exist are left out.
+        """Rename all four files, e.g. from ``""`` to ``".deleted"``; index files that do not exist are skipped.
 
-        Up to 2.5 the indexes are opened first, and so created.
+        Up to 2.5 the indexes are first opened, and so created.
 
         Raises:
-            InvalidArgumentError, OSError: as opening or moving an index does; the files before it have been moved.
+            InvalidArgumentError, OSError: as opening or moving an index; the files before it have been moved.
         """
         for file in (self.log, self.lazy_offset_index, self.lazy_time_index, self.txn_index):
             loads = isinstance(file, LazyIndex) and not file.is_loaded and self.dialect.close_loads_indexes
@@ -144,17 +144,17 @@ class SegmentFiles:
             opened.rename_to(_replace_suffix(file.path, old, new))
 
     def update_parent_dir(self, directory: str | os.PathLike[str]) -> None:
-        """Says that the files' directory is elsewhere now; touches no file."""
+        """Record that the files' directory has moved, without touching any file."""
         self.log.update_parent_dir(directory)
         self.lazy_offset_index.update_parent_dir(directory)
         self.lazy_time_index.update_parent_dir(directory)
         self.txn_index.update_parent_dir(directory)
 
     def delete_if_exists(self) -> None:
-        """Closes and deletes all four files; up to 2.5 the indexes are opened, and so created, first.
+        """Close and delete all four files; up to 2.5 the indexes are first opened, and so created.
 
         Raises:
-            KidxError, OSError: the first that was raised; the other files are deleted all the same.
+            KidxError, OSError: the first error; the other files are deleted nevertheless.
         """
         offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
         loads = self._some_index_is_not_loaded and self.dialect.close_loads_indexes
@@ -167,16 +167,16 @@ class SegmentFiles:
 
     @property
     def deleted(self) -> bool:
-        """Whether none of the four files exists."""
+        """True if none of the four files exists."""
         paths = (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path, self.txn_index.path)
         return not any(path.exists() for path in paths)
 
     def close_files(self) -> None:
-        """Closes indexes, log and transactions, each as its dialect does (SEG-24).
+        """Close indexes, log and transactions, each as its dialect does (SEG-24).
 
         Raises:
-            OSError: from 4.0.1 on, the first that a file raised; before, every error is swallowed.
-            KidxError: from 4.0.1 on, at once.
+            OSError: the first such error of a file, from 4.0.1 on; before, every error is swallowed.
+            KidxError: any such error, from 4.0.1 on; raised immediately.
         """
         offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
         if self._some_index_is_not_loaded and self.dialect.close_loads_indexes:
@@ -202,18 +202,18 @@ class SegmentFiles:
             raise failure
 
     def close_handlers(self) -> None:
-        """Closes all files as they are: what a broker does when a disk has failed. Nothing is raised.
+        """Close all files without changing them, as a broker does when a disk has failed. Nothing is raised.
 
-        Up to 2.5 the indexes are opened, and so created, first.
+        Up to 2.5 the indexes are first opened, and so created.
         """
         if self._some_index_is_not_loaded and self.dialect.close_loads_indexes:
             for index in (self.lazy_offset_index, self.lazy_time_index):
                 with contextlib.suppress(KidxError, OSError):
                     index.get()
-        self.abandon()
+        self.release_handles()
 
-    def abandon(self) -> None:
-        """Lets go of all files as a killed process does (kidx's own): nothing is opened, written or raised."""
+    def release_handles(self) -> None:
+        """Close all files as the end of a killed process does (not in Kafka): nothing is opened, written or raised."""
         for close in (
             self.lazy_offset_index.close_handler,
             self.lazy_time_index.close_handler,
@@ -225,7 +225,7 @@ class SegmentFiles:
 
 
 def run_all(*steps: Callable[[], Any], stop_at: type[Exception] | tuple[type[Exception], ...] = ()) -> None:
-    """Runs every step, then raises what the first failure raised; one of ``stop_at`` ends it at once."""
+    """Run every step, then raise the first error; an error in ``stop_at`` is raised immediately."""
     failure: Exception | None = None
     for step in steps:
         try:
@@ -239,7 +239,7 @@ def run_all(*steps: Callable[[], Any], stop_at: type[Exception] | tuple[type[Exc
 
 
 def _replace_suffix(path: Path, old: str, new: str) -> Path:
-    """``path`` with another ending.
+    """Return ``path`` with another suffix.
 
     Raises:
         InvalidArgumentError: it does not end with ``old``.

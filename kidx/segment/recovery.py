@@ -1,4 +1,4 @@
-"""Rebuilding a segment's indexes from its log (``LogSegment.recover``; SEG-30)."""
+"""Recovery: rebuilds a segment's indexes from its log (``LogSegment.recover``; SEG-30)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kidx.producers import CompletedTxn
     from kidx.records import RecordBatch
     from kidx.segment.file_records import FileRecords
-    from kidx.segment.maximum import MaxTimestamp
+    from kidx.segment.max_timestamp import MaxTimestamp
 
 
-class Recovered(Protocol):
-    """What a recovery needs of a segment."""
+class RecoverableSegment(Protocol):
+    """Interface of a segment that a recovery needs."""
 
     dialect: Dialect
     log: FileRecords
@@ -29,57 +29,57 @@ class Recovered(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of the log."""
+        """Size of the log in bytes."""
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """The ``.index`` file, opened when it is first asked for."""
+        """The ``.index`` file, opened by its first use."""
 
     @property
     def time_index(self) -> TimeIndex:
-        """The ``.timeindex`` file, likewise."""
+        """The ``.timeindex`` file, opened by its first use."""
 
     @property
     def txn_index(self) -> TransactionIndex:
         """The ``.txnindex`` file."""
 
     def ensure_offset_in_range(self, offset: int) -> None:
-        """Refuses an offset that the indexes cannot hold."""
+        """Raise an error if the indexes cannot hold the offset."""
 
     def update_txn_index(self, completed: CompletedTxn, last_stable_offset: int) -> None:
-        """Appends a completed transaction if it was aborted."""
+        """Append a completed transaction if it was aborted."""
 
 
 class EpochCache(Protocol):
-    """Where a log notes at which offset each leader epoch began."""
+    """Start offsets of the leader epochs of a log."""
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last one noted; None if there is none."""
+        """Last epoch, or None."""
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Notes that an epoch began."""
+        """Record the start of an epoch."""
 
 
 def recover(
-    segment: Recovered, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None
+    segment: RecoverableSegment, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None
 ) -> int:
-    """Writes all three indexes anew and cuts the log before the first batch that is invalid (SEG-30, SEG-34).
+    """Rebuild all three indexes and truncate the log before the first invalid batch (SEG-30, SEG-34).
 
     Args:
-        segment: its index files are emptied, or created.
-        producer_state: the producers as the segments before this one leave them; nothing known if None.
-        epoch_cache: gets the leader epochs; None drops them.
+        segment: the segment; its index files are emptied, or created.
+        producer_state: the producers as of the start of this segment; by default none are known.
+        epoch_cache: cache that the leader epochs are added to; None discards them.
 
     Returns:
-        Bytes cut from the log.
+        The number of bytes truncated from the log.
 
     Raises:
         SegmentOffsetOverflowError: a batch's last offset is out of the indexes' range.
         InvalidOffsetError: an entry's offset does not follow the last one (SEG-33).
         InvalidArgumentError: an index is full.
-        KidxError: what bookkeeping of transactions raises, see :meth:`ProducerState.update`; or a header that cannot
-            be read. Whatever is raised, the indexes stay half done.
+        KidxError: as :meth:`ProducerState.update`, or a header cannot be read. After any error the indexes remain
+            incomplete.
     """
     state = ProducerState(dialect=segment.dialect) if producer_state is None else producer_state
     segment.offset_index.reset()
@@ -95,8 +95,8 @@ def recover(
     return truncated
 
 
-def _index_batches(segment: Recovered, state: ProducerState, epoch_cache: EpochCache | None) -> int:
-    """Indexes every batch up to the first invalid one and returns its position."""
+def _index_batches(segment: RecoverableSegment, state: ProducerState, epoch_cache: EpochCache | None) -> int:
+    """Index every batch up to the first invalid one and return its position."""
     valid_bytes = last_index_entry = 0
     try:
         for batch in segment.log.batches():
@@ -111,14 +111,14 @@ def _index_batches(segment: Recovered, state: ProducerState, epoch_cache: EpochC
                 last_index_entry = valid_bytes
             valid_bytes += batch.size_in_bytes
             if batch.magic >= 2:
-                _note_epoch(segment, batch, epoch_cache)
-                _note_producer(segment, batch, state)
+                _record_epoch(segment, batch, epoch_cache)
+                _record_producer(segment, batch, state)
     except (CorruptRecordError, InvalidRecordError):
-        pass  # a batch whose transaction marker is unreadable is counted all the same
+        pass  # a batch whose transaction marker is unreadable counts as valid nevertheless
     return valid_bytes
 
 
-def _note_epoch(segment: Recovered, batch: RecordBatch, cache: EpochCache | None) -> None:
+def _record_epoch(segment: RecoverableSegment, batch: RecordBatch, cache: EpochCache | None) -> None:
     if cache is None:
         return
     lowest = 1 if segment.dialect.recover_ignores_epoch_zero else 0
@@ -127,7 +127,7 @@ def _note_epoch(segment: Recovered, batch: RecordBatch, cache: EpochCache | None
         cache.assign(epoch, batch.base_offset)
 
 
-def _note_producer(segment: Recovered, batch: RecordBatch, state: ProducerState) -> None:
+def _record_producer(segment: RecoverableSegment, batch: RecordBatch, state: ProducerState) -> None:
     completed = state.update(batch)
     if completed is not None:
         segment.update_txn_index(completed, state.last_stable_offset(completed))

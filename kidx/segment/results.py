@@ -1,4 +1,4 @@
-"""What a segment answers with: plain, immutable values."""
+"""Immutable results of queries on a segment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class LogOffsetPosition(NamedTuple):
-    """The batch that holds an offset: its last offset (its base offset from 4.0), byte position and size (SEG-50)."""
+    """Batch that contains an offset: its last offset (its base offset from 4.0), byte position and size (SEG-50)."""
 
     offset: int
     position: int
@@ -14,7 +14,7 @@ class LogOffsetPosition(NamedTuple):
 
 
 class TimestampAndOffset(NamedTuple):
-    """The answer of a search by timestamp; the epoch is None where the batch has none (FR-1)."""
+    """Result of a search by timestamp; the epoch is ``None`` if the batch states no epoch (FR-1)."""
 
     timestamp: int
     offset: int
@@ -22,9 +22,9 @@ class TimestampAndOffset(NamedTuple):
 
 
 class FetchDataInfo(NamedTuple):
-    """What a read would send: ``size`` bytes of the log from ``position``.
+    """Result of a read: ``size`` bytes of the log from ``position``.
 
-    ``message_offset`` is the offset asked for, from 4.0 the base offset of the first batch (SEG-50).
+    ``message_offset`` is the requested offset, from 4.0 the base offset of the first batch (SEG-50).
     """
 
     message_offset: int

@@ -1,4 +1,4 @@
-"""One segment of a log, as every release appends to it, rolls, cuts and reads it (clauses SEG)."""
+"""One segment of a log, with the appends, rolls, truncations and reads of every release (clauses SEG)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kidx.segment.files import (
     TRANSACTION_INDEX_SUFFIX,
     file_name,
 )
-from kidx.segment.reading import SegmentReader
+from kidx.segment.reader import SegmentReader
 from kidx.segment.recovery import recover
 
 if TYPE_CHECKING:
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from kidx.segment.recovery import EpochCache
 
 _CHUNK: Final = 1 << 20
-"""Bytes that ``append_from_file`` copies at once, unless one batch is larger."""
+"""Number of bytes that ``append_from_file`` copies at a time, unless one batch is larger."""
 
 
 class LogSegment(SegmentReader):
-    """A ``.log`` file with its indexes. Make one with :meth:`open`; a context manager.
+    """A ``.log`` file with its indexes. Create one with :meth:`open`; a context manager.
 
     Args:
         log, lazy_offset_index, lazy_time_index, txn_index, base_offset: see :class:`kidx.segment.files.SegmentFiles`.
         index_interval_bytes: bytes of log between two index entries.
-        roll_jitter_ms: milliseconds that it is rolled early.
+        roll_jitter_ms: milliseconds by which it is rolled early.
         clock: the wall clock.
         dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
-        max_record_body_size: bytes of one record in a search by timestamp, in 4.4.
+        max_record_body_size: maximum size in bytes of a record in a search by timestamp, in 4.4.
 
     Attributes:
-        created: when it was opened or last emptied, milliseconds.
+        created: time when it was opened or last emptied, in milliseconds.
         bytes_since_last_index_entry: bytes appended since the last entry was due; 0 after opening (SEG-7).
-        rolling_based_timestamp: the first timestamp, which its age is counted from; None if not read yet (SEG-10).
+        rolling_based_timestamp: the first timestamp, from which its age is counted; None if not read yet (SEG-10).
         maximum: the largest timestamp and its offset (SEG-6).
     """
 
@@ -100,17 +100,17 @@ class LogSegment(SegmentReader):
         clock: Clock = system_clock,
         dialect: str | Dialect | None = None,
     ) -> Self:
-        """Opens or creates the segment; index files do not exist before they are needed (SEG-1).
+        """Open or create the segment; index files are created by their first use (SEG-1).
 
         Args:
-            directory: of the partition.
-            base_offset: of the segment; the files are named after it.
-            config: the topic's settings; Kafka's defaults if None.
-            file_already_exists: with ``preallocate``, do not start over.
-            init_file_size: bytes to reserve for a new log if ``preallocate``.
-            preallocate: whether to.
-            file_suffix: behind the files' own, e.g. ``".cleaned"``.
-            clock: the wall clock, milliseconds.
+            directory: directory of the partition.
+            base_offset: base offset of the segment; the files are named after it.
+            config: settings of the topic; Kafka's defaults if None.
+            file_already_exists: True to keep the content in spite of ``preallocate``.
+            init_file_size: bytes to reserve for a new log if ``preallocate`` is True.
+            preallocate: True to reserve them.
+            file_suffix: suffix after the regular ones, e.g. ``".cleaned"``.
+            clock: the wall clock in milliseconds.
             dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
         Raises:
@@ -154,7 +154,7 @@ class LogSegment(SegmentReader):
         return f"LogSegment({str(self.log.path)!r}, size={self.size}, dialect={self.dialect.release!r})"
 
     def kafka_text(self) -> str:
-        """How Kafka prints it in errors. Up to 3.6 this opens, and so creates, the time index (SEG-2)."""
+        """Return the text that Kafka prints in errors. Up to 3.6 this opens, and so creates, the time index (SEG-2)."""
         style, modified = self.dialect.segment_text, self.last_modified
         if style == "plain":
             largest = f"largestRecordTimestamp={self.maximum.known_timestamp}"
@@ -175,22 +175,22 @@ class LogSegment(SegmentReader):
         largest_timestamp: int | None = None,
         shallow_offset: int | None = None,
     ) -> None:
-        """Appends batches whose offsets are final, and the index entries that are due (SEG-3, SEG-4).
+        """Append batches whose offsets are final, and the index entries that are due (SEG-3, SEG-4).
 
-        The three numbers are those of :class:`AppendInfo`; what is None is taken from the batches, as a follower does.
-        From 3.9.1 on (A2) only the first of them is looked at.
+        The three numbers are the fields of :class:`AppendInfo`; None is replaced by the value that a follower takes
+        from the batches. From 3.9.1 on (A2) only the first is used.
 
         Args:
-            records: any number of batches; nothing happens without a byte.
+            records: any number of batches; without bytes the call has no effect.
             largest_offset: last offset of all; the only one that is checked against the base (SEG-2).
-            largest_timestamp: milliseconds, -1 if there is none.
-            shallow_offset: the offset to index with that timestamp; :func:`leader_append_info` gives a leader's.
+            largest_timestamp: milliseconds, or -1.
+            shallow_offset: offset to index with that timestamp; :func:`leader_append_info` returns a leader's.
 
         Raises:
             SegmentOffsetOverflowError: ``largest_offset`` is not within 2**31 of the base; nothing is written.
-            InvalidArgumentError: the log would exceed 2**31 - 1 bytes; or, once it is written, an index is full.
-            InvalidOffsetError: once it is written, the entry's offset does not follow the last (SEG-12).
-            KidxError: what appending to an index, or reading the records (A2), raises besides.
+            InvalidArgumentError: the log would exceed 2**31 - 1 bytes; or, after the write, an index is full.
+            InvalidOffsetError: after the write, the entry's offset does not follow the last (SEG-12).
+            KidxError: any other error of appending to an index, or of reading the records (A2).
             OSError: a file is closed, or cannot be written.
         """
         if not records:
@@ -212,10 +212,10 @@ class LogSegment(SegmentReader):
     def _append_info(
         self, records: bytes, largest_offset: int | None, largest_timestamp: int | None, shallow_offset: int | None
     ) -> AppendInfo:
-        wanted = (
+        requested = (
             (largest_offset,) if self.dialect.append_per_batch else (largest_offset, largest_timestamp, shallow_offset)
         )
-        if None not in wanted:
+        if None not in requested:
             return AppendInfo(largest_offset or 0, largest_timestamp or 0, shallow_offset or 0)
         found = follower_append_info(records)
         return AppendInfo(
@@ -225,7 +225,7 @@ class LogSegment(SegmentReader):
         )
 
     def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
-        """Adds the entries that are due before these ``size`` bytes, which are in the log already."""
+        """Add the entries that are due before these ``size`` bytes, which are in the log already."""
         if timestamp > self.maximum.timestamp:
             self.maximum.set(TimestampOffset(timestamp, offset))
         if self.bytes_since_last_index_entry > self.index_interval_bytes:
@@ -235,7 +235,7 @@ class LogSegment(SegmentReader):
         self.bytes_since_last_index_entry += size
 
     def ensure_offset_in_range(self, offset: int) -> None:
-        """Refuses an offset that the indexes cannot hold.
+        """Raise an error if the indexes cannot hold the offset.
 
         Raises:
             SegmentOffsetOverflowError: ``offset`` is not within ``base .. base + 2**31 - 1``.
@@ -246,10 +246,10 @@ class LogSegment(SegmentReader):
             )
 
     def append_from_file(self, records: FileRecords, start: int = 0) -> int:
-        """Copies batches of another log from byte ``start``, in chunks, up to the first that overflows (SEG-13).
+        """Copy batches of another log from byte ``start``, in chunks, up to the first that overflows (SEG-13).
 
         Returns:
-            Bytes appended.
+            The number of bytes appended.
 
         Raises:
             KidxError, OSError: as :meth:`append`.
@@ -281,7 +281,7 @@ class LogSegment(SegmentReader):
         return size, info
 
     def update_txn_index(self, completed: CompletedTxn, last_stable_offset: int) -> None:
-        """Appends a completed transaction if it was aborted (TX-15).
+        """Append a completed transaction if it was aborted (TX-15).
 
         Raises:
             InvalidArgumentError, OSError: as :meth:`TransactionIndex.append`.
@@ -293,12 +293,12 @@ class LogSegment(SegmentReader):
     # -- rolling and closing -----------------------------------------------------------------------------------
 
     def should_roll(self, params: RollParams) -> bool:
-        """Whether the log has to start a new segment before the call that ``params`` describes (SEG-20).
+        """Return True if the log must start a new segment before the call that ``params`` describes (SEG-20).
 
         Opens the indexes unless size or time decide.
 
         Raises:
-            KidxError: the first batch cannot be read, or an index not be opened.
+            KidxError: the first batch cannot be read, or an index cannot be opened.
         """
         waited = self.time_waited_for_roll(params.now, params.max_timestamp_in_messages)
         reached = waited > to_long(params.max_segment_ms - self.roll_jitter_ms)
@@ -317,14 +317,14 @@ class LogSegment(SegmentReader):
                 self.rolling_based_timestamp = first.max_timestamp
 
     def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
-        """Milliseconds from the first batch to ``message_timestamp``, or from creation to ``now`` (SEG-20)."""
+        """Return the milliseconds from first batch to ``message_timestamp``, or from creation to ``now`` (SEG-20)."""
         self._load_first_batch_timestamp()
         first = self.rolling_based_timestamp
         return to_long(message_timestamp - first if first is not None and first >= 0 else now - self.created)
 
     @property
     def first_batch_timestamp(self) -> int:
-        """Largest timestamp of the first batch (A1: of the first call); 2**63 - 1 if there is none (SEG-53)."""
+        """Largest timestamp of the first batch (A1: of the first call), or 2**63 - 1 (SEG-53)."""
         self._load_first_batch_timestamp()
         first = self.rolling_based_timestamp
         return LONG_MAX if first is None or first < 0 else first
@@ -333,10 +333,10 @@ class LogSegment(SegmentReader):
         self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset, skip_full_check=True)
 
     def on_become_inactive_segment(self) -> None:
-        """Appends the last time entry and trims all files: what rolling does to the old segment (SEG-22).
+        """Append the last time entry and trim all files, as rolling does to the old segment (SEG-22).
 
         Raises:
-            KidxError, OSError: as appending to the time index and trimming do.
+            KidxError, OSError: as appending to the time index and trimming.
         """
         self._append_last_time_entry()
         self.offset_index.trim_to_valid_size()
@@ -344,49 +344,49 @@ class LogSegment(SegmentReader):
         self.log.trim()
 
     def close(self) -> None:
-        """Closes all files, and before 4.4 leaves them as a roll would (SEG-24).
+        """Close all files; before 4.4, finish them as a roll would (SEG-24).
 
-        C1 (up to 2.5) opens both indexes for that, C2 leaves alone what was not opened, C3 trims nothing at all.
+        C1 (up to 2.5) opens both indexes for that, C2 skips indexes that were not opened, C3 trims nothing at all.
 
         Raises:
-            OSError: from 4.0.1 on; before, errors are swallowed.
+            OSError: an error of a file, from 4.0.1 on; before, errors are swallowed.
         """
         if (self.maximum.is_known or self.dialect.close_loads_indexes) and self.dialect.close_finishes_segment:
             with contextlib.suppress(KidxError, OSError):
                 self._append_last_time_entry()
         self.close_files()
 
-    # -- recovering and truncating -----------------------------------------------------------------------------
+    # -- recovery and truncation ---------------------------------------------------------------------------------
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
-        """Rebuilds all indexes from the log and cuts what is invalid; see :func:`kidx.segment.recovery.recover`."""
+        """Rebuild all indexes and truncate invalid batches; see :func:`kidx.segment.recovery.recover`."""
         return recover(self, producer_state, epoch_cache)
 
     def truncate_to(self, offset: int) -> int:
-        """Removes everything from the batch that holds ``offset`` on (SEG-38).
+        """Remove everything from the batch that contains ``offset`` on (SEG-38).
 
         Returns:
-            Bytes cut from the log.
+            The number of bytes truncated from the log.
 
         Raises:
-            KidxError, OSError: as reading batches and truncating indexes do; some files have been cut by then.
+            KidxError, OSError: as reading batches and truncating indexes; some files have been truncated by then.
         """
         mapping = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index
         offset_index.truncate_to(offset)
         time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
-        # The segment becomes the active one again and needs room.
+        # The segment becomes the active one again and needs free space in its indexes.
         offset_index.resize(offset_index.max_index_size)
         time_index.resize(time_index.max_index_size)
-        cut = 0 if mapping is None else self.log.truncate_to(mapping.position)
+        truncated = 0 if mapping is None else self.log.truncate_to(mapping.position)
         if self.size == 0:
             self.created = self.clock()
             self.rolling_based_timestamp = None
         self.bytes_since_last_index_entry = 0
         if self.maximum.timestamp >= 0:
             self._reload_maximum()
-        return cut
+        return truncated
 
     def _reload_maximum(self) -> None:
         last = self.time_index.last_entry

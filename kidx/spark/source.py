@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from kidx.tables.columns import Column
 
+_logger: Final = logging.getLogger("kidx.spark")
 _PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
 
 _CONDITION_COLUMNS: Final = {
@@ -40,7 +42,7 @@ class KafkaSegmentsSource(DataSource):
         Raises:
             ToolError: an option is wrong.
         """
-        options = self._read_options()
+        options = self._read_options(may_stream=True)
         return columns_of(options.content, headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -49,12 +51,8 @@ class KafkaSegmentsSource(DataSource):
         Raises:
             ToolError: an option is wrong, or the content has no such columns.
         """
-        from kidx.tables.columns import check_columns  # noqa: PLC0415 -- not to be imported when Spark looks for sources
-
         options = self._read_options()
-        check_columns(
-            _columns(schema), columns_of(options.content, headers=options.content == "records"), options.content
-        )
+        _check(schema, options)
         # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
@@ -67,10 +65,18 @@ class KafkaSegmentsSource(DataSource):
         """
         from kidx.spark.streaming import StreamReader  # noqa: PLC0415
 
-        return StreamReader(self.reader(schema), self._read_options())
+        options = self._read_options(may_stream=True)
+        _check(schema, options)
+        return StreamReader(SegmentsReader(schema, options), options)
 
-    def _read_options(self) -> ReadOptions:
-        return read_options(dict(self.options))
+    def _read_options(self, *, may_stream: bool = False) -> ReadOptions:
+        return read_options(dict(self.options), may_stream=may_stream)
+
+
+def _check(schema: StructType, options: ReadOptions) -> None:
+    from kidx.tables.columns import check_columns  # noqa: PLC0415 -- not to be imported when Spark looks for sources
+
+    check_columns(_columns(schema), columns_of(options.content, headers=options.content == "records"), options.content)
 
 
 def _columns(schema: StructType) -> list[Column]:
@@ -83,11 +89,12 @@ class SegmentsReader(DataSourceReader):
     """Plans in the driver, reads in the tasks."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
-        from kidx.tables.conditions import Conditions  # noqa: PLC0415
+        from kidx.tables.predicates import Predicates  # noqa: PLC0415
 
         self.columns = schema
         self.options = options
-        self.conditions = Conditions()
+        self.conditions = Predicates()
+        self.pushed: list[str] = []
 
     def partitions(self) -> list[InputPartition]:
         """What each task reads.
@@ -97,15 +104,18 @@ class SegmentsReader(DataSourceReader):
         """
         from kidx.spark.metrics import leave  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
-        from kidx.tables.splits import plan_pieces, plan_segments  # noqa: PLC0415
+        from kidx.tables.splits import plan_segments, plan_splits  # noqa: PLC0415
 
+        if self.options.limits.given:
+            names = ", ".join(self.options.limits.given)
+            _logger.warning("%s: not used in a batch query", names)
         counter = Counter()
         if self.options.content in ("records", "batches"):
-            tasks = plan_pieces(self.options, self.conditions, counter)
+            tasks = plan_splits(self.options, self.conditions, counter)
         else:
             tasks = plan_segments(self.options, self.conditions)
-        leave(self.options.metrics, "plan", counter)
-        return [InputPartition(pieces) for pieces in tasks or [[]]]
+        leave(self.options.metrics, "plan", counter, self.pushed)
+        return [InputPartition(splits) for splits in tasks or [[]]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task as Arrow batches.
@@ -116,17 +126,17 @@ class SegmentsReader(DataSourceReader):
         from kidx.spark.metrics import leave  # noqa: PLC0415
         from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
-        from kidx.tables.others import rows  # noqa: PLC0415
-        from kidx.tables.reading import Reading  # noqa: PLC0415
+        from kidx.tables.non_record_tables import rows  # noqa: PLC0415
+        from kidx.tables.split_reader import SplitReader  # noqa: PLC0415
 
         options, counter = self.options, Counter()
         buffer = RowBuffer(arrow_schema(_columns(self.columns)))
-        reading = Reading(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
-        for piece in partition.value:
+        reader = SplitReader(self.conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
+        for split in partition.value:
             if options.content == "records":
-                yield from reading.records(piece, buffer, counter)
+                yield from reader.records(split, buffer, counter)
             else:
-                yield from rows(options.content, piece, self.conditions, buffer, counter)
+                yield from rows(options.content, split, self.conditions, buffer, counter)
         yield from buffer.flush()
         leave(options.metrics, "read", counter)
 
@@ -136,8 +146,8 @@ class PushingReader(SegmentsReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
         """Takes note of the conditions that help, and leaves all of them to be checked on the rows."""
-        from kidx.tables.conditions import conditions_of  # noqa: PLC0415
+        from kidx.tables.predicates import predicates_of, pushed  # noqa: PLC0415
 
         columns = _CONDITION_COLUMNS.get(self.options.content, _CONDITION_COLUMNS["batches"])
-        self.conditions = conditions_of(filters, columns)
+        self.conditions, self.pushed = predicates_of(filters, columns), pushed(filters, columns)
         return filters

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kidx.errors import ToolError
-from kidx.tables.conditions import Conditions
+from kidx.errors import KidxError, ToolError
+from kidx.spark.limits import LimitedStreamReader, Range, Waiting, default_limit, refuse_limits, shared_out, takes_all
+from kidx.tables.choosing import chosen_partitions
+from kidx.tables.following import asked, look
 from kidx.tables.indexes import Counter
-from kidx.tables.offsets import LogOffsets, range_of
-from kidx.tables.options import Bound
-from kidx.tables.segments import TopicPartition
-from kidx.tables.splits import chosen_partitions, plan_pieces
+from kidx.tables.offsets import range_of
+from kidx.tables.options import LATEST, UNUSED, Bound
+from kidx.tables.predicates import Predicates
+from kidx.tables.splits import plan_range, share_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kidx.tables.following import Known
+    from kidx.tables.isolation import TransactionPosition
     from kidx.tables.options import ReadOptions
+    from kidx.tables.splits import Split
 
 Offsets = dict[str, int]
 """The next offset of each partition, by ``topic-partition``; Spark keeps them in the query's checkpoint."""
 
+_logger: Final = logging.getLogger("kidx.spark")
 
-class StreamReader(DataSourceStreamReader):
-    """Micro-batches of ``content=records``: from ``startingOffsets`` on, up to the last whole batch of each log.
 
-    A partition that appears later is read from its start. What retention takes before it is read is data loss.
+class StreamReader(LimitedStreamReader):
+    """Micro-batches of ``content=records``: from ``startingOffsets`` on, as far as each log can be read.
+
+    That is the last whole batch; the high watermark, if the broker has noted it; and for ``read_committed`` the last
+    stable offset. A partition that appears later is read from its start. What is gone before it is read is data loss,
+    by the rules of Spark's Kafka source.
 
     Args:
         reader: of the same columns and options, which does the reading.
         options: of the query.
 
     Raises:
-        ToolError: another content, ends that are given, or transactions to be hidden.
+        ToolError: another content, ends that are given, or limits that this Spark does not know.
     """
 
     def __init__(self, reader: DataSourceReader, options: ReadOptions) -> None:
@@ -43,27 +53,61 @@ class StreamReader(DataSourceStreamReader):
             raise ToolError(f"readStream follows content=records, not {options.content}: use spark.read")
         if options.end != Bound(by_time=False, value=-1):
             raise ToolError("readStream has no end: endingOffsets and endingTimestamp go with spark.read")
-        if options.isolation != "read_uncommitted":
-            raise ToolError("readStream hides no transactions: isolationLevel=read_committed goes with spark.read")
+        if options.all_replicas:
+            raise ToolError("readStream follows one replica of each partition: replicas=all goes with spark.read")
+        refuse_limits(options.limits)
+        if UNUSED in options.limits.given:
+            _logger.warning("%s is not used: tasks are cut at maxPartitionBytes", UNUSED)
         self._reader = reader
         self._options = options
+        self._seen: Offsets = {}
+        self._found: dict[str, Known] = {}
+        self._target: dict[str, Known] | None = None
+        self._passed: Offsets = {}
+        self._waiting = Waiting()
+        self._walked: dict[str, TransactionPosition] = {}
 
     def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
         """Where a query without a checkpoint begins."""
-        counter = Counter()
-        return {
-            str(log.key): range_of(log.key, log, self._options, counter)[0]
-            for log in chosen_partitions(self._options, Conditions())
-        }
+        logs = chosen_partitions(self._options, Predicates())
+        found = look(self._options, [str(log.key) for log in logs])
+        self._seen = {name: self._first(known) for name, known in found.items()}
+        return self._seen
+
+    def _first(self, known: Known) -> int:
+        start, key = self._options.start, known.log.key
+        if not start.by_time and start.of(key) == LATEST:
+            return known.readable
+        return asked(known.log, lambda now: range_of(key, now, self._options, Counter())[0], known.start)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> Offsets:  # noqa: N802 -- Spark's name
-        """The end of each log as it is now, whatever the limit; Spark gives both arguments from 4.2 on."""
-        del start, limit
-        options, counter = self._from(EVERYTHING), Counter()
-        return {
-            str(log.key): LogOffsets(log, counter, use_indexes=options.use_indexes).end()
-            for log in chosen_partitions(options, Conditions())
-        }
+        """How far the next micro-batch goes; Spark gives both arguments from 4.2 on.
+
+        Raises:
+            ToolError: what was read is not there any more, and that is to fail.
+        """
+        before: Offsets = dict(self._seen if start is None else start)
+        self._found = found = look(self._options, before, self._walked) if self._target is None else self._target
+        ends = {name: self._end(name, known, before.get(name)) for name, known in found.items()}
+        for name in before.keys() - ends.keys():
+            if self._target is None or name not in look(self._options, [name]):
+                self._lose(f"{name} is gone")
+            else:
+                ends[name] = before[name]
+        self._seen = ends if takes_all(limit) else self._limited(before, ends, found)
+        return self._seen
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 -- Spark's name
+        """What the options say, as far as Spark has to know."""
+        return default_limit(self._options.limits)
+
+    def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
+        """How far everything could be read now, for the query's progress."""
+        return {name: known.readable for name, known in self._found.items()} or None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
+        """Takes note of the end, where the query is to stop."""
+        self._target = look(self._options)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch.
@@ -71,27 +115,80 @@ class StreamReader(DataSourceStreamReader):
         Raises:
             ToolError: records between the two are not there any more, and that is to fail.
         """
-        tasks = []
-        for name, last in end.items():
-            topic, _, number = name.rpartition("-")
-            key, first = TopicPartition(topic, int(number)), start.get(name, EVERYTHING.value)
-            assert isinstance(first, int)
-            if first == last:
-                continue
-            one = replace(
-                self._from(Bound(by_time=False, value=first)), topics=None, pattern=None, assigned=frozenset({key})
-            )
-            pieces = plan_pieces(replace(one, end=Bound(by_time=False, value=last)), Conditions(), Counter())
-            tasks += [InputPartition(each) for each in pieces]
-        return tasks
+        wanted = {name: last for name, last in end.items() if start.get(name) != last}
+        for name in start.keys() - end.keys():
+            self._lose(f"{name} is gone")
+        # What is decided, and replicated, has been looked at when the end was chosen.
+        found = look(replace(self._options, isolation="read_uncommitted"), wanted) if wanted else {}
+        counter = Counter()
+        splits: list[Split] = []
+        for name in wanted:
+            if name in found:
+                first, last = self._bounds(name, found[name], start.get(name), end[name])
+                if first < last:
+                    splits += plan_range(found[name].log, first, last, self._options, Predicates(), counter)
+            else:
+                self._lose(f"{name} is gone")
+        return [InputPartition(task) for task in share_out(splits, self._options, counter)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task as Arrow batches."""
         return self._reader.read(partition)
 
-    def _from(self, start: Bound) -> ReadOptions:
-        return replace(self._options, start=start)
+    def _end(self, name: str, known: Known, before: int | None) -> int:
+        """How far a partition can be read: never back, unless its log is another one."""
+        if before is None:
+            return known.readable
+        if known.end < before:
+            self._lose(f"{name} was read up to offset {before}, and ends at {known.end}: it was deleted and made again")
+            return known.readable
+        return max(before, known.readable)
 
+    def _bounds(self, name: str, known: Known, first: int | None, last: int) -> tuple[int, int]:
+        """The offsets to read of those that Spark has planned."""
+        if first is None:
+            if known.start > 0:
+                self._lose(f"{name} is new and begins at offset {known.start} instead of 0")
+            return known.start, last
+        if first > last:
+            # Earlier versions of kidx planned such a micro-batch while a broker was writing: all was read up to first.
+            if known.end < first:
+                self._lose(f"the offset of {name} was changed from {first} to {last}: it was deleted and made again")
+            else:
+                self._passed[name] = first
+            return last, last
+        first = max(first, self._passed.get(name, first))
+        if known.start > first:
+            self._lose(f"{name} begins at offset {known.start}, {first} is lost")
+        if known.end < last:
+            self._lose(f"{name} ends at offset {known.end}, before {last}")
+        return max(first, known.start), min(last, known.end)
 
-EVERYTHING = Bound(by_time=False, value=-2)
-"""From the start of each log."""
+    def _lose(self, what: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise ToolError(f"{what}: some data may have been missed (failOnDataLoss=false goes on)")
+        _logger.warning("data loss: %s", what)
+
+    def _limited(self, before: Offsets, ends: Offsets, found: Mapping[str, Known]) -> Offsets:
+        """The ends of a micro-batch that keeps to the limits."""
+        limits = self._options.limits
+        firsts = {name: known.start for name, known in found.items()} | before
+        sizes = {name: end - firsts[name] for name, end in ends.items() if end > firsts[name]}
+        if self._target is None and not self._waiting.is_over(limits, sum(sizes.values())):
+            return before
+        result = dict(ends)
+        if limits.most_offsets is not None:
+            for name, size in shared_out(limits.most_offsets, sizes).items():
+                result[name] = firsts[name] + size
+        if limits.most_bytes is not None:
+            try:
+                ranges = {name: Range(found[name].log, firsts[name], ends[name]) for name in sizes}
+                for name, size in shared_out(
+                    limits.most_bytes, {n: each.bytes() for n, each in ranges.items()}
+                ).items():
+                    result[name] = min(result[name], ranges[name].offset_behind(size))
+            except FileNotFoundError:
+                pass  # a segment is taken away at this moment: this micro-batch is as large as it is
+            except (KidxError, OSError) as error:
+                raise ToolError(f"maxBytesPerTrigger cannot be applied: {error}") from error
+        return result

@@ -1,1 +1,1 @@
-"""Segments as Arrow tables, wherever they lie: what Spark's source and :func:`kidx.read` have in common."""
+"""Segments as Arrow tables, in any storage: the code that Spark's source and :func:`kidx.read` share."""

@@ -1,4 +1,4 @@
-"""Rows to Arrow batches of exactly the columns that are wanted."""
+"""Conversion of rows to Arrow batches with exactly the requested columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS: Final = 1 << 14
-"""Rows of an Arrow batch at most."""
+"""Maximum number of rows of an Arrow batch."""
 BYTES: Final = 1 << 19
-"""Bytes of keys and values in an Arrow batch, about."""
+"""Approximate maximum number of bytes of keys and values in an Arrow batch."""
 _LARGEST_MILLISECONDS: Final = (1 << 63) // 1000 - 1
 
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
@@ -35,7 +35,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 
 
 class Column(NamedTuple):
-    """A column by its name and by its type in Spark's DDL."""
+    """A column: its name, and its type in Spark's DDL."""
 
     name: str
     kind: str
@@ -43,40 +43,40 @@ class Column(NamedTuple):
 
 
 def columns_in(ddl: str) -> list[Column]:
-    """The columns of a content: see :mod:`kidx.tables.contents`."""
+    """Parse the DDL of a content into columns: see :mod:`kidx.tables.contents`."""
     return [Column(name, kind) for name, kind in (column.split(" ", 1) for column in ddl.split(", "))]
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    """The Arrow schema of columns that a content has."""
+    """Return the Arrow schema of columns of a content."""
     return pa.schema([pa.field(column.name, _TYPES[column.kind], column.nullable) for column in columns])
 
 
 def check_columns(wanted: Iterable[Column], there: str, content: str) -> None:
-    """A schema given by hand has columns of the content, with their types: fewer of them, in any order.
+    """Check that a schema given by hand is a subset of a content's columns, with their types, in any order.
 
     Args:
-        wanted: the columns.
-        there: those of the content, as DDL.
-        content: its name.
+        wanted: the columns of the schema.
+        there: the columns of the content, as DDL.
+        content: the name of the content, for the message.
 
     Raises:
-        ToolError: it has others.
+        ToolError: the schema has a column that the content does not have, or one of another type.
     """
     types = {column.name: column.kind for column in columns_in(there)}
     for column in wanted:
         if types.get(column.name) != column.kind:
             columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
-            raise ToolError(f"content={content} has no column {column.name} {column.kind}; it has {columns}")
+            raise ToolError(f"content={content} has no column {column.name} {column.kind}; choose from {columns}")
 
 
 def to_microseconds(milliseconds: int) -> int | None:
-    """A stored time as Spark has it; None if it is out of Spark's range."""
+    """Convert a stored time in milliseconds to Spark's microseconds; None if it is outside Spark's range."""
     return milliseconds * 1000 if -_LARGEST_MILLISECONDS <= milliseconds <= _LARGEST_MILLISECONDS else None
 
 
 def timestamps(milliseconds: NDArray[np.int64]) -> pa.Array:
-    """Stored times as :func:`to_microseconds` has each."""
+    """Convert stored times in milliseconds to an Arrow array, each as :func:`to_microseconds` does."""
     beyond = (milliseconds > _LARGEST_MILLISECONDS) | (milliseconds < -_LARGEST_MILLISECONDS)
     if beyond.any():
         return pa.array(np.where(beyond, 0, milliseconds) * 1000, pa.int64(), mask=beyond).cast(_TIMESTAMP)
@@ -84,10 +84,10 @@ def timestamps(milliseconds: NDArray[np.int64]) -> pa.Array:
 
 
 class RowBuffer:
-    """Collects rows, column by column, until they are worth an Arrow batch.
+    """A column-wise buffer of rows, flushed as Arrow batches.
 
     Args:
-        schema: the wanted columns.
+        schema: the columns that the query reads.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -101,14 +101,14 @@ class RowBuffer:
         return column in self._columns
 
     def add(self, row: dict[str, Any], size: int = 0) -> None:
-        """Adds a row; columns that it does not have are null, and columns that the query does not read are left out."""
+        """Add a row; a column missing in it becomes null, and a column that the query does not read is ignored."""
         for name, values in self._columns.items():
             values.append(row.get(name))
         self._rows += 1
         self._bytes += size
 
     def extend(self, columns: Mapping[str, Callable[[], pa.Array]], rows: int, size: int) -> None:
-        """Adds so many rows at once, of arrays that are only made if they are wanted; ``size`` bytes in them."""
+        """Add ``rows`` rows of ``size`` bytes, as arrays; an array is built only if the query reads its column."""
         self._settle()
         for name, arrays in self._arrays.items():
             arrays.append(columns[name]())
@@ -117,11 +117,11 @@ class RowBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to :meth:`flush`."""
+        """True if the buffer has reached the size of an Arrow batch: then :meth:`flush` it."""
         return self._rows >= ROWS or self._bytes >= BYTES
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """The rows as one Arrow batch, if there are any; empties the buffer."""
+        """Yield the rows as one Arrow batch, if there are any, and empty the buffer."""
         if not self._rows:
             return
         self._settle()
@@ -135,7 +135,7 @@ class RowBuffer:
             yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
     def _settle(self) -> None:
-        """Makes arrays of the rows that were added one by one."""
+        """Convert the rows that were added one by one to arrays."""
         for name, values in self._columns.items():
             if not values:
                 continue

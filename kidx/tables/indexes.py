@@ -1,7 +1,7 @@
-"""Index files as arrays, read from anywhere by ranges and never mapped: what plans and tables need of them.
+"""Index files as arrays, read by ranges from any storage and never mapped.
 
-A broker keeps the index files of the segment it writes to at full size, with zeros behind the entries. Entries come
-first, so they are read in portions up to the first that is all zero.
+A broker keeps the index files of its active segment at full size, with zeros after the entries. Entries come first, so
+they are read in chunks up to the first entry of zeros.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kidx.tables.segments import Segment
 
 PORTION: Final = 1 << 16
-"""Bytes read at once, about; always whole entries."""
+"""Approximate number of bytes of one read; always a multiple of the entry size."""
 
 
 def _dtype(layout: Layout) -> np.dtype[Any]:
@@ -33,7 +33,7 @@ _ABORTED: Final = _dtype(ABORTED_TXN)
 
 
 class Counter:
-    """Bytes that were read, of logs and of index files, in how many tasks and of how many in all."""
+    """A counter of bytes read from log files and from index files."""
 
     def __init__(self) -> None:
         self.index_bytes = 0
@@ -41,47 +41,47 @@ class Counter:
 
 
 class OffsetEntries(NamedTuple):
-    """A whole ``.index``: offsets absolute, both ``int64``."""
+    """All entries of an ``.index``; offsets are absolute, both arrays ``int64``."""
 
     offsets: NDArray[np.int64]
     positions: NDArray[np.int64]
 
     def floor(self, offset: int) -> int:
-        """The position of the last entry that is not above ``offset``; 0 if there is none (OI-7)."""
+        """Return the position of the last entry at or below ``offset``; 0 without such an entry (OI-7)."""
         slot = int(np.searchsorted(self.offsets, offset, side="right")) - 1
         return 0 if slot < 0 else max(int(self.positions[slot]), 0)
 
     def behind(self, offset: int) -> int | None:
-        """A position behind the batch that holds ``offset``, None if only the end of the log is.
+        """Return a position after the batch that contains ``offset``; None if only the end of the log is known.
 
-        The first entry at or above the offset names that batch or a later one, so the next entry is behind it.
+        The first entry at or above the offset names that batch or a later one, so the next entry is after it.
         """
         slot = int(np.searchsorted(self.offsets, offset, side="left")) + 1
         return int(self.positions[slot]) if slot < len(self.positions) else None
 
 
 class TimeEntries(NamedTuple):
-    """A whole ``.timeindex``: milliseconds, and absolute offsets."""
+    """All entries of a ``.timeindex``: timestamps in milliseconds, and absolute offsets."""
 
     timestamps: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
     def offset_before(self, timestamp: int) -> int | None:
-        """An offset up to which every record is older than ``timestamp``; None if nothing is known."""
+        """Return an offset up to which every record is older than ``timestamp``; None if no entry proves one."""
         slot = int(np.searchsorted(self.timestamps, timestamp, side="left")) - 1
         return None if slot < 0 else int(self.offsets[slot])
 
     def offset_at_or_above(self, timestamp: int) -> int | None:
-        """The offset of the first entry with this time or a later one; None if there is none."""
+        """Return the offset of the first entry with at least this timestamp; None without such an entry."""
         slot = int(np.searchsorted(self.timestamps, timestamp, side="left"))
         return int(self.offsets[slot]) if slot < len(self.offsets) else None
 
 
 def read_offset_index(segment: Segment, counter: Counter) -> OffsetEntries:
-    """The entries of a segment's ``.index``; none without one.
+    """Read the entries of a segment's ``.index``; empty if there is no file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     entries = _entries(segment, "index", _OFFSET, counter)
     offsets = entries["relative_offset"].astype(np.int64) + segment.base_offset
@@ -89,10 +89,10 @@ def read_offset_index(segment: Segment, counter: Counter) -> OffsetEntries:
 
 
 def read_time_index(segment: Segment, counter: Counter) -> TimeEntries:
-    """The entries of a segment's ``.timeindex``; none without one.
+    """Read the entries of a segment's ``.timeindex``; empty if there is no file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     entries = _entries(segment, "timeindex", _TIME, counter)
     offsets = entries["relative_offset"].astype(np.int64) + segment.base_offset
@@ -100,23 +100,27 @@ def read_time_index(segment: Segment, counter: Counter) -> TimeEntries:
 
 
 def read_transaction_index(segment: Segment, counter: Counter) -> NDArray[Any]:
-    """The whole records of a segment's ``.txnindex``, with the fields of :data:`kidx.layout.ABORTED_TXN`.
+    """Read the complete entries of a segment's ``.txnindex``, with the fields of :data:`kidx.layout.ABORTED_TXN`.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
-    size = segment.sizes.get("txnindex", 0)
-    if not size:
+    if not segment.sizes.get("txnindex", 0) and not segment.is_last:  # the last segment may have one by now
         return np.empty(0, _ABORTED)
-    with segment.store.open(segment.file("txnindex")) as reader:
-        most = segment.size // RECORD_BATCH_OVERHEAD + 1  # each has a marker, which is a batch
-        data = reader.read(0, min(reader.size, most * _ABORTED.itemsize))
-        counter.index_bytes += reader.bytes_read
+    try:
+        with segment.store.open(segment.file("txnindex")) as reader:
+            most = segment.size // RECORD_BATCH_OVERHEAD + 1  # each entry has a marker, which is a batch
+            data = reader.read(0, min(reader.size, most * _ABORTED.itemsize))
+            counter.index_bytes += reader.bytes_read
+    except FileNotFoundError:
+        if segment.is_last:
+            return np.empty(0, _ABORTED)
+        raise
     return np.frombuffer(data, _ABORTED, count=len(data) // _ABORTED.itemsize)
 
 
 def last_time_entry(segment: Segment, counter: Counter) -> tuple[int, int] | None:
-    """Largest timestamp and its offset by the last entry of a ``.timeindex``; None if it has no entry.
+    """Return the largest timestamp and its offset, from the last entry of a ``.timeindex``; None if it has no entry.
 
     Raises:
         OSError: the file cannot be read.
@@ -124,9 +128,12 @@ def last_time_entry(segment: Segment, counter: Counter) -> tuple[int, int] | Non
     size = segment.sizes.get("timeindex", 0) // _TIME.itemsize * _TIME.itemsize
     if not size:
         return None
-    with segment.store.open(segment.file("timeindex")) as reader:
-        last = np.frombuffer(reader.read(size - _TIME.itemsize, _TIME.itemsize), _TIME)
-        counter.index_bytes += reader.bytes_read
+    try:
+        with segment.store.open(segment.file("timeindex")) as reader:
+            last = np.frombuffer(reader.read(size - _TIME.itemsize, _TIME.itemsize), _TIME)
+            counter.index_bytes += reader.bytes_read
+    except FileNotFoundError:  # the segment was removed
+        return None
     if len(last) and (last["timestamp"][0] or last["relative_offset"][0]):
         return int(last["timestamp"][0]), segment.base_offset + int(last["relative_offset"][0])
     entries = read_time_index(segment, counter)
@@ -136,26 +143,29 @@ def last_time_entry(segment: Segment, counter: Counter) -> tuple[int, int] | Non
 
 
 def _entries(segment: Segment, suffix: str, dtype: np.dtype[Any], counter: Counter) -> NDArray[Any]:
-    """The used entries of an index file, in portions up to the zeros behind them."""
+    """Read the used entries of an index file, in chunks up to the zeros after them."""
     portion = PORTION // dtype.itemsize * dtype.itemsize
     portions: list[NDArray[Any]] = []
     if not segment.sizes.get(suffix):
         return np.empty(0, dtype)
-    with segment.store.open(segment.file(suffix)) as reader:
-        position = 0
-        while data := reader.read(position, portion):
-            entries = np.frombuffer(data, dtype, count=len(data) // dtype.itemsize)
-            # A first entry of zeros is one: offset 0 of a segment whose first batch is indexed at once.
-            zero = (entries["relative_offset"] == 0) & (entries[dtype.names[1 if suffix == "index" else 0]] == 0)  # type: ignore[index]
-            zero[0] &= position > 0
-            used = int(zero.argmax()) if zero.any() else len(entries)
-            portions.append(entries[:used])
-            position += len(data)
-            if used < len(entries) or len(data) < portion:
-                break
-        counter.index_bytes += reader.bytes_read
+    try:
+        with segment.store.open(segment.file(suffix)) as reader:
+            position = 0
+            while data := reader.read(position, portion):
+                entries = np.frombuffer(data, dtype, count=len(data) // dtype.itemsize)
+                # A first entry of zeros is real: offset 0 of a segment whose first batch is indexed at once.
+                zero = (entries["relative_offset"] == 0) & (entries[dtype.names[1 if suffix == "index" else 0]] == 0)  # type: ignore[index]
+                zero[:1] &= position > 0
+                used = int(zero.argmax()) if zero.any() else len(entries)
+                portions.append(entries[:used])
+                position += len(data)
+                if used < len(entries) or len(data) < portion:
+                    break
+            counter.index_bytes += reader.bytes_read
+    except FileNotFoundError:  # the segment was removed
+        return np.empty(0, dtype)
     entries = np.concatenate(portions) if portions else np.empty(0, dtype)
     if len(entries) > 1 or not len(entries) or any(int(entries[0][name]) for name in dtype.names or ()):
         return entries
-    # One entry of zeros: of a log with a single offset, or the start of a file that has none yet.
+    # A single entry of zeros: of a log with one offset, or the start of a file that has no entry yet.
     return entries if segment.sizes[suffix] == dtype.itemsize and segment.size else entries[:0]

@@ -1,4 +1,4 @@
-"""What ``read_committed`` hides: records of aborted transactions, and everything behind the last stable offset."""
+"""The ``read_committed`` isolation level: records of aborted transactions, and the last stable offset."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.records import ControlRecordType
+from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.indexes import Counter, read_transaction_index
 from kidx.tables.snapshots import open_transactions
-from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
@@ -16,39 +16,73 @@ if TYPE_CHECKING:
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction: a producer, and its first and last offset."""
+    """An aborted transaction: its producer id, and its first and last offset."""
 
     producer_id: int
     first_offset: int
     last_offset: int
 
 
-def last_stable_offset(log: PartitionLog, counter: Counter) -> int | None:
-    """The first offset of the oldest transaction that has no end; None if all have one.
+class TransactionPosition(NamedTuple):
+    """A position in a log and its transaction state: the first offset of each open transaction, by producer id."""
 
-    The headers of batches are read, from the last segment on for which the broker has left a snapshot, if it has.
+    base_offset: int
+    position: int
+    open_since: dict[int, int]
+
+
+def last_stable_offset(
+    log: PartitionLog, counter: Counter, seen: dict[str, TransactionPosition] | None = None, settled: int = 0
+) -> int | None:
+    """Return the first offset of the oldest open transaction; None if no transaction is open.
+
+    Batch headers are read from the last segment with a broker's snapshot on, or from the first segment.
+
+    Args:
+        log: the partition.
+        counter: the counter of bytes read.
+        seen: the state that earlier calls reached, by directory; this call continues from there.
+        settled: an offset up to which no broker truncates the log; only state up to it is stored in ``seen``.
 
     Raises:
         KidxError, OSError: a segment cannot be read.
     """
-    open_since: dict[int, int] = {}
-    first = 0
-    for number in range(len(log.segments) - 1, 0, -1):
-        known = open_transactions(log.segments[number], counter)
-        if known is not None:
-            open_since, first = known, number
-            break
-    for segment in log.segments[first:]:
+    seen = {} if seen is None else seen
+    before = seen.pop(log.directory, None)
+    sizes = {segment.base_offset: segment.size for segment in log.segments}
+    known = before if before is not None and sizes.get(before.base_offset, -1) >= before.position else None
+    base, position, open_since = known or _from_snapshot(log, counter)
+    for segment in log.segments:
+        if segment.base_offset < base:
+            continue
+        start = position if segment.base_offset == base else 0
         with segment.store.open(segment.file("log")) as reader:
-            for _, batch, _ in BatchWalk(reader, 0, segment.size, source=segment.name, wanted=_is_marker):
-                if batch.magic < 2 or not batch.is_transactional:
-                    continue
-                if not batch.is_control:
-                    open_since.setdefault(batch.producer_id, batch.base_offset)
-                elif _ends_transaction(batch):
-                    open_since.pop(batch.producer_id, None)
+            walk = BatchWalk(
+                reader, start, segment.size, source=segment.name, wanted=_is_marker, may_grow=segment.is_last
+            )
+            for _, batch, _ in walk:
+                _follow(batch, open_since)
+                if batch.next_offset <= settled:
+                    seen[log.directory] = TransactionPosition(segment.base_offset, walk.position, open_since.copy())
             counter.log_bytes += reader.bytes_read
     return min(open_since.values(), default=None)
+
+
+def _from_snapshot(log: PartitionLog, counter: Counter) -> TransactionPosition:
+    for segment in log.segments[:0:-1]:
+        known = open_transactions(segment, counter)
+        if known is not None:
+            return TransactionPosition(segment.base_offset, 0, known)
+    return TransactionPosition(log.segments[0].base_offset, 0, {})
+
+
+def _follow(batch: RecordBatch, open_since: dict[int, int]) -> None:
+    if batch.magic < 2 or not batch.is_transactional:
+        return
+    if not batch.is_control:
+        open_since.setdefault(batch.producer_id, batch.base_offset)
+    elif _ends_transaction(batch):
+        open_since.pop(batch.producer_id, None)
 
 
 def _is_marker(batch: RecordBatch) -> bool:
@@ -61,13 +95,13 @@ def _ends_transaction(batch: RecordBatch) -> bool:
 
 
 def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: int, counter: Counter) -> list[Aborted]:
-    """The aborted transactions that touch the offsets from the first to before the end, as a fetch has them (TX-9).
+    """Return the aborted transactions that overlap offsets from ``first_offset`` to ``end``, as a fetch does (TX-9).
 
     Args:
-        segments: the one that holds the offsets and those behind it: a transaction is listed where its end lies.
-        first_offset: of the range.
-        end: behind the range.
-        counter: of the bytes that are read.
+        segments: the segment of the offsets and those after it: the segment of a transaction's end lists it.
+        first_offset: the first offset of the range.
+        end: the offset after the range.
+        counter: the counter of bytes read.
 
     Raises:
         OSError: an index file cannot be read.
@@ -84,7 +118,7 @@ def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: in
 
 
 class AbortedFilter:
-    """Tells which batches of a range belong to an aborted transaction."""
+    """A lookup of the batches that belong to an aborted transaction."""
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
         self._by_producer: dict[int, list[Aborted]] = {}
@@ -92,7 +126,7 @@ class AbortedFilter:
             self._by_producer.setdefault(transaction.producer_id, []).append(transaction)
 
     def hides(self, batch: RecordBatch) -> bool:
-        """Whether a consumer with ``read_committed`` does not get the batch."""
+        """Return True if a ``read_committed`` consumer does not get the batch."""
         if not self._by_producer or not batch.is_transactional:
             return False
         transactions = self._by_producer.get(batch.producer_id, ())

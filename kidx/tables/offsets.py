@@ -1,31 +1,33 @@
-"""From what an option says to offsets: the ends of a log, and the first record of a time, found through the indexes.
+"""Resolution of options to offsets: the ends of a log, and the first record of a time, found through the indexes.
 
-The answers are those of a broker's ``ListOffsets`` (clauses LO), but for one: where the log's start
-has moved past the record that a broker finds, it finds none (LO-23), and this goes on to the next segment.
+The answers equal a broker's ``ListOffsets`` (clauses LO), with one exception. If the log start offset is past the
+record that a broker finds, the broker returns none (LO-23); this code continues with the next segment.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kidx.errors import KidxError, ToolError
+from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.indexes import Counter, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.options import EARLIEST, LATEST
-from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
     from kidx.tables.options import ReadOptions
     from kidx.tables.segments import PartitionLog, Segment, TopicPartition
+    from kidx.tables.storage import RangeReader
 
 
 class LogOffsets:
-    """What can be asked of one replica of a partition.
+    """Offset queries on one replica of a partition.
 
     Args:
-        log: its segments.
-        counter: of the bytes that answers cost.
-        use_indexes: False reads the logs instead.
+        log: the segments of the replica.
+        counter: the counter of bytes read.
+        use_indexes: False to read the logs instead of the indexes.
     """
 
     def __init__(self, log: PartitionLog, counter: Counter, *, use_indexes: bool = True) -> None:
@@ -39,25 +41,34 @@ class LogOffsets:
         return max(self.log.log_start, self.log.segments[0].base_offset)
 
     def end(self) -> int:
-        """The log end offset: behind the last whole batch.
+        """Return the log end offset, after the last complete batch.
 
         Raises:
             KidxError, OSError: the last segment cannot be read.
         """
         segment = self.log.segments[-1]
-        position = 0
-        if self._use_indexes:
-            entries = read_offset_index(segment, self._counter)
-            position = int(entries.positions[-1]) if len(entries.positions) else 0
-        last = None
+        # The log is opened first and read up to its size then: the listing is older, and the index may be newer.
         with segment.store.open(segment.file("log")) as reader:
-            for _, batch, _ in BatchWalk(reader, position, segment.size, source=segment.name, wanted=_nothing):
-                last = batch
-            self._counter.log_bytes += reader.bytes_read
-        return segment.base_offset if last is None else last.next_offset
+            try:
+                found = self._end_by_index(segment, reader) if self._use_indexes else None
+                found = _end_from(segment, reader, 0) if found is None else found
+            finally:
+                self._counter.log_bytes += reader.bytes_read
+        return segment.base_offset if found is None else found
+
+    def _end_by_index(self, segment: Segment, reader: RangeReader) -> int | None:
+        """Return the end offset, reading from the last index entry in the log; None without one, or if it is wrong."""
+        entries = read_offset_index(segment, self._counter)
+        there = entries.positions < reader.size
+        if not there.any():
+            return None
+        try:
+            return _end_from(segment, reader, int(entries.positions[there][-1]), int(entries.offsets[there][-1]))
+        except KidxError:
+            return None
 
     def of_time(self, timestamp: int) -> int | None:
-        """The first offset whose record has ``timestamp`` (milliseconds) or a later one; None if there is none (LO-6).
+        """Return the first offset with at least this timestamp, in milliseconds; None without such a record (LO-6).
 
         Raises:
             KidxError, OSError: a file cannot be read.
@@ -66,7 +77,7 @@ class LogOffsets:
             if segment.next_base_offset is not None and segment.next_base_offset <= self.start:
                 continue
             largest = last_time_entry(segment, self._counter) if self._use_indexes else None
-            # The entry of the last segment may be behind the log; that of the others was made when they were rolled.
+            # The last segment's entry may be older than its log; every other segment's was written when it was rolled.
             surely_older = largest is not None and largest[0] < timestamp and not segment.is_last
             if not surely_older and (found := self._in_segment(segment, timestamp)) is not None:
                 return found
@@ -84,11 +95,19 @@ class LogOffsets:
 
         with segment.store.open(segment.file("log")) as reader:
             try:
-                walk = BatchWalk(reader, position, position, segment.size, source=segment.name, wanted=late_enough)
+                walk = BatchWalk(
+                    reader,
+                    position,
+                    position,
+                    segment.size,
+                    source=segment.name,
+                    wanted=late_enough,
+                    may_grow=segment.is_last,
+                )
                 for _, batch, wanted in walk:
                     if not wanted or not late_enough(batch):
                         continue
-                    for record in batch.stamps():
+                    for record in batch.offset_timestamps():
                         if record.timestamp >= timestamp and record.offset >= self.start:
                             return record.offset
             finally:
@@ -96,24 +115,46 @@ class LogOffsets:
         return None
 
 
+def _end_from(segment: Segment, reader: RangeReader, position: int, offset: int | None = None) -> int | None:
+    """Return the offset after the last complete batch from a position on; None without a batch.
+
+    If ``offset`` is given, the first batch must begin in the segment at or below it; otherwise None is returned.
+    """
+    walk = BatchWalk(reader, position, reader.size, source=segment.name, wanted=_nothing, may_grow=True)
+    end = before = None
+    for last, batch, _ in walk:
+        if offset is not None and not segment.base_offset <= batch.base_offset <= offset:
+            return None
+        end, before, offset, position = batch.next_offset, end, None, last
+    # In a preallocated log a batch may have its header but not its records yet.
+    return end if not walk.ends_in_zeros or end is None or _is_whole(reader, position) else before
+
+
+def _is_whole(reader: RangeReader, position: int) -> bool:
+    return all(batch.is_valid for _, batch, _ in islice(BatchWalk(reader, position, reader.size, source=""), 1))
+
+
 def _nothing(_: RecordBatch) -> bool:
     return False
 
 
 def range_of(key: TopicPartition, log: PartitionLog, options: ReadOptions, counter: Counter) -> tuple[int, int | None]:
-    """The offsets that the options ask for: the first, and the one behind the last, None for the end of the log.
+    """Return the first offset that the options request, and the offset after the last one, None for the end of the log.
 
     Raises:
-        ToolError: no record has the time asked for and the strategy is ``error``; or an offset is not there any more or
-            not yet, and data loss is to fail; or the end is before the start; or the log cannot be read.
+        ToolError: no record has the requested time and the strategy is ``error``; or an offset is out of range and
+            ``failOnDataLoss`` is true; or the end is before the start; or the log cannot be read.
+        FileNotFoundError: a segment was removed: the partition must be listed again.
     """
     offsets = LogOffsets(log, counter, use_indexes=options.use_indexes)
     try:
         start, end = _start(key, offsets, options), _end(key, offsets, options)
+    except FileNotFoundError:
+        raise
     except (KidxError, OSError) as error:
         raise ToolError(f"the offsets of {key} in {log.store.name_of(log.directory)}: {error}") from error
     if end is not None and start > end:
-        raise ToolError(f"{key} would be read from offset {start}, behind the end at {end}")
+        raise ToolError(f"the start offset {start} of {key} is past the end {end}")
     return start, end
 
 
@@ -124,8 +165,8 @@ def _start(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> in
         if found is None:
             if not options.latest_if_no_match:
                 raise ToolError(
-                    f"no record of {key} has the time {value} or a later one;"
-                    " startingOffsetsByTimestampStrategy=latest starts at the end instead"
+                    f"no record of {key} has a timestamp of at least {value};"
+                    " use startingOffsetsByTimestampStrategy=latest to start at the end"
                 )
             return offsets.end()
         return found
@@ -136,14 +177,14 @@ def _start(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> in
             raise ToolError(f"startingOffsets: {key} begins at offset {offsets.start}, {value} is lost")
         return offsets.start
     if options.fail_on_data_loss and value > (end := offsets.end()):
-        raise ToolError(f"startingOffsets: {key} ends at offset {end}, {value} is behind it")
+        raise ToolError(f"startingOffsets: {key} ends at offset {end}, {value} is past it")
     return value
 
 
 def _end(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> int | None:
     value = options.end.of(key)
     if options.end.by_time:
-        return offsets.of_time(value)  # None, the end, is what Spark makes of "no such record" here
+        return offsets.of_time(value)  # None, the end, is Spark's result for "no such record" here
     if value == LATEST:
         return None
     if options.fail_on_data_loss and value > (end := offsets.end()):
@@ -152,10 +193,10 @@ def _end(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> int 
 
 
 def check_tables(keys: set[TopicPartition], options: ReadOptions) -> None:
-    """A table of offsets or times names exactly the partitions that are read, as Spark's Kafka source asks for.
+    """Check that a table of offsets or times names exactly the partitions read, as Spark's Kafka source requires.
 
     Raises:
-        ToolError: it does not.
+        ToolError: it names others, or not all of them.
     """
     for side, bound in (("starting", options.start), ("ending", options.end)):
         if not isinstance(bound.value, int) and set(bound.value) != keys:

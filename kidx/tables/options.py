@@ -1,42 +1,49 @@
-"""What ``spark.read.format("kafka_segments")`` can be told: Spark's Kafka options where they mean the same, and more.
+"""Options of ``spark.read.format("kafka_segments")``: Spark's Kafka options of the same meaning, and more.
 
 =================================== ====================================================================================
 option                              meaning
 =================================== ====================================================================================
-``content``                         which table; ``records`` if not given (:mod:`kidx.tables.contents`)
-``path``                            what ``load`` is given; several as a JSON array
-``subscribe``                       topics, separated by commas; all that are there if none of these three is given
-``subscribePattern``                a regular expression of Java's that some part of a topic's name matches
+``content``                         the table; ``records`` by default (:mod:`kidx.tables.contents`)
+``path``                            the argument of ``load``; several paths as a JSON array
+``subscribe``                       topics, separated by commas; all topics if none of these three options is given
+``subscribePattern``                a Java regular expression that some part of a topic's name matches
 ``assign``                          JSON, ``{"topic": [0, 1]}``
-``startingTimestamp``               milliseconds; goes before the two below
-``startingOffsetsByTimestamp``      JSON, ``{"topic": {"0": 1700000000000}}``; goes before the one below
-``startingOffsets``                 ``earliest``, or JSON, ``{"topic": {"0": 23, "1": -2}}`` (-2: earliest)
-``endingTimestamp``                 likewise, exclusive: ends before the first record with that time or a later one
-``endingOffsetsByTimestamp``        likewise
+``startingTimestamp``               milliseconds; takes precedence over the next two
+``startingOffsetsByTimestamp``      JSON, ``{"topic": {"0": 1700000000000}}``; takes precedence over the next one
+``startingOffsets``                 ``earliest``, or JSON, ``{"topic": {"0": 23, "1": -2}}`` (-2: earliest); in a
+                                    stream also ``latest`` and -1
+``endingTimestamp``                 milliseconds, exclusive: the first record with that time or a later one is the end
+``endingOffsetsByTimestamp``        JSON, exclusive, as ``startingOffsetsByTimestamp``
 ``endingOffsets``                   ``latest``, or JSON with -1 for latest
-``startingOffsetsByTimestampStrategy`` ``error`` or ``latest``: when no record has the time that was asked for
+``startingOffsetsByTimestampStrategy`` ``error`` or ``latest``: the action if no record has the requested time
 ``includeHeaders``                  add the column ``headers``
-``failOnDataLoss``                  fail at a damaged segment or a missing offset (default), or read what can be read
-``minPartitions``                   tasks at least
+``failOnDataLoss``                  fail at a corrupt segment or a missing offset (default), or read what is readable
+``minPartitions``                   minimum number of tasks
 ``isolationLevel``                  ``read_uncommitted`` or ``read_committed``; also as ``kafka.isolation.level``
-``checkCrcs``                       ``false`` trusts every byte; also as ``kafka.check.crcs``
-``maxPartitionBytes``               bytes of logs that a task reads at most, where the offset index lets it be split
-``useIndexes``                      ``false`` reads everything, to look at logs whose indexes are not to be trusted
-``timestampDisorderMs``             how much older than one before it a record can be: lets an upper bound on
-                                    ``timestamp`` end the reading; without it only what is certain is left out
+``checkCrcs``                       ``false`` skips checksum validation; also as ``kafka.check.crcs``
+``maxPartitionBytes``               maximum bytes of logs per task, where the offset index allows a split
+``useIndexes``                      ``false`` reads all logs, for logs whose indexes cannot be trusted
+``timestampDisorderMs``             how much older a record can be than one before it: lets an upper bound on
+                                    ``timestamp`` end the reading; without it batches are skipped by header only
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
-``metrics``                         directory to leave counts of bytes in (:mod:`kidx.spark.metrics`)
+``metrics``                         directory for the counts of bytes and the pushed predicates
+                                    (:mod:`kidx.spark.metrics`)
+``maxOffsetsPerTrigger``            streams: maximum offsets of a micro-batch, divided in proportion to the backlog
+``minOffsetsPerTrigger``            streams: offsets that a micro-batch waits for, for at most ``maxTriggerDelay``
+``maxTriggerDelay``                 streams: a time such as ``15m``, the default
+``maxBytesPerTrigger``              streams: maximum bytes of logs of a micro-batch; at least a batch per partition
 ``storageOptions``                  JSON, for fsspec
 =================================== ====================================================================================
 
-Options that begin with ``kafka.``, and what else Spark's Kafka source needs for a connection, are taken and not used,
-so that a query written for one runs on the other. A JSON table of offsets
-has to name every partition, as there.
+Options that begin with ``kafka.``, and the connection options of Spark's Kafka source, are accepted and ignored, so
+that a query written for that source runs here. A warning names ``maxRecordsPerPartition``, and the limits of streams in
+a batch query. A JSON table of offsets must name every partition, as in Spark's Kafka source.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -50,14 +57,14 @@ from kidx.tables.storage import Store
 EARLIEST: Final = -2
 LATEST: Final = -1
 DEFAULT_PARTITION_BYTES: Final = 128 << 20
-"""As ``spark.sql.files.maxPartitionBytes``."""
+"""The default of ``spark.sql.files.maxPartitionBytes``."""
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 OffsetBound = Mapping[TopicPartition, int] | int
 """Offsets (or times) of every partition, or one for all."""
 
 # fmt: off
-OF_ANY_CONTENT: Final = frozenset({
+COMMON_OPTIONS: Final = frozenset({
     "content", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
     "maxPartitionBytes", "replicas", "metrics", "storageOptions",
 })
@@ -67,37 +74,58 @@ OF_BATCHES: Final = frozenset({
     "timestampDisorderMs",
 })
 OF_RECORDS: Final = frozenset({"includeHeaders", "isolationLevel"})
+OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
+UNUSED: Final = "maxRecordsPerPartition"
 OF_A_CONNECTION: Final = frozenset({
-    "groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs",
-    "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxRecordsPerPartition",
+    "groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs", UNUSED,
     "useDeprecatedOffsetFetching",
 })
 # fmt: on
-"""Taken and not used."""
+"""Connection options, accepted and ignored."""
+LONGEST_DELAY: Final = "15m"
+_UNITS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a stream's micro-batches; None for no limit.
+
+    Attributes:
+        most_offsets, most_bytes: the maxima of one micro-batch.
+        least_offsets: the number of offsets that a micro-batch waits for.
+        longest_delay: the maximum wait in milliseconds.
+        given: the names of the limits that were given, as written.
+    """
+
+    most_offsets: int | None = None
+    least_offsets: int | None = None
+    longest_delay: int = 0
+    most_bytes: int | None = None
+    given: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Where to start or end: by offsets, or by times."""
+    """The start or end of a range: offsets, or times."""
 
     by_time: bool
     value: OffsetBound
 
     def of(self, key: TopicPartition) -> int:
-        """The offset or time of a partition."""
+        """Return the offset or time of a partition."""
         return self.value if isinstance(self.value, int) else self.value[key]
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options, read and checked; what each means is in the module's table.
+    """Parsed and validated options; the module's table defines each.
 
     Attributes:
-        topics: wanted topics; None for no such option.
-        pattern: that some part of a topic's name matches; None likewise.
-        assigned: wanted partitions; None likewise.
+        topics: the requested topics; None without the option.
+        pattern: a pattern that some part of a topic's name matches; None without the option.
+        assigned: the requested partitions; None without the option.
         start, end: the range of offsets.
-        latest_if_no_match: ``startingOffsetsByTimestampStrategy`` is ``latest``.
+        latest_if_no_match: True if ``startingOffsetsByTimestampStrategy`` is ``latest``.
     """
 
     content: str
@@ -115,12 +143,13 @@ class ReadOptions:
     check_crcs: bool
     max_partition_bytes: int
     use_indexes: bool
-    disorder: int | None
+    max_timestamp_disorder: int | None
     all_replicas: bool
     metrics: str | None
+    limits: Limits = Limits()
 
     def wants(self, key: TopicPartition) -> bool:
-        """Whether a partition was asked for."""
+        """Return True if the options request a partition."""
         if self.topics is not None:
             return key.topic in self.topics
         if self.pattern is not None:
@@ -128,14 +157,15 @@ class ReadOptions:
         return self.assigned is None or key in self.assigned
 
 
-def read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of a query.
+def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadOptions:
+    """Parse the options of a query.
 
     Args:
-        given: names, in any case, and values.
+        given: option values by name, in any case.
+        may_stream: True if the query is, or can be, a stream: a stream may start at the latest offsets.
 
     Raises:
-        ToolError: an option or a value is wrong; the message says what there is.
+        ToolError: an option or a value is invalid; the message lists the valid ones.
     """
     values = _Values(given)
     content = values.one_of("content", tuple(CONTENTS), "records")
@@ -163,7 +193,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         topics=names,
         pattern=pattern,
         assigned=_assigned(values.get("assign")),
-        start=_bound(values, "starting", EARLIEST),
+        start=_bound(values, "starting", EARLIEST, may_stream=may_stream),
         end=_bound(values, "ending", LATEST),
         latest_if_no_match=values.one_of("startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
         == "latest",
@@ -174,14 +204,15 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         check_crcs=crcs,
         max_partition_bytes=values.number("maxPartitionBytes", least=1) or DEFAULT_PARTITION_BYTES,
         use_indexes=values.flag("useIndexes", default=True),
-        disorder=values.number("timestampDisorderMs", least=0),
+        max_timestamp_disorder=values.number("timestampDisorderMs", least=0),
         all_replicas=values.one_of("replicas", ("one", "all"), "one") == "all",
         metrics=values.get("metrics"),
+        limits=_limits(values),
     )
 
 
 class _Values:
-    """Options by name, whatever the case."""
+    """A case-insensitive map of option values."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): (name, value) for name, value in given.items()}
@@ -190,37 +221,42 @@ class _Values:
         return name.lower() in self._given
 
     def get(self, name: str) -> str | None:
-        """The value of an option, None if it is not given."""
+        """Return the value of an option; None if it is not given."""
         found = self._given.get(name.lower())
         return None if found is None else found[1]
 
     def refuse_unknown(self, content: str) -> None:
-        """Raises ToolError for an option that there is not, or not for this content."""
-        allowed = OF_ANY_CONTENT | (OF_BATCHES if content in ("records", "batches") else frozenset())
+        """Raise ToolError if an option does not exist, or does not apply to this content."""
+        allowed = COMMON_OPTIONS | (OF_BATCHES if content in ("records", "batches") else frozenset())
         allowed |= OF_RECORDS if content == "records" else frozenset()
-        allowed_in_lower_case = {name.lower() for name in allowed | OF_A_CONNECTION}
+        allowed_in_lower_case = {name.lower() for name in allowed | OF_A_CONNECTION | {*OF_STREAMS}}
         known = {name.lower() for name in OF_BATCHES | OF_RECORDS}
+        if "provider" in self:  # a property of tables in a catalog; Spark passes no option when it reads one
+            raise ToolError(
+                "Spark passes no options to a table whose source is in Python; use"
+                " CREATE TEMPORARY VIEW ... USING kafka_segments OPTIONS (path '...')"
+            )
         for key, (name, _) in self._given.items():
             if key in allowed_in_lower_case or key.startswith("kafka."):
                 continue
             if key in known:
-                raise ToolError(f"the option {name} does not go with content={content}")
+                raise ToolError(f"the option {name} does not apply to content={content}")
             there_are = ", ".join(sorted(allowed - {"paths"}, key=str.lower))
-            raise ToolError(f"kafka_segments has no option {name!r}; there are {there_are}")
+            raise ToolError(f"unknown option {name!r} of kafka_segments; choose from {there_are}")
 
     def one_of(self, name: str, choices: tuple[str, ...], default: str) -> str:
-        """One of some words, in any case."""
+        """Return the value of an option that is one of several words, in any case."""
         value = (self.get(name) or default).lower()
         if value not in choices:
-            raise ToolError(f"{name} is {value!r}; there are {', '.join(choices)}")
+            raise ToolError(f"unknown {name} {value!r}; choose from {', '.join(choices)}")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """``true`` or ``false``."""
+        """Return the value of an option that is ``true`` or ``false``."""
         return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
 
     def number(self, name: str, *, least: int) -> int | None:
-        """An integer; None if it is not given."""
+        """Return the value of an integer option; None if it is not given."""
         text = self.get(name)
         if text is None:
             return None
@@ -233,7 +269,7 @@ class _Values:
         return number
 
     def json(self, name: str, form: str) -> Any:
-        """A JSON value; None if it is not given."""
+        """Return the value of a JSON option; None if it is not given."""
         text = self.get(name)
         if text is None:
             return None
@@ -243,15 +279,32 @@ class _Values:
             raise ToolError(f"{name} is not {form}: {text!r}") from None
 
 
+def _limits(values: _Values) -> Limits:
+    most, least = (values.number(name, least=1) for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"))
+    if most is not None and least is not None and least > most:
+        raise ToolError(f"minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, {most}")
+    text = (values.get("maxTriggerDelay") or LONGEST_DELAY).strip().lower()
+    delay = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
+    if delay is None or delay[2] not in _UNITS:
+        raise ToolError(f"maxTriggerDelay is {text!r}, not a time such as 30s, 15m or 1h")
+    return Limits(
+        most,
+        least,
+        int(delay[1]) * _UNITS[delay[2]],
+        values.number("maxBytesPerTrigger", least=1),
+        tuple(name for name in (*OF_STREAMS, UNUSED) if name in values),
+    )
+
+
 def _stores(values: _Values) -> tuple[Store, ...]:
-    paths = values.json("paths", "a JSON array of paths") or []  # load() of several gives this
+    paths = values.json("paths", "a JSON array of paths") or []  # load() of several paths passes this
     if (path := values.get("path")) is not None:
         listed = None
         if path.startswith("["):
             listed = values.json("path", "a JSON array of paths")
         paths = [*paths, *(listed if isinstance(listed, list) else [path])]
     if not paths:
-        raise ToolError("kafka_segments needs a path: load(PATH)")
+        raise ToolError("kafka_segments requires a path: load(PATH)")
     options = values.json("storageOptions", "a JSON object") or {}
     if not isinstance(options, dict):
         raise ToolError("storageOptions is not a JSON object")
@@ -271,8 +324,8 @@ def _assigned(text: str | None) -> frozenset[TopicPartition] | None:
         raise ToolError(f"assign is not JSON such as {form}: {text!r}") from None
 
 
-def _bound(values: _Values, side: str, default: int) -> Bound:
-    """The first of three options, in Spark's order: one time, a table of times, offsets."""
+def _bound(values: _Values, side: str, default: int, *, may_stream: bool = False) -> Bound:
+    """Parse the first given of three options, in Spark's order: one time, a table of times, offsets."""
     if (text := values.get(f"{side}Timestamp")) is not None:
         try:
             return Bound(by_time=True, value=int(text))
@@ -286,10 +339,12 @@ def _bound(values: _Values, side: str, default: int) -> Bound:
     word, forbidden = ("earliest", LATEST) if side == "starting" else ("latest", EARLIEST)
     if text is None or text.strip().lower() == word:
         return Bound(by_time=False, value=default)
+    if may_stream and text.strip().lower() == "latest":
+        return Bound(by_time=False, value=LATEST)
     if text.strip().lower() in ("earliest", "latest"):
         raise ToolError(f"{name} cannot be {text.strip().lower()} in a batch query")
     table = _table(name, text, "23", lambda offset: offset >= EARLIEST)
-    if forbidden in table.values():
+    if forbidden in table.values() and not may_stream:
         raise ToolError(f"{name} cannot be {'latest' if forbidden == LATEST else 'earliest'} ({forbidden})")
     return Bound(by_time=False, value=table)
 

@@ -1,4 +1,4 @@
-"""Patterns of topics as Kafka and Spark take them: Java's regular expressions, and never a topic of Kafka's own."""
+"""Topic patterns with the semantics of Kafka and Spark: Java's regular expressions that match no internal topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIFFERENT: Final = re.compile(
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether some part of a topic's name matches, as for Spark's Kafka source, and it is none of Kafka's own.
+    """Return True if some part of a topic's name matches, as in Spark's Kafka source, and the topic is not internal.
 
     Raises:
         ToolError: as :func:`check`.
@@ -36,10 +36,10 @@ def matches(pattern: str, topic: str) -> bool:
 
 
 def check(pattern: str) -> None:
-    """Reads a pattern.
+    """Check that a pattern compiles.
 
     Raises:
-        ToolError: it is none, or the package that reads it is missing.
+        ToolError: it is not a regular expression, or the package ``regex`` is missing.
     """
     _compiled(pattern)
 
@@ -49,15 +49,15 @@ def _compiled(pattern: str) -> Any:
     try:
         import regex  # noqa: PLC0415 -- part of an extra
     except ImportError:
-        raise ToolError("subscribePattern needs regex: pip install 'kidx[arrow]'") from None
+        raise ToolError("subscribePattern requires regex; install with: pip install 'kidx[arrow]'") from None
     try:
         return regex.compile(_DIFFERENT.sub(_translated, pattern.strip()), regex.VERSION1)
     except regex.error as error:
-        raise ToolError(f"subscribePattern {pattern!r} is no regular expression: {error}") from None
+        raise ToolError(f"subscribePattern {pattern!r} is not a regular expression: {error}") from None
 
 
 def _translated(found: re.Match[str]) -> str:
-    """What is written in another way here."""
+    """Return the ``regex`` spelling of a construct that Java spells differently."""
     if found["quoted"] is not None:
         return re.escape(found["quoted"])
     if found["group"] is not None:

@@ -1,24 +1,26 @@
-"""Segments for whatever reads Arrow, in this process: :func:`kidx.read`."""
+"""Segments for any reader of Arrow, in this process: :func:`kidx.read`."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 import pyarrow as pa
 
 from kidx.errors import KidxError, ToolError
+from kidx.tables.choosing import chosen_partitions
 from kidx.tables.columns import RowBuffer, arrow_schema, columns_in
-from kidx.tables.conditions import Conditions
 from kidx.tables.contents import columns_of
 from kidx.tables.indexes import Counter
+from kidx.tables.non_record_tables import rows
 from kidx.tables.options import ReadOptions, read_options
-from kidx.tables.others import rows
-from kidx.tables.reading import Reading
-from kidx.tables.splits import Piece, plan_pieces, plan_segments
+from kidx.tables.predicates import Predicates
+from kidx.tables.split_reader import SplitReader
+from kidx.tables.splits import Split, plan_segments, plan_splits
 
 Time = datetime | int
 """A moment, or milliseconds since the epoch."""
@@ -42,31 +44,33 @@ def read(
     check_crcs: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.RecordBatchReader:
-    """Reads segments as a stream of Arrow batches, in order of topic, partition and offset, and only as far as needed.
+    """Read segments as a stream of Arrow batches, in order of topic, partition and offset, and only as far as needed.
 
-    The index files lead to the offsets and times that are wanted. Everything that takes an Arrow stream takes it::
+    The index files locate the requested offsets and times. Every consumer of an Arrow stream accepts the result::
 
         duckdb.from_arrow(kidx.read("/data", topics="orders")).aggregate("count(*)")
         polars.from_arrow(kidx.read("/data", columns=["offset", "timestamp"]))
 
     Args:
         path: log directories, partition directories, ``.log`` files, or URLs that fsspec opens.
-        content: ``records``, ``batches``, ``offset_index``, ``time_index``, ``txn_index`` or ``segments``; what each
-            has is in :mod:`kidx.tables.contents`.
-        columns: the only ones wanted, in this order: what is not asked for is not decoded.
-        topics: the only ones wanted.
-        partitions: likewise.
-        offsets: of records, the first and the one behind the last; None for an open end.
-        times: of records, the earliest and the one behind the latest: datetimes with a zone, or milliseconds.
-        isolation: which records are hidden.
-        headers: add the column ``headers``; or name it in ``columns``.
-        fail_on_data_loss: fail at a damaged batch, or read on with the next segment.
-        check_crcs: whether a wrong checksum is damage.
-        storage_options: of fsspec, such as ``{"anon": True}``.
+        content: ``records``, ``batches``, ``offset_index``, ``time_index``, ``txn_index`` or ``segments``; the columns
+            of each are in :mod:`kidx.tables.contents`.
+        columns: the columns to return, in this order; other columns are not decoded.
+        topics: the topics to read; all by default.
+        partitions: the partition numbers to read; all by default.
+        offsets: the first offset of records and the one after the last; None for an open end.
+        times: the earliest time of records and the one after the latest: datetimes with a zone, or milliseconds.
+        isolation: the isolation level: ``read_committed`` hides records of aborted transactions and all
+            records from the last stable offset on.
+        headers: True to add the column ``headers``, as naming it in ``columns`` does.
+        fail_on_data_loss: True to fail at a corrupt batch and where a broker has deleted requested records; False to
+            read what is readable.
+        check_crcs: True if an invalid checksum is corruption.
+        storage_options: options of fsspec, such as ``{"anon": True}``.
 
     Raises:
-        ToolError: here, and while batches are read: a column, content, topic or path that there is not, damage that is
-            to fail, or a file that cannot be read.
+        ToolError: at the call, and while batches are read: an unknown column, content, topic, partition or path, a
+            range that ends before it begins, corruption with ``fail_on_data_loss``, or a file that cannot be read.
     """
     wanted_headers = headers or (columns is not None and "headers" in (columns := list(columns)))
     given = {
@@ -78,64 +82,95 @@ def read(
     if content == "records":
         given |= {"includeHeaders": _flag(wanted_headers), "isolationLevel": isolation, "checkCrcs": _flag(check_crcs)}
     options = read_options(given)
-    conditions = _conditions(options, topics, partitions, offsets, times)
+    if topics is not None:
+        options = replace(options, topics=frozenset(_several(topics, str)))
+    predicates = _predicates(options, partitions, offsets, times)
     schema = _schema(columns_of(content, headers=options.include_headers), columns, content)
-    return pa.RecordBatchReader.from_batches(schema, _batches(options, conditions, schema))
+    return pa.RecordBatchReader.from_batches(schema, _batches(options, predicates, schema))
 
 
-def _batches(options: ReadOptions, conditions: Conditions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(options: ReadOptions, predicates: Predicates, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     counter, buffer = Counter(), RowBuffer(schema)
-    reading = Reading(conditions, options.fail_on_data_loss, options.check_crcs, options.isolation)
+    reader = SplitReader(predicates, options.fail_on_data_loss, options.check_crcs, options.isolation)
     try:
-        for piece in _pieces(options, conditions, counter):
+        for split in _splits(options, predicates, counter):
             if options.content == "records":
-                yield from reading.records(piece, buffer, counter)
+                yield from reader.records(split, buffer, counter)
             else:
-                yield from rows(options.content, piece, conditions, buffer, counter)
+                yield from rows(options.content, split, predicates, buffer, counter)
     except (KidxError, OSError) as error:
-        raise ToolError(f"{options.content} cannot be read: {error}") from error
+        raise ToolError(f"cannot read {options.content}: {error}") from error
     yield from buffer.flush()
 
 
-def _pieces(options: ReadOptions, conditions: Conditions, counter: Counter) -> list[Piece]:
+def _splits(options: ReadOptions, predicates: Predicates, counter: Counter) -> list[Split]:
+    if predicates.partitions is not None:
+        _check_partitions(options, predicates.partitions)
     if options.content in ("records", "batches"):
-        tasks = plan_pieces(options, conditions, counter)
+        tasks = plan_splits(options, predicates, counter)
     else:
-        tasks = plan_segments(options, conditions)
+        tasks = plan_segments(options, predicates)
 
-    def place(piece: Piece) -> tuple[Any, ...]:
-        segment = piece.segment
-        return segment.topic, segment.partition, segment.directory, segment.base_offset, piece.start
+    def place(split: Split) -> tuple[Any, ...]:
+        segment = split.segment
+        return segment.topic, segment.partition, segment.directory, segment.base_offset, split.start
 
-    return sorted((piece for task in tasks for piece in task), key=place)
+    return sorted((split for task in tasks for split in task), key=place)
 
 
-def _conditions(
+def _check_partitions(options: ReadOptions, wanted: frozenset[int]) -> None:
+    """Reject partition numbers that no topic of the query has.
+
+    Raises:
+        ToolError: there is such a number.
+    """
+    keys = {log.key for log in chosen_partitions(options, Predicates())}
+    if missing := sorted(wanted - {key.partition for key in keys}):
+        topics = ", ".join(sorted({key.topic for key in keys}))
+        there_are = ", ".join(map(str, sorted({key.partition for key in keys})))
+        raise ToolError(f"unknown partition {', '.join(map(str, missing))} of {topics}; choose from {there_are}")
+
+
+def _predicates(
     options: ReadOptions,
-    topics: str | Iterable[str] | None,
     partitions: int | Iterable[int] | None,
     offsets: tuple[int | None, int | None],
     times: tuple[Time | None, Time | None],
-) -> Conditions:
-    bounds = (*offsets, *map(_milliseconds, times))
-    if options.content != "records" and any(bound is not None for bound in bounds):
-        raise ToolError(f"offsets and times choose records, not {options.content}")
-    first, end, since, until = bounds
-    return Conditions(
-        None if topics is None else frozenset(_several(topics, str)),
-        None if partitions is None else frozenset(_several(partitions, int)),
-        first,
-        None if end is None else end - 1,
-        since,
-        None if until is None else until - 1,
+) -> Predicates:
+    first, end = _range("offsets", offsets, (int,), "integers")
+    since, until = map(_milliseconds, _range("times", times, (int, datetime), "datetimes with a zone, or milliseconds"))
+    if options.content != "records" and any(bound is not None for bound in (first, end, since, until)):
+        raise ToolError(f"offsets and times apply to records, not to {options.content}")
+    for name, start, behind in (("offset", first, end), ("time", since, until)):
+        if start is not None and behind is not None and start > behind:
+            raise ToolError(f"the start {name} {start} is past the end {behind}")
+    return Predicates(
+        partitions=None if partitions is None else frozenset(_several(partitions, int)),
+        min_offset=first,
+        max_offset=None if end is None else end - 1,
+        min_time=since,
+        max_time=None if until is None else until - 1,
     )
+
+
+def _range(name: str, bounds: Any, kinds: tuple[type, ...], are: str) -> tuple[Any, Any]:
+    """Return two bounds, each None or of one of the kinds.
+
+    Raises:
+        ToolError: ``bounds`` is anything else.
+    """
+    given = tuple(bounds) if isinstance(bounds, (tuple, list)) else (bounds,)
+    fit = all(each is None or (isinstance(each, kinds) and not isinstance(each, bool)) for each in given)
+    if len(given) != len(("first", "behind")) or not fit:
+        raise ToolError(f"{name} must be the first and the one after the last, {are}, not {bounds!r}")
+    return given[0], given[1]
 
 
 def _milliseconds(time: Time | None) -> int | None:
     if not isinstance(time, datetime):
         return time
     if time.tzinfo is None:
-        raise ToolError(f"{time} has no time zone: give it one, such as datetime.UTC")
+        raise ToolError(f"{time} has no time zone; use one such as datetime.UTC")
     return -((_EPOCH - time) // _MILLISECOND)
 
 
@@ -144,7 +179,7 @@ def _schema(there: str, wanted: Iterable[str] | None, content: str) -> pa.Schema
     names = list(known) if wanted is None else list(wanted)
     for name in names:
         if name not in known:
-            raise ToolError(f"{content} has no column {name!r}; it has {', '.join(known)}")
+            raise ToolError(f"unknown column {name!r} of {content}; choose from {', '.join(known)}")
     return arrow_schema(known[name] for name in names)
 
 

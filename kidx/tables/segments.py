@@ -1,26 +1,40 @@
-"""The segments below a path, found by the names that Kafka gives files: no file is opened for it."""
+"""Discovery of segments below a path, by Kafka's file names; no log is opened.
+
+Files and directories appear and disappear while a broker runs. A file that vanishes between two listings is ignored.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kidx.discovery import START_OFFSETS, parse_partition
+from kidx.discovery import parse_partition
 from kidx.errors import ToolError
+from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
 
 if TYPE_CHECKING:
     from kidx.tables.storage import Entry, Store
 
+Answer = TypeVar("Answer")
+_logger: Final = logging.getLogger("kidx.spark")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
+_SWAPPED_IN: Final = re.compile(r"(\d{20}\.log)\.swap")
+SWAPS: Final = 25
+"""Maximum number of listings, 20 ms apart, of a directory in which a cleaned segment replaces old ones."""
+LOOKS: Final = 10
+"""Maximum number of listings of a partition whose segments are being removed."""
 DEEPEST: Final = 6
-"""Directories between the path and a partition's own, at most: cluster, broker, disk and some more."""
+"""Maximum number of directory levels between the path and a partition: cluster, broker, disk and some more."""
 
 
 class TopicPartition(NamedTuple):
-    """A topic and the number of one of its partitions."""
+    """A topic and a partition number."""
 
     topic: str
     partition: int
@@ -31,15 +45,15 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment, as a listing shows it.
+    """A segment, as listed.
 
     Attributes:
-        store: that it lies in.
-        directory: of its partition, within the store.
-        topic, partition, base_offset: which it is.
+        store: the store that contains it.
+        directory: the directory of its partition, within the store.
+        topic, partition, base_offset: its identity.
         sizes: bytes of each of its files, by suffix: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
-        modified: when the log was last written, milliseconds; None if the store does not say.
-        next_base_offset: of the segment behind it; None if it is the last, which a broker may be writing to.
+        modified: the modification time of the log, in milliseconds; None if the store does not report it.
+        next_base_offset: the base offset of the next segment; None for the last, to which a broker may be appending.
     """
 
     store: Store
@@ -53,16 +67,16 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Bytes of the log."""
+        """The number of bytes of the log."""
         return self.sizes["log"]
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the last of its partition."""
+        """True if it is the last segment of its partition."""
         return self.next_base_offset is None
 
     def file(self, suffix: str) -> str:
-        """The path of one of its files within the store."""
+        """Return the path of one of its files within the store."""
         return f"{self.directory}/{self.base_offset:020d}.{suffix}"
 
     @property
@@ -76,10 +90,12 @@ class PartitionLog:
     """All segments of one replica of a partition, by base offset.
 
     Attributes:
-        key: topic and partition.
-        store, directory: where it lies.
-        segments: in order, at least one.
-        log_start: the log start offset that the broker has noted; 0 if it has not.
+        key: the topic and partition.
+        store, directory: the location of the replica.
+        segments: the segments in order, at least one.
+        log_start: the log start offset of the broker's checkpoint; 0 if the checkpoint has none.
+        high_watermark: the high watermark of the broker's checkpoint; None if the checkpoint has none.
+        cluster: the id of the broker's cluster; empty if unknown.
     """
 
     key: TopicPartition
@@ -87,71 +103,161 @@ class PartitionLog:
     directory: str
     segments: list[Segment] = field(default_factory=list)
     log_start: int = 0
+    high_watermark: int | None = None
+    cluster: str = ""
 
     @property
     def size(self) -> int:
-        """Bytes of all logs."""
+        """The number of bytes of all logs."""
         return sum(segment.size for segment in self.segments)
 
 
-def find_partitions(stores: Iterable[Store]) -> list[PartitionLog]:
-    """Every replica of a partition below the given roots, by topic, partition and path.
+def find_partitions(
+    stores: Iterable[Store], wanted: Callable[[TopicPartition], bool] | None = None
+) -> list[PartitionLog]:
+    """Return every replica of a partition below the given roots, by topic, partition and path.
 
-    A root is a log directory, a directory of such, a partition's directory, or one ``.log`` file.
+    A root is a log directory, a directory of log directories, a partition directory, or one ``.log`` file.
+
+    Args:
+        stores: the roots.
+        wanted: a predicate of the requested partitions; all by default. Errors of other partitions are ignored.
 
     Raises:
-        ToolError: a root does not exist, or there is no segment below any of them.
-        OSError: a directory cannot be read.
+        ToolError: a root does not exist; or all partitions are requested, and no root contains a segment.
+        OSError: a root, or the directory of a requested partition, cannot be read.
     """
     stores = list(stores)
     found: list[PartitionLog] = []
     for store in stores:
         root = store.entry(store.root)
         if root is None:
-            raise ToolError(f"{store.url} does not exist")
-        found += _below(store, root)
-    if not found:
+            raise ToolError(f"{store.url} does not exist{_hint(store)}")
+        found += _below(store, root, wanted or _every)
+    if not found and wanted is None:
         roots = ", ".join(store.url for store in stores)
         raise ToolError(f"{roots} holds no Kafka segments: no 00000000000000000000.log in a TOPIC-PARTITION directory")
     found.sort(key=lambda log: (log.key, log.directory))
     return found
 
 
-def _below(store: Store, root: Entry) -> Iterator[PartitionLog]:
+def list_again(log: PartitionLog) -> PartitionLog | None:
+    """List the segments of a partition again; None if its directory is gone or has no segments.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    about = read_log_directory(log.store, log.directory.rpartition("/")[0])
+    try:
+        return next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
+    except FileNotFoundError:
+        return None
+
+
+def while_it_changes(log: PartitionLog, ask: Callable[[PartitionLog], Answer], gone: Answer) -> Answer:
+    """Call ``ask`` on a partition, and again on a new listing whenever a segment was removed.
+
+    ``gone`` is the result if the partition itself was removed.
+
+    Raises:
+        OSError: the partition cannot be read.
+    """
+    now: PartitionLog | None = log
+    for _ in range(LOOKS):
+        if now is None:
+            return gone
+        try:
+            return ask(now)
+        except FileNotFoundError:
+            now = list_again(now)
+    return gone if now is None else ask(now)
+
+
+def _hint(store: Store) -> str:
+    if any(sign in store.url for sign in "*?[{"):
+        return ": patterns are not expanded; give the directories as a JSON array, or one above them"
+    return ": several paths are given as a JSON array" if "," in store.url else ""
+
+
+def _every(_: TopicPartition) -> bool:
+    return True
+
+
+def _below(store: Store, root: Entry, wanted: Callable[[TopicPartition], bool]) -> Iterator[PartitionLog]:
     if not root.is_directory:
         parent = root.path.rpartition("/")[0]
         base = _SEGMENT_FILE.fullmatch(root.name)
         if base is None or base[2] != "log":
-            raise ToolError(f"{store.url} is not the .log file of a segment, and not a directory")
+            raise ToolError(f"{store.url} is neither a directory nor the .log file of a segment")
         siblings = [entry for entry in store.list(parent) if entry.name.startswith(base[1] + ".")]
-        yield from _partition(store, parent, siblings, {})
+        yield from _partition(store, parent, siblings, LogDirectory())
         return
-    waiting = [(root.path, 0, _log_starts(store, root.path.rstrip("/").rpartition("/")[0]))]
+    above = root.path.rstrip("/").rpartition("/")[0]
+    about = LogDirectory() if _key_of(root.path) is None else read_log_directory(store, above)
+    waiting, seen = [(root.path, 0, about)], set()
     while waiting:
-        path, depth, starts = waiting.pop()
-        entries = list(store.list(path))
-        if _key_of(path) is not None:
-            logs = list(_partition(store, path, entries, starts))
+        path, depth, about = waiting.pop()
+        resolved = os.path.realpath(path) if store.is_local else path
+        if resolved in seen:  # a link to a directory that was visited before
+            continue
+        seen.add(resolved)
+        key = _key_of(path)
+        entries = _list(store, path, needed=depth == 0 or (key is not None and wanted(key)), vanishes=depth > 0)
+        if key is not None:
+            logs = list(_partition(store, path, entries, about))
             if logs:
-                yield from logs
+                yield from (log for log in logs if wanted(log.key))
                 continue
         if depth < DEEPEST:
-            noted = any(entry.name == START_OFFSETS for entry in entries)
-            starts = _log_starts(store, path) if noted else {}
+            noted = FILES.intersection(entry.name for entry in entries)
+            about = read_log_directory(store, path, noted)
             below = (entry.path for entry in entries if entry.is_directory and entry.path != path)
-            waiting += [(directory, depth + 1, starts) for directory in below]
+            waiting += [(directory, depth + 1, about) for directory in below]
+
+
+def _list(store: Store, path: str, *, needed: bool, vanishes: bool) -> list[Entry]:
+    """List a directory; return nothing if it may vanish and did, or if it is unreadable and not needed.
+
+    Raises:
+        OSError: the directory is needed and cannot be read.
+    """
+    try:
+        return _settled(store, path)
+    except FileNotFoundError:
+        if not vanishes:
+            raise
+    except OSError as error:
+        if needed:
+            raise
+        _logger.warning("skipped %s: %s", store.name_of(path), error)
+    return []
+
+
+def _settled(store: Store, path: str) -> list[Entry]:
+    """List a directory at a moment when no segment in it is being replaced.
+
+    A cleaner removes the old segments before it renames the new one: between the two steps neither exists.
+    """
+    for _ in range(SWAPS):
+        entries = list(store.list(path))
+        names = {entry.name for entry in entries}
+        swapped = (_SWAPPED_IN.fullmatch(name) for name in names if name.endswith(".swap"))
+        if not store.is_local or all(match is None or match[1] in names for match in swapped):
+            break
+        time.sleep(0.02)
+    return entries
 
 
 def _key_of(path: str) -> TopicPartition | None:
-    """Topic and partition of a directory; None if it is none, or about to be deleted, moved in or given up."""
+    """Parse the topic and partition of a directory's name; None if it is another, or a deleted, future or stray one."""
     named = parse_partition(path.rstrip("/").rsplit("/", 1)[-1])
     return None if named is None or named[2] else TopicPartition(named[0], named[1])
 
 
-def _partition(store: Store, path: str, entries: list[Entry], starts: dict[str, int]) -> Iterator[PartitionLog]:
+def _partition(store: Store, path: str, entries: list[Entry], about: LogDirectory) -> Iterator[PartitionLog]:
     key = _key_of(path)
     if key is None:
-        raise ToolError(f"{store.name_of(path)} is not named TOPIC-PARTITION, as the directory of a segment is")
+        raise ToolError(f"{store.name_of(path)} is not named TOPIC-PARTITION, as the directory of a segment must be")
     sizes: dict[int, dict[str, int]] = defaultdict(dict)
     modified: dict[int, int | None] = {}
     for entry in entries:
@@ -166,15 +272,7 @@ def _partition(store: Store, path: str, entries: list[Entry], starts: dict[str, 
         return
     following: dict[int, int | None] = dict(zip(bases, [*bases[1:], None], strict=True))
     segments = [Segment(store, path, *key, base, sizes[base], modified[base], following[base]) for base in bases]
-    yield PartitionLog(key, store, path, segments, starts.get(str(key), 0))
-
-
-def _log_starts(store: Store, log_directory: str) -> dict[str, int]:
-    """Log start offsets by partition, from the broker's checkpoint; empty without one."""
-    text = store.read_all(f"{log_directory}/{START_OFFSETS}").decode(errors="replace")
-    starts: dict[str, int] = {}
-    for line in text.splitlines()[2:]:  # a version and a count come first (CheckpointFile.java)
-        topic, partition, offset = ([*line.rsplit(" ", 2), "", ""])[:3]
-        if offset.isdigit():
-            starts[f"{topic}-{partition}"] = int(offset)
-    return starts
+    name = str(key)
+    yield PartitionLog(
+        key, store, path, segments, about.starts.get(name, 0), about.high_watermarks.get(name), about.cluster
+    )

@@ -1,4 +1,4 @@
-"""The ``.snapshot`` beside a segment: which transactions were open where it begins (``ProducerStateManager.java``)."""
+"""The ``.snapshot`` of a segment: transactions that were open at its base offset (``ProducerStateManager.java``)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from kidx.tables.segments import Segment
 
 _LARGEST: Final = 256 << 20
-"""Bytes of a snapshot, of five million producers, that are read at most."""
+"""Maximum number of bytes of a snapshot that is read: five million producers."""
 
 
 def open_transactions(segment: Segment, counter: Counter) -> dict[int, int] | None:
-    """First offsets of the transactions open at the start of a segment, by producer.
+    """Return the first offset of each transaction that was open at the start of a segment, by producer id.
 
-    None without a snapshot that is whole: then only the log knows.
+    Without a complete snapshot None is returned: then the state must be read from the log.
 
     Raises:
         OSError: the file cannot be read.

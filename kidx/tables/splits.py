@@ -1,4 +1,4 @@
-"""Which task reads which bytes: segments, cut at entries of the offset index where they are big, packed where small."""
+"""Division of a query into tasks: large segments are cut at offset index entries, small ones are packed together."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
-from kidx.tables.indexes import OffsetEntries, last_time_entry, read_offset_index, read_time_index
+from kidx.java_numbers import LONG_MAX
+from kidx.tables.batch_walk import BatchWalk
+from kidx.tables.choosing import chosen_partitions
+from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import last_stable_offset
-from kidx.tables.offsets import check_tables, range_of
-from kidx.tables.segments import TopicPartition, find_partitions
-from kidx.tables.walking import BatchWalk
+from kidx.tables.offsets import LogOffsets, range_of
+from kidx.tables.segments import PartitionLog, TopicPartition, list_again, while_it_changes
 
 if TYPE_CHECKING:
-    from kidx.tables.conditions import Conditions
-    from kidx.tables.indexes import Counter
     from kidx.tables.options import ReadOptions
-    from kidx.tables.segments import PartitionLog, Segment
+    from kidx.tables.predicates import Predicates
+    from kidx.tables.segments import Segment
 
 OPEN_COST: Final = 64 << 10
-"""What opening a segment is worth in bytes, so that a task does not get too many empty ones."""
+"""The cost of opening a segment, in bytes: it limits the number of empty segments of a task."""
 SMALLEST_TASK: Final = 4 << 20
-"""Bytes below which a task is not worth starting, unless ``minPartitions`` asks for it."""
+"""Minimum number of bytes of a task, unless ``minPartitions`` requires more tasks."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A run of batches in one segment.
+class Split:
+    """A range of batches in one segment.
 
     Attributes:
-        segment: that they lie in.
-        start, end: byte positions; more may be read if the wanted offsets go on.
-        first_offset: of the records that are wanted.
-        end_offset: behind them; None for the end of the log.
-        exact_end: another piece begins at ``end``.
-        is_continuation: another piece ends at ``start``.
-        later: segments behind this one that have transaction indexes, for ``read_committed``.
+        segment: the segment of the batches.
+        start, end: byte positions; the reader goes past ``end`` if the requested offsets continue there.
+        first_offset: the first requested offset.
+        end_offset: the offset after the requested ones; None for the end of the log.
+        exact_end: True if another split begins at ``end``.
+        is_continuation: True if another split ends at ``start``.
+        later: this segment and later ones that have transaction indexes, for ``read_committed``.
     """
 
     segment: Segment
@@ -50,176 +51,207 @@ class Piece:
     is_continuation: bool = False
     later: tuple[Segment, ...] = ()
 
-
-def chosen_partitions(options: ReadOptions, conditions: Conditions) -> list[PartitionLog]:
-    """The replicas that a query reads; of each partition the longest one, unless all are asked for.
-
-    Raises:
-        ToolError: a root holds no segments, or there is no partition that was asked for by name.
-        OSError: a directory cannot be read.
-    """
-    found = find_partitions(options.stores)
-    logs = [log for log in found if options.wants(log.key)]
-    topics = {log.key.topic for log in found}
-    missing = sorted((options.topics or frozenset()) - topics)
-    missing += sorted(map(str, (options.assigned or frozenset()) - {log.key for log in found}))
-    if missing:
-        there_are = ", ".join(sorted(topics))
-        raise ToolError(f"there is no {', '.join(missing)} here; the topics are {there_are}")
-    if options.content in ("records", "batches"):
-        check_tables({log.key for log in logs}, options)
-    if not options.all_replicas:
-        longest: dict[TopicPartition, PartitionLog] = {}
-        for log in logs:
-            known = longest.setdefault(log.key, log)
-            if _length(log) > _length(known):
-                longest[log.key] = log
-        logs = list(longest.values())
-    return [log for log in logs if conditions.admits(log.key)]
+    @property
+    def behind(self) -> int:
+        """The first offset not to read from this segment: of overlapping segments, only one yields an offset."""
+        ends = (self.end_offset, self.segment.next_base_offset)
+        return min((end for end in ends if end is not None), default=LONG_MAX)
 
 
-def _length(log: PartitionLog) -> tuple[int, int]:
-    last = log.segments[-1]
-    return last.base_offset, last.size
-
-
-def plan_pieces(options: ReadOptions, conditions: Conditions, counter: Counter) -> list[list[Piece]]:
-    """The pieces of a query over records or batches, by task.
+def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) -> list[list[Split]]:
+    """Plan the splits of a query over records or batches, by task.
 
     Raises:
         ToolError: as :func:`chosen_partitions` and :func:`kidx.tables.offsets.range_of`.
         OSError: a directory or a file cannot be read.
     """
-    pieces: list[Piece] = []
-    for log in chosen_partitions(options, conditions):
-        pieces += _pieces_of(log, options, conditions, counter)
-    target = task_bytes(sum(piece.end - piece.start + OPEN_COST for piece in pieces), options)
-    return pack((part for piece in pieces for part in _cut(piece, target, options, counter)), target)
+    splits: list[Split] = []
+    for log in chosen_partitions(options, predicates):
+        splits += while_it_changes(log, lambda now: list(_splits_of(now, options, predicates, counter)), [])
+    return share_out(splits, options, counter)
 
 
-def plan_segments(options: ReadOptions, conditions: Conditions) -> list[list[Piece]]:
-    """The segments of a query that reads no logs, by task."""
-    segments = [segment for log in chosen_partitions(options, conditions) for segment in log.segments]
-    pieces = [Piece(segment, 0, 0, segment.base_offset) for segment in segments]
-    return pack(pieces, task_bytes(len(pieces) * OPEN_COST, options))
+def plan_range(
+    log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
+) -> list[Split]:
+    """Plan the splits of a partition that contain the offsets from ``first`` to before ``end``.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+
+    def plan(now: PartitionLog) -> list[Split]:
+        return list(_splits_between(now, first, end, options, predicates, counter))
+
+    return while_it_changes(log, plan, [])
+
+
+def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -> list[list[Split]]:
+    """Divide splits into tasks: cut large splits and combine small ones."""
+    splits = list(splits)
+    target = task_bytes(sum(split.end - split.start + OPEN_COST for split in splits), options)
+    return pack((part for split in splits for part in _cut(split, target, options, counter)), target)
+
+
+def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
+    """Plan a split again after its segment was deleted, cleaned or merged; also return a message about lost offsets.
+
+    Raises:
+        OSError: the partition cannot be listed.
+    """
+    before = split.segment
+    key = TopicPartition(before.topic, before.partition)
+    log = list_again(PartitionLog(key, before.store, before.directory))
+    if log is None:
+        return [], f"{key} is gone"
+    end = None if split.end_offset is None and before.is_last else split.behind
+    start = LogOffsets(log, Counter()).start
+    lost = f"{key} begins at offset {start}, {split.first_offset} is lost" if start > split.first_offset else ""
+    return list(_whole_splits(log, max(start, split.first_offset), end, committed=committed)), lost
+
+
+def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Split]]:
+    """Plan the segments of a query that reads no logs, by task."""
+    segments = [segment for log in chosen_partitions(options, predicates) for segment in log.segments]
+    splits = [Split(segment, 0, 0, segment.base_offset) for segment in segments]
+    return pack(splits, task_bytes(len(splits) * OPEN_COST, options))
 
 
 def task_bytes(total: int, options: ReadOptions) -> int:
-    """How many bytes a task should read."""
+    """Return the number of bytes that a task should read."""
     if options.min_partitions is not None:
         return max(1, min(options.max_partition_bytes, -(-total // options.min_partitions)))
     even = -(-total // (os.cpu_count() or 1))
     return min(options.max_partition_bytes, max(even, SMALLEST_TASK))
 
 
-def pack(pieces: Iterable[Piece], target: int) -> list[list[Piece]]:
-    """Neighbouring pieces together, up to about ``target`` bytes a task."""
-    tasks: list[list[Piece]] = []
+def pack(splits: Iterable[Split], target: int) -> list[list[Split]]:
+    """Combine neighbouring splits into tasks of about ``target`` bytes."""
+    tasks: list[list[Split]] = []
     room = 0
-    for piece in pieces:
-        cost = piece.end - piece.start + OPEN_COST
+    for split in splits:
+        cost = split.end - split.start + OPEN_COST
         if not tasks or cost > room:
             tasks.append([])
             room = target + OPEN_COST
-        tasks[-1].append(piece)
+        tasks[-1].append(split)
         room -= cost
     return tasks
 
 
-def _pieces_of(log: PartitionLog, options: ReadOptions, conditions: Conditions, counter: Counter) -> Iterator[Piece]:
+def _splits_of(log: PartitionLog, options: ReadOptions, predicates: Predicates, counter: Counter) -> Iterator[Split]:
     first, end = range_of(log.key, log, options, counter)
-    if conditions.least_offset is not None:
-        first = max(first, conditions.least_offset)
-    if conditions.largest_offset is not None:
-        end = min(conditions.largest_offset + 1, end if end is not None else conditions.largest_offset + 1)
-    committed = options.isolation == "read_committed"
-    if committed:
+    if predicates.min_offset is not None:
+        first = max(first, predicates.min_offset)
+    if predicates.max_offset is not None:
+        end = min(predicates.max_offset + 1, end if end is not None else predicates.max_offset + 1)
+    if options.isolation == "read_committed":
         try:
             stable = last_stable_offset(log, counter)
+        except FileNotFoundError:
+            raise
         except (KidxError, OSError) as error:
             if options.fail_on_data_loss:
                 raise ToolError(f"the transactions of {log.key}: {error}") from error
             stable = None
         if stable is not None:
             end = stable if end is None else min(end, stable)
+    yield from _splits_between(log, first, end, options, predicates, counter)
+
+
+def _splits_between(
+    log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
+) -> Iterator[Split]:
+    for split in _whole_splits(log, first, end, committed=options.isolation == "read_committed"):
+        narrowed = _narrowed(split, options, predicates, counter) if options.use_indexes else split
+        if narrowed is not None:
+            yield narrowed
+
+
+def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
+    """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
     for number, segment in enumerate(log.segments):
         behind = segment.next_base_offset
         is_before = behind is not None and behind <= first
         is_behind = end is not None and segment.base_offset >= end
         if not segment.size or is_before or is_behind:
             continue
-        later = tuple(each for each in log.segments[number:] if each.sizes.get("txnindex")) if committed else ()
-        piece = Piece(segment, 0, segment.size, max(first, segment.base_offset), end, later=later)
-        narrowed = _narrowed(piece, options, conditions, counter) if options.use_indexes else piece
-        if narrowed is not None:
-            yield narrowed
+        following = log.segments[number:] if committed else ()
+        later = tuple(each for each in following if each.is_last or each.sizes.get("txnindex"))
+        yield Split(segment, 0, segment.size, max(first, segment.base_offset), end, later=later)
 
 
-def _narrowed(piece: Piece, options: ReadOptions, conditions: Conditions, counter: Counter) -> Piece | None:
-    """The part of a piece that its index files say is enough; None if none of it is needed."""
-    segment = piece.segment
-    if conditions.least_time is not None:
+def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:
+    """Restrict a split to the part that its index files prove sufficient; None if none of it is needed."""
+    segment = split.segment
+    if predicates.min_time is not None:
         largest = last_time_entry(segment, counter)
-        if largest is not None and largest[0] < conditions.least_time:
+        if largest is not None and largest[0] < predicates.min_time:
             if not segment.is_last:
                 return None
-            piece = replace(piece, first_offset=max(piece.first_offset, largest[1] + 1))
+            split = replace(split, first_offset=max(split.first_offset, largest[1] + 1))
         elif largest is not None:
-            older = read_time_index(segment, counter).offset_before(conditions.least_time)
+            older = read_time_index(segment, counter).offset_before(predicates.min_time)
             if older is not None:
-                piece = replace(piece, first_offset=max(piece.first_offset, older + 1))
-    if conditions.largest_time is not None and options.disorder is not None:
-        # From that entry's record on, everything is younger than the bound.
-        younger = read_time_index(segment, counter).offset_at_or_above(conditions.largest_time + options.disorder + 1)
+                split = replace(split, first_offset=max(split.first_offset, older + 1))
+    if predicates.max_time is not None and options.max_timestamp_disorder is not None:
+        # From the record of that entry on, every record is younger than the bound.
+        younger = read_time_index(segment, counter).offset_at_or_above(
+            predicates.max_time + options.max_timestamp_disorder + 1
+        )
         if younger is not None:
-            end_offset = younger if piece.end_offset is None else min(younger, piece.end_offset)
-            piece = replace(piece, end_offset=end_offset)
-    if piece.end_offset is not None and piece.end_offset <= piece.first_offset:
+            end_offset = younger if split.end_offset is None else min(younger, split.end_offset)
+            split = replace(split, end_offset=end_offset)
+    if split.end_offset is not None and split.end_offset <= split.first_offset:
         return None
     behind = segment.next_base_offset
-    cuts_end = piece.end_offset is not None and (behind is None or piece.end_offset < behind)
-    if piece.first_offset == segment.base_offset and not cuts_end:
-        return piece
+    cuts_end = split.end_offset is not None and (behind is None or split.end_offset < behind)
+    if split.first_offset == segment.base_offset and not cuts_end:
+        return split
     entries = read_offset_index(segment, counter)
-    start = min(entries.floor(piece.first_offset), segment.size)
-    end = entries.behind(piece.end_offset - 1) if cuts_end and piece.end_offset is not None else None
-    return replace(piece, start=start, end=max(start, min(segment.size if end is None else end, segment.size)))
+    start = min(entries.floor(split.first_offset), segment.size)
+    end = entries.behind(split.end_offset - 1) if cuts_end and split.end_offset is not None else None
+    return replace(split, start=start, end=max(start, min(segment.size if end is None else end, segment.size)))
 
 
-def _cut(piece: Piece, target: int, options: ReadOptions, counter: Counter) -> Iterator[Piece]:
-    """A piece in parts of about ``target`` bytes, cut where the offset index says that a batch begins."""
+def _cut(split: Split, target: int, options: ReadOptions, counter: Counter) -> Iterator[Split]:
+    """Yield a split in parts of about ``target`` bytes, cut at the batches that the offset index names."""
     tolerated = target if options.min_partitions is not None else target + target // 2
-    if piece.end - piece.start <= tolerated or not options.use_indexes:
-        yield piece
+    if split.end - split.start <= tolerated or not options.use_indexes:
+        yield split
         return
-    entries = read_offset_index(piece.segment, counter)
-    rest = piece
-    parts = (piece.end - piece.start) / target
-    # "At least" is meant for the whole query: every piece is cut once more rather than once less.
+    entries = read_offset_index(split.segment, counter)
+    rest = split
+    parts = (split.end - split.start) / target
+    # The minimum applies to the whole query: every split is cut once more rather than once less.
     number = math.ceil(parts) if options.min_partitions is not None else round(parts)
-    for position in _cuts(piece, entries, number, counter):
-        yield replace(rest, end=position, exact_end=True)
-        rest = replace(rest, start=position, is_continuation=True)
+    try:
+        cuts = list(_cuts(split, entries, number, counter))
+    except FileNotFoundError:  # the reader of the split plans it again
+        cuts = []
+    for position, offset in cuts:
+        yield replace(rest, end=position, end_offset=min(offset, split.behind), exact_end=True)
+        rest = replace(rest, start=position, first_offset=max(offset, split.first_offset), is_continuation=True)
     yield rest
 
 
-def _cuts(piece: Piece, entries: OffsetEntries, parts: int, counter: Counter) -> Iterator[int]:
-    """Positions of intact batches that cut a piece into about equal parts."""
-    step = (piece.end - piece.start) / parts
-    last = piece.start
-    slots = entries.positions.searchsorted([piece.start + step * part for part in range(1, parts)])
-    with piece.segment.store.open(piece.segment.file("log")) as reader:
+def _cuts(split: Split, entries: OffsetEntries, parts: int, counter: Counter) -> Iterator[tuple[int, int]]:
+    """Yield positions and base offsets of valid batches that divide a split into about equal parts."""
+    step = (split.end - split.start) / parts
+    last = split.start
+    slots = entries.positions.searchsorted([split.start + step * part for part in range(1, parts)])
+    with split.segment.store.open(split.segment.file("log")) as reader:
         for slot in dict.fromkeys(slots.tolist()):
             if slot >= len(entries.positions):
                 break
             position, offset = int(entries.positions[slot]), int(entries.offsets[slot])
-            if not last < position < piece.end:
+            if not last < position < split.end:
                 continue
             try:
-                _, batch, _ = next(iter(BatchWalk(reader, position, position, piece.segment.size, source="")))
-                if batch.is_valid and piece.segment.base_offset <= batch.last_offset <= offset:
-                    yield position
+                _, batch, _ = next(iter(BatchWalk(reader, position, position, split.segment.size, source="")))
+                if batch.is_valid and split.segment.base_offset <= batch.last_offset <= offset:
+                    yield position, batch.base_offset
                     last = position
             except (KidxError, StopIteration):
-                continue  # the index is wrong here: the piece stays whole
+                continue  # the index is wrong here: do not cut
         counter.log_bytes += reader.bytes_read

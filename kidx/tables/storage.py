@@ -1,37 +1,41 @@
-"""Where segments lie: a local directory, or whatever fsspec opens; listed, and read by ranges that are counted."""
+"""Storage of segments: a local directory, or any fsspec file system, with listings and counted range reads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from kidx.discovery import LOG
 from kidx.errors import ToolError
-from kidx.files import open_regular
+from kidx.files import CHUNK, open_regular, pieces_with_data
+from kidx.records.file_bytes import check_log_size
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _TAGS: Final = frozenset({"etag", "e_tag", "md5", "md5hash", "content_md5", "crc32c", "generation", "version_id"})
-"""What stores call a checksum or a version of a file's content."""
-_WITHOUT_FSSPEC = "{url} needs fsspec: pip install 'kidx[spark]'"
+"""Names by which stores report a checksum or a version of a file's content."""
+_WITHOUT_FSSPEC = "{url} requires fsspec; install with: pip install 'kidx[spark]'"
 
 
 class Entry(NamedTuple):
-    """One name in a directory.
+    """A directory entry.
 
     Attributes:
-        path: within the store.
-        is_directory: or what a store shows as one.
-        size: bytes.
-        modified: when it was last written, milliseconds; None if the store does not say.
-        tag: another one whenever anything that the store tells of the file changes.
-        tagged: the store tells a checksum or a version of the content.
+        path: the path within the store.
+        is_directory: True for a directory, or what a store shows as one.
+        size: the number of bytes.
+        modified: the modification time in milliseconds; None if the store does not report it.
+        tag: a hash of everything that the store reports about the file; empty for a local file.
+        tagged: True if the store reports a checksum or a version of the content.
     """
 
     path: str
@@ -49,11 +53,11 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Store:
-    """A root below which segments lie; pickled into every task, opened where it is used.
+    """A root below which segments are stored; pickled into every task, and opened where it is used.
 
     Attributes:
-        url: a local path, or a URL of fsspec, chained ones included.
-        options: of fsspec, such as ``{"anon": true}``.
+        url: a local path, or a URL of fsspec, chained URLs included.
+        options: options of fsspec, such as ``{"anon": true}``.
     """
 
     url: str
@@ -64,7 +68,7 @@ class Store:
 
     @property
     def is_local(self) -> bool:
-        """Whether plain system calls do."""
+        """True if plain system calls can read it."""
         return "::" not in self.url and ("://" not in self.url or self.url.startswith("file://"))
 
     @property
@@ -74,7 +78,11 @@ class Store:
 
     @cached_property
     def _opened(self) -> tuple[AbstractFileSystem, str]:
-        """Raises ToolError: fsspec or the package for the URL's protocol is missing, or the URL is wrong."""
+        """The file system of the URL, and the path in it.
+
+        Raises:
+            ToolError: fsspec or the package for the URL's protocol is missing, or the URL is invalid.
+        """
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415 -- part of an extra
         except ImportError:
@@ -82,22 +90,22 @@ class Store:
         try:
             filesystem, path = url_to_fs(self.url, **self.options)
         except (ValueError, ImportError, TypeError) as error:
-            raise ToolError(f"{self.url} cannot be opened: {error}") from error
+            raise ToolError(f"cannot open {self.url}: {error}") from error
         return filesystem, path
 
     def __getstate__(self) -> dict[str, Any]:
-        # A connection stays where it is.
+        # A connection is not pickled.
         return {"url": self.url, "options": self.options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     def name_of(self, path: str) -> str:
-        """What to call a path in tables and messages: a local path, or a URL."""
+        """Return the name of a path in tables and messages: a local path, or a URL."""
         return path if self.is_local else str(self._opened[0].unstrip_protocol(path))
 
     def entry(self, path: str) -> Entry | None:
-        """What is at ``path``, None if nothing is."""
+        """Return the entry at ``path``; None if it does not exist."""
         try:
             if self.is_local:
                 status = os.stat(path)  # noqa: PTH116
@@ -107,41 +115,45 @@ class Store:
             return None
 
     def list(self, path: str) -> Iterator[Entry]:
-        """What is in a directory, in no order.
+        """Yield the entries of a directory, in no order.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the directory cannot be read.
         """
         if not self.is_local:
             yield from map(_entry_of, self._opened[0].ls(path, detail=True))
             return
         with os.scandir(path) as entries:
             for entry in entries:
-                try:
-                    status = entry.stat()
-                    yield Entry(entry.path, entry.is_dir(), status.st_size, status.st_mtime_ns // 1_000_000)
-                except FileNotFoundError:  # a broker deletes while we look
-                    continue
+                with suppress(FileNotFoundError):  # a broker may delete files during the listing
+                    yield _local_entry(entry)
 
     def open(self, path: str) -> RangeReader:
-        """The file at ``path``, to be read by ranges.
+        """Open the file at ``path`` for range reads.
 
         Raises:
-            OSError: it cannot be opened.
+            OSError: the file cannot be opened, or is a log that exceeds the maximum size of a segment.
         """
-        return LocalReader(path) if self.is_local else RemoteReader(self._opened[0], path)
+        reader = LocalReader(path) if self.is_local else RemoteReader(self._opened[0], path)
+        if path.endswith(LOG):
+            try:
+                check_log_size(path, reader.size)
+            except OSError:
+                reader.close()
+                raise
+        return reader
 
     @property
     def filesystem(self) -> AbstractFileSystem:
-        """What opens the URL, local ones included."""
+        """The file system that opens the URL, for local URLs too."""
         return self._opened[0]
 
     def refresh(self) -> None:
-        """Forgets listings that the file system has kept."""
+        """Invalidate the listings that the file system has cached."""
         self._opened[0].invalidate_cache()
 
     def write(self, path: str, data: bytes) -> None:
-        """Writes a small file, and the directories above it.
+        """Write a small file, and create the directories above it.
 
         Raises:
             OSError: it cannot be written.
@@ -150,7 +162,7 @@ class Store:
         self._opened[0].pipe_file(path, data)
 
     def fetch(self, path: str, target: Path) -> None:
-        """Copies a file to this machine; does nothing if there is none.
+        """Copy a file to this machine; remove ``target`` if the file does not exist.
 
         Raises:
             OSError: it cannot be read.
@@ -162,12 +174,22 @@ class Store:
             target.unlink(missing_ok=True)
 
     def read_all(self, path: str) -> bytes:
-        """All bytes of a small file; empty if there is none."""
+        """Return all bytes of a small file; empty if it does not exist."""
         try:
             with self.open(path) as reader:
                 return reader.read(0, reader.size)
         except FileNotFoundError:
             return b""
+
+
+def _local_entry(entry: os.DirEntry[str]) -> Entry:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        raise
+    except OSError:  # such as a link to itself: opening it reports the reason
+        status = entry.stat(follow_symlinks=False)
+    return Entry(entry.path, S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _entry_of(info: dict[str, Any]) -> Entry:
@@ -186,7 +208,7 @@ def _entry_of(info: dict[str, Any]) -> Entry:
 
 
 class RangeReader:
-    """A file that is read by ranges; what was read is counted in ``bytes_read``."""
+    """A file with range reads, which counts the bytes read in ``bytes_read``."""
 
     bytes_read = 0
     size: int
@@ -198,7 +220,7 @@ class RangeReader:
         self.close()
 
     def read(self, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``start``: fewer at the end of the file.
+        """Return up to ``length`` bytes from ``start``; fewer at the end of the file.
 
         Raises:
             OSError: they cannot be read.
@@ -213,8 +235,16 @@ class RangeReader:
     def _read(self, start: int, end: int) -> bytes:
         raise NotImplementedError
 
+    def is_zero_from(self, position: int) -> bool:
+        """Return True if the file has only zeros from a position to its end.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return not any(any(self._read(at, min(at + CHUNK, self.size))) for at in range(position, self.size, CHUNK))
+
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
 
 
 class LocalReader(RangeReader):
@@ -227,21 +257,25 @@ class LocalReader(RangeReader):
     def _read(self, start: int, end: int) -> bytes:
         return os.pread(self._descriptor, end - start, start)
 
+    def is_zero_from(self, position: int) -> bool:
+        """Return True if only zeros follow, without reading the holes of a sparse file such as a preallocated log."""
+        return next(pieces_with_data(self._descriptor, self.size, position), None) is None
+
     def close(self) -> None:
-        """Closes the descriptor."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class RemoteReader(RangeReader):
-    """An object behind fsspec: one request a range, and nothing read ahead."""
+    """An object of an fsspec file system: one request per range, and no read-ahead."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
         self._filesystem, self._path = filesystem, path
         self.size = int(filesystem.info(path)["size"])
-        # Where fsspec has no ranges of its own they are read from an open file, whose cache would read megabytes more;
-        # some file systems do not let it be chosen, but only made small.
+        # Where fsspec has no range requests, ranges are read from an open file, whose cache would read megabytes more.
+        # Some file systems do not allow the choice of a cache, but only a small block size.
         self._file = None if filesystem.async_impl else filesystem.open(path, "rb", block_size=1, cache_type="none")
 
     def _read(self, start: int, end: int) -> bytes:
@@ -251,6 +285,6 @@ class RemoteReader(RangeReader):
         return bytes(self._file.read(end - start))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()

@@ -50,7 +50,7 @@ class EntryFindings:
     def check_size(self, clause: str) -> None:
         """A file of whole entries (OI-11, TI-11a)."""
         size, whole = self._content.size, _LAYOUTS[self._suffix].size
-        if self._content.odd_bytes:
+        if self._content.trailing_bytes:
             self._reporter.add(
                 self._suffix,
                 clause,

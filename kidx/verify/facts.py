@@ -271,6 +271,7 @@ class Gatherer:
         self._note("magic", (magic < 0) | (magic > 2), rows, before)
         self._note("range", last - self.log.base_offset > INT_MAX, rows, before)
         counts = rows["count"]
+        self._note("count", (magic == 2) & (last >= base) & (counts > last - base + 1), rows, before)
         self.log.sparse_batches += int(((counts >= 0) & (counts < last - base + 1)).sum())
         self._note_epochs(rows)
         if (rows["attributes"] & ATTRIBUTE_TRANSACTIONAL).any():

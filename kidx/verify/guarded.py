@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kidx.findings import Finding
+from kidx.verify.looking_again import verify_living
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def guarded_segment(
-    segment: Segment, *, release: Dialect | None = None, index_interval_bytes: int | None = None
+    segment: Segment,
+    *,
+    release: Dialect | None = None,
+    index_interval_bytes: int | None = None,
+    records: bool = False,
 ) -> SegmentVerdict:
     """As :func:`kidx.verify.verify_segment`; what it raises, memory that does not suffice included, is a finding."""
     try:
-        return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes)
+        return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes, records=records)
     except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
         return unreadable_segment(segment, f"the verifier failed: {_words(error)}")
 
@@ -42,10 +48,26 @@ def guarded_partition(
     *,
     release: Dialect | None = None,
     index_interval_bytes: int | None = None,
+    records: bool = False,
+    living: bool = True,
 ) -> PartitionVerdict:
-    """As :func:`kidx.verify.verify_partition`; what it raises is a finding about the directory."""
+    """As :func:`kidx.verify.verify_partition`; what it raises is a finding about the directory.
+
+    Args:
+        partition: as there.
+        verdicts: as there.
+        release: as there.
+        index_interval_bytes: as there.
+        records: as for :func:`kidx.verify.verify_segment`.
+        living: the files are where a broker may be writing, and can be looked at again.
+    """
+    options: dict[str, Any] = {"release": release, "index_interval_bytes": index_interval_bytes}
     try:
-        return verify_partition(partition, verdicts, release=release, index_interval_bytes=index_interval_bytes)
+        if living:
+            return verify_living(
+                partition, verdicts, look=partial(guarded_segment, records=records, **options), **options
+            )
+        return verify_partition(partition, verdicts, **options)
     except Exception as error:  # noqa: BLE001 -- as above
         finding = Finding(
             str(partition.directory),

@@ -48,7 +48,8 @@ _KINDS: Final = {
         "broken",
         (
             "the batch at {position} begins with offset {base_offset}, though {before} is before it: look-ups by "
-            "offset find one of the two, and recovery cuts the segment here"
+            "offset find one of the two, and a recovery of this segment keeps both, or empties it and deletes all "
+            "later ones where an index entry falls on it"
         ),
     ),
     "reversed": (
@@ -62,6 +63,14 @@ _KINDS: Final = {
         (
             "the batch at {position} has format {magic}, which no release knows: a consumer at offset {base_offset} "
             "gets an error"
+        ),
+    ),
+    "count": (
+        "RB-2",
+        "broken",
+        (
+            "the batch at {position} counts more records than there are offsets from {base_offset} to {last_offset}: a "
+            "consumer gets an error at offset {base_offset}, or an offset twice"
         ),
     ),
     "range": (
@@ -80,7 +89,7 @@ _KINDS: Final = {
 def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
     """Reports bytes behind the last whole batch: no fault where a broker is writing, or crashed before recovery."""
     left = tail.file_size - tail.valid_bytes
-    if tail.shrunk:
+    if tail.shrank_while_reading:
         reporter.add(
             _SUFFIX,
             "SEG-38",

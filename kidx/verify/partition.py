@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.findings import Finding, Verdict, in_order, worst
-from kidx.verify.partition_rules import (
-    PartitionReporter,
-    check_epochs,
-    check_neighbours,
-    check_start,
-    check_strays,
-)
+from kidx.verify.epoch_rules import check_epochs
+from kidx.verify.partition_rules import PartitionReporter, check_neighbours, check_start, check_strays
 from kidx.verify.reporter import Reporter
-from kidx.verify.transactions import OpenTransactions, check_transactions
+from kidx.verify.segment import verify_segment
+from kidx.verify.transactions import OpenTransactions, check_transactions, cleaned_to
 from kidx.verify.verdicts import FileVerdict, Interval, PartitionVerdict, SegmentVerdict, agree
 
 if TYPE_CHECKING:
@@ -30,7 +26,9 @@ def verify_partition(
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
 ) -> PartitionVerdict:
-    """What is known of a partition once all its segments are: a pure function of them and of the checkpoints.
+    """Return what is known of a partition once all its segments are, from them and from the checkpoints.
+
+    Nothing is opened but segments that a start swaps in.
 
     Args:
         partition: from :func:`kidx.discovery.discover`.
@@ -41,8 +39,12 @@ def verify_partition(
     name = None if release is None else dialect_of(release).release
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
     reporter = PartitionReporter(partition, name)
-    changed = check_neighbours(ordered, reporter) if partition.complete else {}
+    swaps = [verdict for swap in partition.swaps if not (verdict := verify_segment(swap, release=release)).gone]
+    changed = check_neighbours(_swapped(ordered, swaps), reporter) if partition.complete else {}
     check_strays(partition, reporter)
+    # One that was killed while it renamed them has left some under other names: what is missing is no fault.
+    reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing"]
+    reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing"]
     if partition.complete:
         check_start(partition, ordered, reporter)
         check_epochs(partition, ordered, reporter)
@@ -50,7 +52,11 @@ def verify_partition(
     files: list[FileVerdict] = []
     findings: list[Finding] = [*reporter.findings]
     first = ordered[0].segment.base_offset if ordered else 0
-    transactions = OpenTransactions(partition.complete and first == 0, max(first, partition.start_offset or 0))
+    transactions = OpenTransactions(
+        partition.complete and first == 0,
+        max(first, partition.start_offset or 0),
+        cleaned_to(ordered, partition.cleaned_to or 0),
+    )
     for verdict in ordered:
         own = Reporter(verdict.segment, name)
         files += [_settled(file, changed, interval, index_interval_bytes) for file in verdict.files]
@@ -66,6 +72,13 @@ def verify_partition(
         sum(verdict.bytes_read for verdict in ordered),
         interval,
     )
+
+
+def _swapped(verdicts: Sequence[SegmentVerdict], swaps: Sequence[SegmentVerdict]) -> list[SegmentVerdict]:
+    """The segments as a start leaves them: those that wait to be swapped in stand for those of the same offsets."""
+    ranges = [(swap.segment.base_offset, swap.last_offset) for swap in swaps]
+    kept = [v for v in verdicts if not any(first <= v.segment.base_offset <= last for first, last in ranges)]
+    return sorted([*kept, *swaps], key=lambda verdict: verdict.segment.base_offset)
 
 
 def _settled(

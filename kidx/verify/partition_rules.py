@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kidx.discovery import METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
 from kidx.findings import Finding, Verdict
-from kidx.log.epochs import EpochEntry, read_epochs
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
@@ -47,9 +47,11 @@ class PartitionReporter:
 def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
     """Offsets between segments; returns the verdicts on the logs concerned, by path.
 
-    A gap is a lost segment, unless compaction is at work in this partition: then it is what that leaves.
+    A gap is a lost segment, unless compaction is at work in this partition: then it is what that leaves. That shows in
+    the batches, or in the cleaner's checkpoint where only the last records of a segment were superseded.
     """
     compacted = any(verdict.compacted for verdict in verdicts)
+    cleaned_to = reporter.partition.cleaned_to or 0
     changed: dict[str, Verdict] = {}
     for one, other in pairwise(verdicts):
         if not (one.readable and other.readable):
@@ -68,8 +70,12 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
             )
             changed[str(log)] = "broken"
         elif ended < base:
-            verdict: Verdict = "sound" if compacted else "broken"
-            effect = "compaction leaves such gaps" if compacted else "a segment is missing, and its records are lost"
+            verdict: Verdict = "sound" if compacted or base <= cleaned_to else "broken"
+            effect = (
+                "compaction leaves such gaps"
+                if verdict == "sound"
+                else "a segment is missing, and its records are lost"
+            )
             reporter.add(
                 log,
                 "LG-5",
@@ -115,8 +121,12 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     first, last = read[0].segment, read[-1]
     end = last.last_offset + 1 if last.batches else last.segment.base_offset
     start = partition.start_offset
-    path = partition.directory.parent / "log-start-offset-checkpoint"
-    if start is not None and start > end:
+    path = partition.directory.parent / START_OFFSETS
+    if partition.topic == METADATA_TOPIC:
+        if start is not None and start > first.base_offset:
+            said = f"the log starts at {start}, with its oldest snapshot: what lies before it is not read"
+            reporter.add(first.log, "LG-12", "sound", said, first.base_offset, offset=start)
+    elif start is not None and start > end:
         reporter.add(
             path,
             "LG-17",
@@ -139,7 +149,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     point = partition.recovery_point
     if point is not None and point > end:
         reporter.add(
-            partition.directory.parent / "recovery-point-offset-checkpoint",
+            partition.directory.parent / RECOVERY_POINTS,
             "LG-16",
             "sound" if not first.clean else "broken",
             f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost",
@@ -147,87 +157,3 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             expected=f"at most {end}",
             actual=str(point),
         )
-
-
-def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
-    """The leader-epoch checkpoint against the epochs of the batches.
-
-    An epoch that is missing, or begins at another offset, makes brokers and consumers that ask where it ended truncate
-    at the wrong offset. The first one may begin earlier than the log does.
-    """
-    path = partition.epochs
-    logged = [pair for verdict in verdicts for pair in verdict.epochs]
-    if path is None:
-        if logged and partition.complete:
-            missing = partition.directory / "leader-epoch-checkpoint"
-            reporter.add(missing, "LG-4", "missing", "there is none, though batches have leader epochs")
-            reporter.files.append(FileVerdict(str(missing), "missing"))
-        return
-    try:
-        entries = read_epochs(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        reporter.add(path, "LG-4", "unreadable", f"cannot be read: {reason}")
-        reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
-        return
-    before = len(reporter.findings)
-    _compare_epochs(path, entries, logged, verdicts, reporter)
-    broken = any(finding.verdict == "broken" for finding in reporter.findings[before:])
-    reporter.files.append(FileVerdict(str(path), "broken" if broken else "exact", entries=len(entries)))
-
-
-def _compare_epochs(
-    path: Path,
-    entries: Sequence[EpochEntry],
-    logged: Sequence[tuple[int, int]],
-    verdicts: Sequence[SegmentVerdict],
-    reporter: PartitionReporter,
-) -> None:
-    for slot, (one, other) in enumerate(pairwise(entries), 1):
-        if other.epoch <= one.epoch or other.start_offset <= one.start_offset:
-            reporter.add(
-                path,
-                "LG-4",
-                "broken",
-                f"epoch {other.epoch} from {other.start_offset} follows epoch {one.epoch} from {one.start_offset}",
-                slot=slot,
-                offset=other.start_offset,
-            )
-    starts = {entry.epoch: entry.start_offset for entry in entries}
-    log_start = min((verdict.segment.base_offset for verdict in verdicts), default=0)
-    compacted = any(verdict.compacted for verdict in verdicts)
-    first: dict[int, int] = {}
-    for epoch, offset in logged:
-        first.setdefault(epoch, offset)
-    for number, (epoch, offset) in enumerate(first.items()):
-        start = starts.get(epoch)
-        if start is None:
-            reporter.add(
-                path,
-                "LG-4",
-                "broken",
-                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks where "
-                "it ended gets another epoch's end, and truncates wrongly",
-                offset=offset,
-                expected=f"epoch {epoch} from {offset}",
-            )
-        elif start > offset and start > log_start and not (number == 0 and start == reporter.partition.start_offset):
-            reporter.add(
-                path,
-                "LG-4",
-                "broken",
-                f"leader epoch {epoch} begins at offset {start}, but batches from {offset} on have it",
-                offset=offset,
-                expected=str(offset),
-                actual=str(start),
-            )
-        elif start < offset and number and not compacted:
-            reporter.add(
-                path,
-                "LG-4",
-                "sound",
-                f"leader epoch {epoch} begins at offset {start}, and its first batch at {offset}",
-                offset=offset,
-                expected=str(offset),
-                actual=str(start),
-            )

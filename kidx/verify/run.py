@@ -8,7 +8,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -19,9 +19,12 @@ from typing import Any, Final
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import Found, Problem, Segment, discover
 from kidx.findings import HARMLESS, Finding, Verdict, in_order, worst
-from kidx.scan.compiled import worth_compiling
+from kidx.printable import encodable
+from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
+from kidx.verify.leaving_out import without_marked
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
+from kidx.workers import WorkerPool
 
 _AHEAD: Final = 64
 """Segments handed out before their answers are asked for."""
@@ -44,6 +47,7 @@ class Verification:
         problems: paths that could not be looked at.
         partitions: what was looked at, without the files and findings.
         segments, batches, bytes_read: counts.
+        left_out: paths that were passed over, which is no fault.
     """
 
     files: list[FileVerdict] = field(default_factory=list)
@@ -53,6 +57,7 @@ class Verification:
     segments: int = 0
     batches: int = 0
     bytes_read: int = 0
+    left_out: list[Problem] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:
@@ -62,10 +67,11 @@ class Verification:
 
     @property
     def exit_code(self) -> int:
-        """0: exact or sound; 1: something is broken, missing or unreadable; 2: nothing could be read at all."""
-        if not any(file.verdict != "unreadable" for file in self.files) and (self.problems or self.files):
+        """0: exact, sound or changing; 1: something is broken, missing or unreadable; 2: nothing could be read."""
+        nothing = not any(file.verdict != "unreadable" for file in self.files)
+        if nothing and (self.problems or self.files or not self.partitions):
             return 2
-        return 0 if self.verdict in {"exact", "sound"} else 1
+        return 0 if self.verdict in HARMLESS else 1
 
     def counts(self) -> Counter[tuple[str, Verdict]]:
         """How many files there are of each suffix, or name without one, and verdict."""
@@ -80,6 +86,12 @@ class Verification:
         faults = (finding for finding in self.findings if finding.verdict not in HARMLESS)
         return list(islice(faults, most))
 
+    @property
+    def faulty_paths(self) -> set[str]:
+        """The files and other paths with a verdict or finding that is no mere remark."""
+        found = {file.path for file in self.files if file.verdict not in HARMLESS}
+        return found | {finding.path for finding in self.findings if finding.verdict not in HARMLESS}
+
     def to_json(self) -> dict[str, Any]:
         """The document of ``kidx verify --json``."""
         return {
@@ -90,6 +102,7 @@ class Verification:
             "segments": self.segments,
             "batches": self.batches,
             "bytes_read": self.bytes_read,
+            "left_out": [{"path": encodable(str(each.path)), "message": each.message} for each in self.left_out],
         }
 
     def add(self, partition: PartitionVerdict) -> None:
@@ -115,6 +128,8 @@ def verify_paths(
     index_interval_bytes: int | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
+    marked: bool = False,
+    records: bool = False,
 ) -> Verification:
     """Verifies segments, partitions and log directories.
 
@@ -124,15 +139,19 @@ def verify_paths(
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
         processes: how many to use; one for each processor by default, none but this one for little data.
         progress: called in this process after every segment.
+        marked: verify directories of deleted topics and strays, too.
+        records: read every record, too: of a batch with a right checksum they can still be wrong.
 
     Raises:
         ValueError: an unknown release.
     """
     dialect = None if release is None else dialect_of(release)
     found = paths if isinstance(paths, Found) else discover(paths)
-    result = Verification(problems=[*found.problems])
+    if not marked:
+        found = without_marked(found)
+    result = Verification(problems=[*found.problems], left_out=[*found.left_out])
     result.findings += [_problem(problem) for problem in found.problems]
-    options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes}
+    options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes, "records": records}
     look = partial(guarded_segment, **options)
     with closing(_verdicts(found, look, processes)) as verdicts:
         for partition in found.partitions:
@@ -168,7 +187,7 @@ def _verdicts(
     waiting: deque[Segment] = deque()
     while True:
         futures: deque[Future[SegmentVerdict]] = deque()
-        with ProcessPoolExecutor(workers, mp_context=_context()) as pool:
+        with WorkerPool(workers, _context()) as pool:
             try:
                 while True:
                     for segment in islice(segments, _AHEAD - len(waiting)):
@@ -180,10 +199,7 @@ def _verdicts(
                     waiting.popleft()
                     yield verdict
             except BrokenProcessPool:
-                pass
-            finally:
-                for future in futures:
-                    future.cancel()
+                pass  # every call that waits has failed with it; where anything else ends the block, its workers end
         # A worker was killed, usually for want of memory, on an unknown one of these: each gets a worker of its own.
         while waiting:
             yield _alone(look, waiting.popleft())
@@ -192,7 +208,7 @@ def _verdicts(
 def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> SegmentVerdict:
     """The verdict on a segment by a process of its own, whose end is a finding."""
     try:
-        with ProcessPoolExecutor(1, mp_context=_context()) as pool:
+        with WorkerPool(1, _context()) as pool:
             return pool.submit(look, segment).result()
     except BrokenProcessPool:
         return unreadable_segment(segment, "the process that verified it was killed: memory does not suffice, perhaps")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kidx.dialect import DIALECTS, Dialect, dialect_of
 from kidx.discovery import INDEX_SUFFIXES, LOG, Segment, discover
 from kidx.errors import InvalidArgumentError
+from kidx.files import signature_of
+from kidx.findings import HARMLESS
 from kidx.layout import TIME_INDEX
 from kidx.printable import counted
 from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, RECORD_BATCH_OVERHEAD
@@ -18,6 +21,7 @@ from kidx.verify import offset_rules, time_rules
 from kidx.verify.facts import Gatherer
 from kidx.verify.log_rules import check_batches, check_tail
 from kidx.verify.offset_rules import interval_of
+from kidx.verify.record_rules import check_records
 from kidx.verify.reporter import Reporter
 from kidx.verify.verdicts import FileVerdict, Interval, SegmentVerdict
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from kidx.findings import Verdict
 
 _TRIES: Final = 3
-"""Looks at a segment that is being written to, before a fault counts: entries are written in two steps."""
+"""Looks at a segment that is being written to, until two agree: what is written to a mapped file changes no time."""
 
 _LEAST_BYTES: Final = {
     ".index": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
@@ -38,7 +42,7 @@ _MORE_THAN_CAN_BE: Final = 1 << 14
 """Entries that are looked at beyond those that the log has room for: some of them must be wrong."""
 
 _EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
-_L1: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "L1")
+_NAMING_RECORDS: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "record")
 
 
 def verify_segment(
@@ -46,6 +50,7 @@ def verify_segment(
     *,
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
+    records: bool = False,
 ) -> SegmentVerdict:
     """Verdicts on the files of one segment: a pure function of them, which opens them read-only.
 
@@ -56,6 +61,7 @@ def verify_segment(
         segment: from :func:`kidx.discovery.discover`, or the path of a ``.log`` file.
         release: for which *exact* is asked; without, any release will do.
         index_interval_bytes: the topic's setting; inferred from the entries if None.
+        records: read every record, too, and not batches alone.
 
     Raises:
         InvalidArgumentError: a path that is no segment's.
@@ -63,12 +69,21 @@ def verify_segment(
     found = segment if isinstance(segment, Segment) else _segment_at(Path(segment))
     dialect = None if release is None else dialect_of(release)
     may_grow = found.is_last and not found.clean
+    earlier = None
     for _ in range(_TRIES):
-        before = _signature(found) if may_grow else None
-        verdict = _look(found, dialect, index_interval_bytes)
-        if not may_grow or before == _signature(found) or all(f.verdict in {"exact", "sound"} for f in verdict.files):
+        before = signature_of(found.paths)
+        verdict = _look(found, dialect, index_interval_bytes, records=records)
+        if may_grow and not _is_harmless(verdict):
+            finished = _look(found, dialect, index_interval_bytes, records=records, without_half=True)
+            verdict = finished if _is_harmless(finished) else verdict
+        if not may_grow or _is_harmless(verdict) or verdict == earlier:
             break
-    return verdict
+        earlier = verdict
+    return dataclasses.replace(verdict, signature=before)
+
+
+def _is_harmless(verdict: SegmentVerdict) -> bool:
+    return all(file.verdict in HARMLESS for file in verdict.files)
 
 
 def _segment_at(path: Path) -> Segment:
@@ -76,18 +91,6 @@ def _segment_at(path: Path) -> Segment:
     if len(found) != 1:
         raise InvalidArgumentError(f"{path} is not the .log file of a segment")
     return found[0]
-
-
-def _signature(segment: Segment) -> tuple[tuple[int, int], ...]:
-    """Changes whenever one of the files does."""
-    stats = []
-    for suffix in (LOG, *INDEX_SUFFIXES):
-        try:
-            stat = segment.path(suffix).stat()
-        except OSError:
-            continue
-        stats.append((stat.st_size, stat.st_mtime_ns))
-    return tuple(stats)
 
 
 def _log_size(segment: Segment) -> int:
@@ -98,15 +101,22 @@ def _log_size(segment: Segment) -> int:
 
 
 class _Files:
-    """The index files of a segment as they were before the log was read: the log is never behind them."""
+    """The index files of a segment as they were before the log was read: the log is never behind them.
 
-    def __init__(self, segment: Segment) -> None:
+    Args:
+        segment: whose they are.
+        without_half: a last entry is left out whose second field is 0: the broker writes the two one after the other,
+            and may have been killed between them.
+    """
+
+    def __init__(self, segment: Segment, *, without_half: bool = False) -> None:
         self.contents: dict[str, IndexContent] = {}
         self.errors: dict[str, OSError] = {}
         for suffix in INDEX_SUFFIXES:
             try:
                 most = _log_size(segment) // _LEAST_BYTES[suffix] + _MORE_THAN_CAN_BE
-                self.contents[suffix] = read_index(segment.path(suffix), segment.base_offset, most=most)
+                content = read_index(segment.path(suffix), segment.base_offset, max_entries=most)
+                self.contents[suffix] = content.without_half(segment.base_offset) if without_half else content
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -120,9 +130,11 @@ class _Files:
         return sum(content.size for content in self.contents.values())
 
 
-def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> SegmentVerdict:
+def _look(
+    segment: Segment, dialect: Dialect | None, given: int | None, *, records: bool, without_half: bool = False
+) -> SegmentVerdict:
     reporter = Reporter(segment, None if dialect is None else dialect.release)
-    files = _Files(segment)
+    files = _Files(segment, without_half=without_half)
     entries = files.entries(".index"), files.entries(".timeindex")
     facts = Gatherer(segment.base_offset, *entries)
     error: OSError | None = None
@@ -135,6 +147,11 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
         return SegmentVerdict(segment, gone=True, readable=False)
     except OSError as raised:
         error, facts = raised, Gatherer(segment.base_offset, *entries)
+    if records and error is None:
+        try:
+            check_records(segment.log, reporter)
+        except OSError as raised:
+            error = raised
     verdicts = [_judge_log(facts, tail, reporter, error, segment)]
     if error is None:
         for suffix, content in files.contents.items():
@@ -143,13 +160,13 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
     verdicts += [_unreadable(suffix, failure, reporter) for suffix, failure in files.errors.items()]
     log = facts.log
     transactions = files.contents.get(".txnindex")
-    if transactions is not None and transactions.odd_bytes:
+    if transactions is not None and transactions.trailing_bytes:
         reporter.add(
             ".txnindex",
             "TX-23",
             "broken",
-            f"the file ends with {counted(transactions.odd_bytes, 'byte')}, no whole entry: what is appended behind is "
-            "read askew",
+            f"the file ends with {counted(transactions.trailing_bytes, 'byte')}, no whole entry: "
+            "what is appended behind is read askew",
             expected="a multiple of 34",
             actual=transactions.size,
         )
@@ -174,16 +191,16 @@ def _look(segment: Segment, dialect: Dialect | None, given: int | None) -> Segme
 
 def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: Reporter) -> None:
     kept, most = len(content.entries), tail.file_size // _LEAST_BYTES[suffix]
-    if content.left_out and kept > most:
+    if content.omitted and kept > most:
         reporter.add(
             suffix,
             "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
             "broken",
-            f"{counted(kept + content.left_out, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
+            f"{counted(kept + content.omitted, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
             f"can have batches: those from slot {kept} on were not looked at",
             slot=kept,
             expected=f"at most {counted(most, 'entry')}",
-            actual=counted(kept + content.left_out, "entry"),
+            actual=counted(kept + content.omitted, "entry"),
         )
 
 
@@ -241,10 +258,10 @@ def _judge_times(
         time_rules.check_time_index(content, facts, reporter, finished=finished)
         if reporter.verdict(".timeindex") == "exact" and follows_exact:
             whose, why = time_rules.is_exact(reporter.segment.log, content, facts, finished=finished)
-    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _L1)
+    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _NAMING_RECORDS)
     if not follows_exact:
         whose, why = "", "the offset index that it goes with is not exact"
-    elif whose == "L1" and dialect is not None and dialect.leader_timestamp != "L1":
+    elif whose == "record" and dialect is not None and dialect.leader_timestamp != "record":
         whose, why = "", f"exact for leaders of {releases} only: they name the record and not the batch (SEG-9)"
     if verdict == "exact" and not whose:
         verdict = "sound"
@@ -281,7 +298,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
     if not facts.log.batches:
         return []
     if suffix == ".index":
-        effect = "the broker recovers the segment when it loads it next, and cannot look up offsets before"
+        effect = "a start makes it anew, after any stop; until then the segment is read from its first byte"
         clause = "SEG-35"
     else:
         effect = (
@@ -295,7 +312,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
 def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter) -> bool:
     """Room behind the entries is for a broker that is writing; returns whether the index is finished, without it."""
     segment = reporter.segment
-    if not content.zeros or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
+    if not content.padding_entries or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
         return True
     if segment.is_last and not segment.clean:
         return False
@@ -308,10 +325,10 @@ def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: 
         suffix,
         clause,
         "broken",
-        f"the index ends with {counted(content.zeros, 'entry')} of zeros, {when}, {effect}",
+        f"the index ends with {counted(content.padding_entries, 'entry')} of zeros, {when}, {effect}",
         slot=len(content.entries),
         expected=counted(len(content.entries), "entry"),
-        actual=counted(len(content.entries) + content.zeros, "entry"),
+        actual=counted(len(content.entries) + content.padding_entries, "entry"),
     )
     return True
 

@@ -148,7 +148,10 @@ def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
 
 
 def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
-    """Which rule the bytes are exact for: ``all``, ``L1`` (leaders up to 3.6) or empty; and what may explain them."""
+    """Return the rule that the bytes follow, and what may explain them if they follow none.
+
+    The rule is ``all``, ``record`` (leaders up to 3.6) or empty.
+    """
     actual = content.entries
     for complete in (True,) if finished else (True, False):
         expected = expected_entries(facts, finished=complete)
@@ -158,7 +161,7 @@ def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: boo
         if not len(differing):
             return "all", ""
         if all(_names_the_record(log, facts.time_facts[slot], *actual[slot].tolist()) for slot in differing):
-            return "L1", ""
+            return "record", ""
     return "", (
         "the entries are not those that go with the offset index: a restart or a truncation (SEG-7), or appends of "
         "several batches (SEG-3)"

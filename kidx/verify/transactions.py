@@ -3,16 +3,22 @@
 An entry is right if its last offset is that of an abort marker, its first offset where the transaction began, and its
 last stable offset where the earliest other open transaction began, else the offset behind the marker. A transaction may
 begin segments before it ends, so this is done once for a partition, in order. What began before the log does, because
-retention or compaction took it, is not known, and then only what can be said is checked.
+retention took it, is not known, and then only what can be said is checked. Compaction takes the data of an aborted
+transaction, and later its marker, up to where it has cleaned: of what began before that, likewise, little is known.
+
+A broker writes the entries of an append behind all its batches: one that is killed between leaves them out. Only the
+last segment can lack them, and the next start makes its file anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.findings import worst
+from kidx.printable import counted
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
@@ -24,9 +30,11 @@ _SUFFIX: Final = ".txnindex"
 
 
 class Aborted(NamedTuple):
-    """An entry; ``first_offset`` and ``last_stable_offset`` are upper bounds where ``known`` is False.
+    """An entry, as the log tells it; ``first_offset`` is an upper bound where ``known`` is False.
 
-    It is ``visible`` if records of the transaction are known that a consumer can read.
+    It is ``visible`` if records of the transaction are known that a consumer can read. ``others`` are the first offsets
+    of all transactions that were open at the marker, or began behind it in the segment: a follower, or a replica that
+    moves between disks, appends many batches in one call, and notes the earliest that is open at the call's end.
     """
 
     producer_id: int
@@ -35,17 +43,30 @@ class Aborted(NamedTuple):
     last_stable_offset: int
     known: bool
     visible: bool = True
+    others: frozenset[int] = frozenset()
 
-    def allows(self, entry: tuple[int, ...], log_start: int) -> bool:
-        """Whether an entry of a file, version first, can be this one."""
+    def allows(self, entry: tuple[int, ...], hidden_to: int) -> bool:
+        """Whether an entry of a file, version first, can be this one; below ``hidden_to`` the log tells nothing."""
         _, producer, first, last, stable = entry
         if (producer, last) != (self.producer_id, self.last_offset):
             return False
         if self.known:
-            return (first, stable) == (self.first_offset, self.last_stable_offset)
+            return first == self.first_offset and stable in {self.last_stable_offset, last + 1, *self.others}
         # Of what is below the log start a recovery reads nothing: then it begins with what is left of it.
-        unseen = min(first, self.first_offset) < log_start or first == self.first_offset
-        return unseen and (min(stable, self.last_stable_offset) < log_start or stable <= self.last_stable_offset)
+        unseen = min(first, self.first_offset) < hidden_to or first == self.first_offset
+        least = min(stable, self.last_stable_offset)
+        return unseen and (least < hidden_to or stable == least or stable in self.others)
+
+
+def cleaned_to(verdicts: Sequence[SegmentVerdict], noted: int) -> int:
+    """Return the offset below which a cleaner may have been at work: as it has noted, or as the batches show."""
+    ends = [0, noted]
+    for one, other in pairwise(verdicts):
+        end = one.last_offset + 1 if one.batches else one.segment.base_offset
+        if one.compacted or end < other.segment.base_offset:
+            ends.append(other.segment.base_offset)
+    ends += [verdict.last_offset + 1 for verdict in verdicts[-1:] if verdict.compacted]
+    return max(ends)
 
 
 @dataclass(slots=True)
@@ -55,32 +76,43 @@ class OpenTransactions:
     Attributes:
         whole: the log is there from offset 0 on, so that nothing can have begun before it.
         log_start: below it is nothing that a consumer can read.
+        cleaned_to: below it data and markers may be gone.
         first: where each open transaction began, by producer.
         visible: producers with an open transaction of which something is at or above the log start.
     """
 
     whole: bool
     log_start: int = 0
+    cleaned_to: int = 0
     first: dict[int, int] = field(default_factory=dict)
     visible: set[int] = field(default_factory=set)
+
+    @property
+    def hidden_to(self) -> int:
+        """Below it the log does not tell all that there was."""
+        return max(self.log_start, self.cleaned_to)
 
     def follow(self, events: Iterable[TransactionEvent]) -> list[Aborted]:
         """The transactions that a segment's events abort, in order."""
         aborted = []
-        for event in events:
+        tells_all = self.whole and not self.cleaned_to
+        events = list(events)
+        begun = [(number, event.first_offset) for number, event in enumerate(events) if event.kind == "data"]
+        for number, event in enumerate(events):
             if event.kind == "data":
                 self.first.setdefault(event.producer_id, event.first_offset)
-                if event.first_offset >= self.log_start:
+                if event.first_offset >= self.hidden_to:
                     self.visible.add(event.producer_id)
                 continue
             first = self.first.pop(event.producer_id, None)
             visible = event.producer_id in self.visible
             self.visible.discard(event.producer_id)
-            if event.kind == "abort" and (first is not None or not self.whole):
+            if event.kind == "abort" and (first is not None or not tells_all):
                 stable = min(self.first.values(), default=event.last_offset + 1)
                 start = event.first_offset if first is None else first
-                known = self.whole and first is not None and min(first, stable) >= self.log_start
-                aborted.append(Aborted(event.producer_id, start, event.last_offset, stable, known, visible))
+                known = tells_all and first is not None and min(first, stable) >= self.hidden_to
+                others = frozenset([*self.first.values(), *(first for later, first in begun if later > number)])
+                aborted.append(Aborted(event.producer_id, start, event.last_offset, stable, known, visible, others))
         return aborted
 
 
@@ -96,10 +128,12 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
     path = verdict.segment.path(_SUFFIX)
     if any(file.path == str(path) for file in verdict.files):  # unreadable, and said so
         return []
-    log_start = open_.log_start
+    is_cleaned = verdict.compacted or verdict.segment.base_offset < open_.cleaned_to
     certain = [each for each in expected if each.visible and each.first_offset < each.last_offset]
+    if verdict.segment.is_last and not verdict.segment.clean:
+        certain = _without_last(certain, verdict, reporter)
     if verdict.aborted is None:
-        if not certain or verdict.compacted:
+        if not certain or is_cleaned:
             return []
         first = certain[0]
         reporter.add(
@@ -111,11 +145,11 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
             offset=first.first_offset,
         )
         return [FileVerdict(str(path), "missing")]
-    _check_entries(verdict, verdict.aborted, expected, certain, log_start, reporter)
+    _check_entries(verdict, verdict.aborted, expected, certain, open_.hidden_to, reporter, is_cleaned=is_cleaned)
     torn = [finding.verdict for finding in verdict.findings if finding.path == str(path)]
     found: Verdict = worst([reporter.verdict(_SUFFIX), *torn])
     why = ""
-    if found == "exact" and (verdict.compacted or not all(each.known for each in expected)):
+    if found == "exact" and (is_cleaned or not all(each.known for each in expected)):
         found, why = (
             "sound",
             "the log does not tell all that was aborted: its beginning, or what compaction took, is gone",
@@ -124,13 +158,30 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
     return [FileVerdict(str(path), found, "2.4.0 – 4.4.0" if found == "exact" else "", why, len(verdict.aborted), size)]
 
 
+def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Reporter) -> list[Aborted]:
+    """Return the transactions up to the last entry; a remark names those that are yet to be written."""
+    last = max((entry[3] for entry in verdict.aborted or ()), default=-1)
+    later = [each for each in certain if each.last_offset > last]
+    if later:
+        reporter.add(
+            _SUFFIX,
+            "TX-15",
+            "sound",
+            f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: a start makes the file anew",
+            offset=later[0].last_offset,
+        )
+    return [each for each in certain if each.last_offset <= last]
+
+
 def _check_entries(
     verdict: SegmentVerdict,
     entries: Sequence[tuple[int, ...]],
     expected: Sequence[Aborted],
     certain: Sequence[Aborted],
-    log_start: int,
+    hidden_to: int,
     reporter: Reporter,
+    *,
+    is_cleaned: bool,
 ) -> None:
     by_marker = {each.last_offset: each for each in expected}
     base = verdict.segment.base_offset
@@ -160,7 +211,7 @@ def _check_entries(
             )
         before = last
         right = by_marker.pop(last, None)
-        if right is None and verdict.compacted:
+        if right is None and is_cleaned:
             continue
         if right is None:
             reporter.add(
@@ -171,7 +222,7 @@ def _check_entries(
                 f"{producer} from {first} to {last}",
                 **place,
             )
-        elif not right.allows(entry, log_start):
+        elif not right.allows(entry, hidden_to):
             wanted = f"producer {right.producer_id}: {right.first_offset} to {right.last_offset}, "
             wanted += f"stable {right.last_stable_offset}"
             reporter.add(
@@ -184,7 +235,7 @@ def _check_entries(
                 **place,
             )
     for each in certain:
-        if each.last_offset in by_marker and not verdict.compacted:
+        if each.last_offset in by_marker and not is_cleaned:
             reporter.add(
                 _SUFFIX,
                 "TX-15",

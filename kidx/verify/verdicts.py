@@ -12,6 +12,7 @@ from kidx.printable import encodable
 
 if TYPE_CHECKING:
     from kidx.discovery import Segment
+    from kidx.files import Signature
     from kidx.findings import Finding, Verdict
     from kidx.verify.facts import TransactionEvent
 
@@ -55,7 +56,7 @@ class FileVerdict:
 
     Attributes:
         path: of the file.
-        verdict: *exact*, *sound*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
+        verdict: *exact*, *sound*, *changing*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
         releases: for which it is exact: ``2.4.0 – 4.4.0``; empty if it is not.
         why: why it is not exact, where something explains it.
         entries: of an index file.
@@ -103,6 +104,7 @@ class SegmentVerdict:
             there is no such file or it cannot be read.
         counts: how many batches of each kind of trouble.
         gone: the log disappeared before it could be read: retention.
+        signature: of the files before they were read; another one whenever one of them changes.
     """
 
     segment: Segment
@@ -121,6 +123,7 @@ class SegmentVerdict:
     compacted: bool = False
     readable: bool = True
     gone: bool = False
+    signature: Signature = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""A Python program behind the line protocol: kidx, spoken to over pipes.
+"""Line-protocol adapter in Python: kidx over pipes.
 
-An example of ``exec:`` in Python, and what the adapters in ``bad/`` spoil. Everything an adapter has to do is here:
-read a line, do it, write a line, flush.
+An example for ``exec:`` in Python; ``bad.py`` breaks it. It shows all that an adapter has to do: read a line, execute
+it, write a line, flush.
 
     conformance smoke -i "exec:python tests/adapters/line_index.py --release {release}"
 """
@@ -18,7 +18,7 @@ from kidx.errors import KidxError
 
 Json = dict[str, Any]
 
-# The arguments of each operation, and the method that performs it.
+# The arguments of each operation, and the method that executes it.
 METHODS: dict[str, tuple[tuple[str, ...], str]] = {
     "append": (("offset", "position"), "append"),
     "maybe_append": (("timestamp", "offset", "skip_full_check"), "maybe_append"),
@@ -40,7 +40,7 @@ METHODS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 class Adapter:
-    """Answers requests about one index at a time."""
+    """Adapter for one index at a time."""
 
     name = "line-index"
     kinds = ("offset", "time", "transaction")

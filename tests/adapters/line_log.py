@@ -1,9 +1,9 @@
-"""kidx's log behind the line protocol, version 2: an example of a log in Python, and what defects are planted in.
+"""kidx's log for the line protocol, version 2: an example of a log in Python, and the base of planted defects.
 
     conformance run -i "exec:python tests/adapters/line_log.py {release}" --machine log
 
-Arguments: the release; then ``--without CAPABILITY`` for each that it is to do without, ``--untold FIELD`` for each
-field of the state that it does not tell, ``--defect NAME`` for one of ``log_defects``.
+Arguments: the release; then ``--without CAPABILITY`` for each missing capability, ``--untold FIELD`` for each field
+that its state omits, ``--defect NAME`` for one of ``log_defects``.
 """
 
 from __future__ import annotations
@@ -33,20 +33,16 @@ CAPABILITIES = (
     "transactions",
     "preallocation",
     "deferred_deletion",
+    "time_lookups",
 )
 SAME_KIND = {
-    "invalid_txn_state": "producer",
-    "producer_fenced": "producer",
-    "out_of_order_sequence": "producer",
-    "unknown_producer": "producer",
-    "coordinator_fenced": "producer",
     "unsupported_version": "kafka",
     "io": "kafka",
 }
 
 
 class Adapter:
-    """Answers requests about one log."""
+    """Adapter for one log."""
 
     log_class: type[UnifiedLog] = UnifiedLog
 
@@ -99,7 +95,7 @@ class Adapter:
         self.tidy()
 
     def tidy(self) -> None:
-        """Does at once what is otherwise done later."""
+        """Run all deferred work."""
         if "deferred_deletion" in self.without:
             self.log.delete_segments_before_start()
 
@@ -142,6 +138,8 @@ class Adapter:
         return [self.answer(target) for target in targets]
 
     def answer(self, target: int) -> list[int] | None:
+        if "time_lookups" in self.without and (target >= 0 or target == -3):
+            return None
         found = self.log.fetch_offset_by_timestamp(target)
         if found is None:
             return None
@@ -158,7 +156,7 @@ class Adapter:
         return ""
 
     def do_close(self, prepared: bool) -> None:
-        self.log.close(prepare=prepared)  # where that fails, the log is still asked
+        self.log.close(prepare=prepared)  # after an error the log is still queried
         self.log = None
 
     def do_stop(self) -> None:
@@ -189,7 +187,7 @@ class Adapter:
 
 
 class OutOfRangeError(KidxError):
-    """An offset that the log does not have."""
+    """Offset outside the log."""
 
     kind = "out_of_range"
 

@@ -1,7 +1,7 @@
-"""Defects planted in the log behind pipes, one idea each: what implementers of foreign logs get wrong.
+"""Defects planted in the log over pipes, one idea each: mistakes of implementers of third-party logs.
 
-``line_log.py RELEASE --defect NAME``. Each has the trace that kills it in ``tests/meta/line_log_kills``;
-``python -m tests.meta.line_log_kills [NAME ...]`` records what is missing.
+``line_log.py RELEASE --defect NAME``. The trace that kills each is in ``tests/meta/line_log_kills.ndjson``; ``python -m
+tests.meta.line_log_kills [NAME ...]`` records missing ones.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kidx.log import UnifiedLog
 from kidx.records import build_batch, iter_memory_batches
 
 DEFECTS: dict[str, type[Adapter]] = {}
-"""By name."""
+"""The defects by name."""
 
 
 class Defect(Adapter):
-    """Puts itself down."""
+    """Base class of the defects, which registers them by name."""
 
     def __init_subclass__(cls) -> None:
         DEFECTS[re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()] = cls
@@ -31,7 +31,7 @@ class Defect(Adapter):
 
 
 class LooksBehindTheTimestamp(Defect):
-    """A look-up finds the first record after the timestamp, not at it."""
+    """A lookup finds the first record after the timestamp, not at it."""
 
     def answer(self, target: int) -> list[int] | None:
         return super().answer(target + 1 if 0 <= target < (1 << 62) else target)
@@ -67,7 +67,7 @@ class LargestIsTheLastOfItsBatch(Defect):
 
 
 class AnswersTheTarget(Defect):
-    """The timestamp of an answer is the one asked for, not the record's."""
+    """The timestamp of a result is the target, not the record's timestamp."""
 
     def answer(self, target: int) -> list[int] | None:
         found = super().answer(target)
@@ -105,7 +105,7 @@ class ReadsBehindTheBatch(Defect):
 
 
 class ReadsHalfABatch(Defect):
-    """A read is cut off at the number of bytes asked for."""
+    """A read is cut off at the requested number of bytes."""
 
     def do_read(self, offset: int, max_bytes: int) -> str:
         return base64.b64encode(base64.b64decode(super().do_read(offset, max_bytes))[:40]).decode()
@@ -138,7 +138,7 @@ class KeepsTheProducersTime(Defect):
 
 
 class AppendsBatchByBatch(Defect):
-    """The batches of one call are appended one at a time, so that a refused call leaves some behind."""
+    """The batches of one call are appended one at a time, so that a rejected call leaves some of them in the log."""
 
     def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
         data = base64.b64decode(batches)
@@ -168,7 +168,7 @@ class FillsGaps(Defect):
 
 
 class RollsTwice(Defect):
-    """A roll of an empty segment is refused."""
+    """A roll of an empty segment is rejected."""
 
     def do_roll(self) -> None:
         if not self.log.segments.active.size:
@@ -183,7 +183,7 @@ class IgnoresEpochs(Defect):
         pass
 
 
-# -- cutting -----------------------------------------------------------------------------------------------------
+# -- truncating --------------------------------------------------------------------------------------------------
 
 
 class KeepsTheOffset(Defect):
@@ -218,7 +218,7 @@ class DeletesUnreplicatedRecords(Defect):
 
 
 class DeletesTheSegmentOfTheStart(Defect):
-    """It deletes at once, and one segment too many."""
+    """It deletes immediately, and one segment too many."""
 
     def __init__(self, release: str, without: tuple[str, ...] = (), untold: tuple[str, ...] = ()) -> None:
         super().__init__(release, (*without, "deferred_deletion"), untold)
@@ -246,7 +246,7 @@ class KeepsForEver(Defect):
 
 
 class CountsNothing(Defect):
-    """Retention does not tell how many segments it deleted."""
+    """Retention does not return the number of deleted segments."""
 
     def do_retention(self) -> int:
         super().do_retention()
@@ -314,12 +314,12 @@ class ClosesWithoutPreparing(Defect):
 
 
 class ClosesAsACrash(Defect):
-    """A close lets go of the files as they are."""
+    """A close closes the files without flushing or trimming."""
 
     def do_close(self, prepared: bool) -> None:
         del prepared
         log, self.log = self.log, None
-        log.abandon()
+        log.release_handles()
 
 
 class StandsStill(Defect):
@@ -330,13 +330,13 @@ class StandsStill(Defect):
 
 
 class NeverExpires(Defect):
-    """Silent producers are remembered for ever."""
+    """Inactive producers never expire."""
 
     def do_expire_producers(self) -> None:
         pass
 
 
-# -- transactions, and what a log says of itself -----------------------------------------------------------------
+# -- transactions, and the log's description of itself ------------------------------------------------------------
 
 
 class StableToTheEnd(Defect):
@@ -357,7 +357,7 @@ class _NoMarkers(UnifiedLog):
 
 
 class NotesNoAbortedTransactions(Defect):
-    """The transaction index stays empty."""
+    """The transaction index remains empty."""
 
     log_class = _NoMarkers
 

@@ -1,4 +1,4 @@
-"""Python classes for ``python:MODULE:FACTORY``: kidx, once as it is and several times with one defect.
+"""Python classes for ``python:MODULE:FACTORY``: kidx, once unchanged and several times with one defect.
 
 conformance run -i python:tests.adapters.python_index:open_index
 """
@@ -10,7 +10,7 @@ from kidx.errors import InvalidOffsetError
 
 
 def open_index(kind, path, base_offset, max_index_size, writable, release="4.4.0"):
-    """Nothing is wrong here."""
+    """Open an index without a defect."""
     if kind == "transaction":
         return TransactionIndex(base_offset, path, dialect=release)
     index = OffsetIndex if kind == "offset" else TimeIndex
@@ -18,6 +18,11 @@ def open_index(kind, path, base_offset, max_index_size, writable, release="4.4.0
 
 
 class _OffByOne(OffsetIndex):
+    def lookup(self, target):
+        return super().lookup(target - 1)
+
+
+class _TimeOffByOne(TimeIndex):
     def lookup(self, target):
         return super().lookup(target - 1)
 
@@ -33,7 +38,7 @@ class _Vague(OffsetIndex):
 
 
 class _Plain(OffsetIndex):
-    """Refuses with Python's own exceptions."""
+    """Index that raises Python's own exceptions."""
 
     def append(self, offset, position):
         try:
@@ -47,7 +52,7 @@ class _Plain(OffsetIndex):
 
 
 class _Small:
-    """Has only what is needed to append and look up."""
+    """Index with only the methods needed to append and look up."""
 
     def __init__(self, index):
         self._index = index
@@ -59,7 +64,7 @@ class _Small:
 
 
 class _Forgetful(OffsetIndex):
-    """Has no state when it is closed."""
+    """Index without state after it is closed."""
 
     @property
     def last_offset(self):
@@ -70,6 +75,12 @@ class _Forgetful(OffsetIndex):
 
 def open_off_by_one(kind, path, *arguments):
     return _offset(_OffByOne, kind, path, *arguments)
+
+
+def open_both_off_by_one(kind, path, base_offset, max_index_size, writable, release="4.4.0"):
+    """Open indexes of both kinds with one common defect."""
+    index = _OffByOne if kind == "offset" else _TimeOffByOne
+    return index(path, base_offset, max_index_size, writable, dialect=release)
 
 
 def open_crashing(kind, path, *arguments):

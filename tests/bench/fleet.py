@@ -1,9 +1,9 @@
-"""Many segments on Spark and by the plain parallel verifier, side by side: what Spark costs, and what it needs.
+"""Verification of many segments on Spark and by the plain parallel verifier: cost and memory of Spark.
 
-``python3 bootstrap.py python -m tests.bench.fleet`` prints the whole table. A hundred segments are written, one behind
-the other; every partition has hard links to them, so that both read from memory, where Spark's share is largest. The
-plain verifier works in a process of its own, so that it forks, just before each run on Spark, so that both find the
-same machine; both have loaded their kernels before their clocks start.
+``python3 bootstrap.py python -m tests.bench.fleet`` prints the whole table. A hundred different segments are written;
+every partition has hard links to them, so both read from memory, where Spark's share is largest. The plain verifier
+runs in its own process, so that it forks, just before each run on Spark, so that both find the same machine. Both have
+loaded their kernels before their clocks start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kidx.spark.fleet.sizing import size_of
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
 from tests.bench.segments import template, write_segment
-from tests.bench.telling import machine, processor_seconds, tell
+from tests.bench.table_report import machine, print_table, processor_seconds
 
 SEGMENTS_A_PARTITION = 100
 WARM = 1000
@@ -34,7 +34,7 @@ RECORDS, VALUE = 100, 150  # in a batch of 16 KiB, as producers send them
 
 
 def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION) -> None:
-    """Partitions of so many segments in ``root/data``."""
+    """Make partitions with this number of segments in ``root/data``."""
     written, base = [], 0
     for number in range(min(segments, each)):
         log = write_segment(root / "written" / str(number), size, records=RECORDS, value_size=VALUE, base_offset=base)
@@ -51,20 +51,20 @@ def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION)
 
 
 def peak(process: int) -> float:
-    """Largest resident size of a process, MB."""
+    """Return the largest resident size of a process in MB."""
     lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def timed(work):
-    """What a piece of work gives, its seconds by the clock, and of processor time."""
+    """Run a piece of work; return its result, seconds by the clock, and seconds of processor time."""
     clock, processor = time.perf_counter(), processor_seconds()
     found = work()
     return found, time.perf_counter() - clock, processor_seconds() - processor
 
 
 def on_spark(spark, root: Path, name: str):
-    """A run of its own, as :func:`timed` gives it, and its jobs, stages and tasks."""
+    """Verify on Spark; return the values of :func:`timed`, and the numbers of jobs, stages and tasks."""
     spark.sparkContext.setJobGroup(str(root / name), name)
     told = timed(lambda: fleet.verify(spark, [root / "data"], out=root / "out", run_id=name))
     tracker = spark.sparkContext.statusTracker()
@@ -75,21 +75,21 @@ def on_spark(spark, root: Path, name: str):
 
 
 def plain(data: Path) -> None:
-    """What :func:`beside` asks a process of its own."""
+    """Print in a child process the values that :func:`plain_verifier` reads."""
     importlib.import_module("kidx.scan.batch_kernels")
     found, *seconds = timed(lambda: verify_paths([data], processes=len(os.sched_getaffinity(0))))
     print(json.dumps([len(found.files), [str(finding) for finding in found.findings], *seconds]))  # noqa: T201
 
 
-def beside(data: Path):
-    """The plain verifier's number of files, findings, seconds by the clock, and of processor time."""
+def plain_verifier(data: Path):
+    """Run the plain verifier; return its number of files, findings, seconds by the clock, and of processor time."""
     line = [sys.executable, "-m", "tests.bench.fleet", "--plain", str(data)]
     return json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(spark, root: Path, segments: int) -> list[str]:
-    """A row of the table."""
-    files, findings, clock, processor = beside(root / "data")
+    """Measure one row of the table."""
+    files, findings, clock, processor = plain_verifier(root / "data")
     result, *seconds, work = on_spark(spark, root, "bench")
     assert result.summary.files == files
     assert [str(finding) for finding in result.findings()] == findings
@@ -110,11 +110,11 @@ def measure(spark, root: Path, segments: int) -> list[str]:
 
 
 def main() -> None:
-    """Prints a row as soon as it is there, and the table."""
+    """Print each row as soon as it is measured, and the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--segments", type=int, action="append")
     parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--kilobytes", type=int, default=1024, help="of each segment's log")
+    parser.add_argument("--kilobytes", type=int, default=1024, help="size of each segment's log")
     arguments = parser.parse_args()
     if arguments.plain is not None:
         plain(arguments.plain)
@@ -147,7 +147,7 @@ def main() -> None:
         "driver + JVM, MB",
         "kept, B each (model)",
     )
-    tell(console, heads, rows)
+    print_table(console, heads, rows)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Cases a second of the fuzzer, side by side, in one run on this machine: ``python -m tests.bench.fuzz``.
+"""Cases per second of the fuzzer, compared in one run on this machine: ``python -m tests.bench.fuzz``.
 
-The same kind of contents, made anew for each turn, are examined one by one in lockstep, as they are for an adapter of
-your own, and many at once by Kafka's classes: with the newest release, and with all 26. Each warms up before the
-clock starts and takes turns then. Rates are medians of the clock's and of processor time: what counts on a machine
-that others use too is the latter, over all threads, Java's compiler included.
+The same kind of contents, new in each turn, are examined one by one in lockstep, as for a user's adapter, and in bulk
+by Kafka's classes: with the newest release, and with all 26. Each warms up before the clock starts, and they take
+turns. Rates are medians of the clock's and of processor time. On a shared machine the latter counts, over all threads,
+Java's compiler included.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from conformance.implementations.jvm.virtual_machine import expect_one_loop
 from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
 from conformance.scratch import scratch_directory
-from tests.bench.telling import machine, tell
+from tests.bench.table_report import machine, print_table
 
 HEADS = ("format", "releases", "one by one", "at once", "times", "of a processor", "at once", "times")
 Examine = Callable[[list[bytes]], object]
 
 
 def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
-    """The lockstep that settles what differs."""
+    """Run the lockstep that decides about divergences."""
     kind = MACHINES[MACHINE_OF[format_name]]
     subjects = [kind.subject("jvm", release) for release in releases]
     examiner = Examiner(format_name, kind.new_lockstep(subjects, scratch, releases=releases))
@@ -48,7 +48,7 @@ def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
 
 
 def at_once(format_name: str, releases: list[str], scratch: Path) -> Examine:
-    """What the fuzzer does with Kafka's classes."""
+    """Check the contents in bulk, as the fuzzer does with Kafka's classes."""
     scratch.mkdir()
     batches = Batches(format_name, releases, ["jvm"], scratch)
 
@@ -56,7 +56,7 @@ def at_once(format_name: str, releases: list[str], scratch: Path) -> Examine:
 
 
 def rates(examine: Examine, make: Callable[[], bytes], count: int, warm_up: int, rounds: int) -> tuple[float, float]:
-    """Cases a second by the clock and of processor time; making contents counts."""
+    """Return cases per second by the clock and of processor time; making contents counts."""
     for _ in range(warm_up):
         examine([make() for _ in range(count)])
     wall, own = [], []
@@ -69,7 +69,7 @@ def rates(examine: Examine, make: Callable[[], bytes], count: int, warm_up: int,
 
 
 def row(format_name: str, releases: list[str], rounds: int, scratch: Path) -> list[str]:
-    """The figures of one format."""
+    """Measure the rates of one format."""
     seeds = SEEDS[format_name](scratch)
     chance = random.Random(1)  # noqa: S311 -- nothing secret
 
@@ -87,11 +87,11 @@ def row(format_name: str, releases: list[str], rounds: int, scratch: Path) -> li
 
 
 def main() -> None:
-    """Prints a row for each format and number of releases."""
+    """Print a row for each format and number of releases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--format", action="append", choices=list(SEEDS), help="All four by default.")
-    parser.add_argument("--one-release", action="store_true", help="Leave out all 26 at once.")
+    parser.add_argument("--one-release", action="store_true", help="Omit the measurement with all 26 releases.")
     options = parser.parse_args()
     expect_one_loop()  # as conformance fuzz does where it has a minute
     console = Console()
@@ -102,7 +102,7 @@ def main() -> None:
             with scratch_directory() as scratch:
                 rows.append(row(name, releases, options.rounds, scratch))
             console.print(" · ".join(rows[-1]), highlight=False)  # the others may take minutes
-    tell(console, HEADS, rows)
+    print_table(console, HEADS, rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a run costs the processor, thread by thread: ``python -m tests.bench.jobs [--markdown FILE]``.
+"""Processor time of a run by thread: ``python -m tests.bench.jobs [--markdown FILE]``.
 
-Seconds of processor time say on a busy machine, too, what ``--jobs`` can give: a process that already keeps one and a
-half processors busy cannot become twice as fast on two.
+Even on a busy machine, seconds of processor time show what ``--jobs`` can give: a process that already uses one and a
+half processors cannot become twice as fast on two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOTH, G1 = ("-XX:TieredStopAtLevel=4",), ("-XX:-UseSerialGC", "-XX:+UseG1GC")
 
 
 class Run(NamedTuple):
-    """What is measured: a run, and what is told to its Java beyond what every run tells it."""
+    """Measured run, and the extra options of its Java."""
 
     words: tuple[str, ...]
     examples: int
@@ -48,7 +48,7 @@ def runs(share: int) -> list[Run]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Performs it in this process; seconds of processor time by what used them."""
+    """Run it in this process; return the seconds of processor time by thread."""
     virtual_machine.OPTIONS = (*virtual_machine.OPTIONS, *run.options)
     words = ("run", *run.words, "--seed", "5", "--max-examples", str(run.examples), "-j", str(run.jobs), "-q")
     sys.argv = ["conformance", *words]

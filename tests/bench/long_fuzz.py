@@ -1,8 +1,8 @@
-"""Fuzzes the newest release of each dialect until there are so many cases: ``python -m tests.bench.long_fuzz DIR``.
+"""Long fuzzing of the newest release of each dialect: ``python -m tests.bench.long_fuzz DIR``.
 
-Each release has its turn of some minutes with each format, a ``conformance fuzz`` of its own with a seed of its own;
-what turns have counted is kept in ``DIR/turns.ndjson``, so that the same command goes on where it was stopped. The
-traces of findings are told at the end, and the exit code is 1.
+Each release has a turn of some minutes with each format: one ``conformance fuzz`` with its own seed. Results of turns
+are stored in ``DIR/turns.ndjson``, so the same command continues where it was stopped. The traces of findings are
+printed at the end, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from rich.console import Console
 from conformance.experiments.fuzz.scripts import MACHINE_OF
 from conformance.kafka.releases import RELEASES
 from kidx.dialect import dialect_of
-from tests.bench.telling import machine, tell
+from tests.bench.table_report import machine, print_table
 
 _CONFORMANCE = "from conformance.cli import main; main()"
 HEADS = ("format", "releases", "cases", "cases a second of a processor", "settled", "findings")
 
 
 def newest_of_each_dialect(format_name: str) -> list[str]:
-    """A release for each set of rules of a format, the newest first."""
-    rules = "segment_rules" if MACHINE_OF[format_name] == "segment" else "index_rules"
-    return list({getattr(dialect_of(release), rules): release for release in RELEASES}.values())[::-1]
+    """Return a release for each set of rules of a format, the newest first."""
+    sections = ("index", "segment") if MACHINE_OF[format_name] == "segment" else ("index",)
+    return list({dialect_of(release).rules(*sections): release for release in RELEASES}.values())[::-1]
 
 
 def pairs(formats: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Formats and releases, again and again: a release of each format, then another one."""
+    """Yield formats and releases forever: a release of each format, then the next release of each."""
     of_each = [cycle(list(product([name], newest_of_each_dialect(name)))) for name in formats]
     while True:
         yield from map(next, of_each)
 
 
 def commit() -> str:
-    """What is checked out; with a mark if it has been changed."""
+    """Return the commit that is checked out; marked if the work tree has changes."""
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=12"],
         capture_output=True,
@@ -54,7 +54,7 @@ def commit() -> str:
 
 
 def turn(directory: Path, format_name: str, seconds: float, seed: int, release: str) -> dict[str, Any]:
-    """One run of the fuzzer; what it has counted."""
+    """Run the fuzzer once, and return its counts."""
     command = [sys.executable, "-c", _CONFORMANCE, "fuzz", "--format", format_name, "--json"]
     command += ["--kafka", release, "--max-time", str(seconds), "--seed", str(seed)]
     command += ["--corpus", str(directory / "corpus"), "--report", str(directory / f"{format_name}-{seed}")]
@@ -68,7 +68,7 @@ def turn(directory: Path, format_name: str, seconds: float, seed: int, release: 
 
 
 def sums(turns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """A row for each format, and one for all."""
+    """Return a row for each format, and one for all."""
     totals: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
     releases = defaultdict(set)
     for each in turns:
@@ -84,10 +84,10 @@ def sums(turns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def main() -> None:
-    """Takes turns until there are enough cases, or the time is over; prints the sums."""
+    """Take turns until enough cases have run, or the time is over; print the sums."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--cases", type=int, default=10_000_000, help="of all formats together")
+    parser.add_argument("--cases", type=int, default=10_000_000, help="number of cases of all formats together")
     parser.add_argument("--max-time", type=float, default=3600.0, help="seconds for this call")
     parser.add_argument("--turn", type=float, default=120.0, help="seconds of one release and format at a time")
     parser.add_argument("--format", action="append", choices=list(MACHINE_OF))
@@ -97,7 +97,7 @@ def main() -> None:
     turns = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     turns = [each for each in turns if each["commit"] == commit()]
     until = time.monotonic() + options.max_time
-    # Turns that were taken are not taken again: the next one is the next pair's.
+    # Finished turns are not repeated: the next turn has the next pair.
     for name, release in islice(pairs(options.format or list(MACHINE_OF)), len(turns), None):
         left = until - time.monotonic()
         enough = sum(each["cases"] for each in turns) >= options.cases
@@ -108,7 +108,7 @@ def main() -> None:
             stream.write(f"{json.dumps(turns[-1])}\n")
     console = Console(width=120)
     console.print(machine("numba", "jpype1"), commit(), highlight=False)
-    tell(console, HEADS, sums(turns))
+    print_table(console, HEADS, sums(turns))
     for each in turns:
         for kind, path in each["findings"].items():
             console.print(f"{each['format']}: {kind}: {path}", highlight=False)

@@ -1,7 +1,7 @@
-"""Large segments, fast: the bytes that a producer and a broker would write, made by the million with numpy.
+"""Large segments, made fast with numpy: the bytes that a producer and a broker would write.
 
-All batches of a segment have the same shape, so they are copies of one that ``kidx.records.build_batch`` makes, with
-base offset, timestamps and checksum of their own. Tests hold them to a real client's bytes, and the indexes to those
+All batches of a segment have the same shape. They are copies of one batch of ``kidx.records.build_batch``, each with
+its own base offset, timestamps and checksum. Tests compare them with a real client's bytes, and the indexes with those
 that a recovery writes.
 """
 
@@ -23,19 +23,19 @@ _CHUNK = 4096
 
 
 def payload(value_size: int) -> bytes:
-    """A value that no compression would shrink to nothing, the same for all."""
+    """Return a value that compresses moderately, the same for all records."""
     return np.random.default_rng(0).bytes(value_size)
 
 
 def template(records: int, value_size: int) -> bytes:
-    """One batch: keys of eight bytes, values of ``value_size``, all of one millisecond, as a producer sends them."""
+    """Build one batch: keys of eight bytes, values of ``value_size``, equal timestamps, as a producer sends them."""
     value = payload(value_size)
     made = [SimpleRecord(FIRST_TIMESTAMP, f"{number:08d}".encode(), value) for number in range(records)]
     return build_batch(made, partition_leader_epoch=0)
 
 
 def chunks(batches: int, records: int, value_size: int, base_offset: int = 0):
-    """The bytes of batches one after another, some thousand at a time; each is a millisecond later than the last."""
+    """Yield the bytes of consecutive batches, a few thousand at a time; each is a millisecond later than the last."""
     one = np.frombuffer(template(records, value_size), np.uint8)
     at = {field.name: slice(field.offset, field.offset + field.size) for field in RECORD_BATCH.fields}
     for first in range(0, batches, _CHUNK):
@@ -53,7 +53,7 @@ def chunks(batches: int, records: int, value_size: int, base_offset: int = 0):
 def write_segment(
     directory: Path, size: int, *, records: int, value_size: int, base_offset: int = 0, index_interval_bytes: int = 4096
 ) -> Path:
-    """Writes a finished segment of about ``size`` bytes with its indexes, and returns the path of its ``.log``."""
+    """Write a finished segment of about ``size`` bytes with its indexes, and return the path of its ``.log``."""
     directory.mkdir(parents=True, exist_ok=True)
     one = len(template(records, value_size))
     batches = max(1, size // one)

@@ -1,14 +1,14 @@
-"""Steps a second, side by side, in one run on this machine: ``python -m tests.bench.steps``.
+"""Steps per second, compared in one run on this machine: ``python -m tests.bench.steps``.
 
 Generating: the same examples (same seed) by Hypothesis with no participant, with the reference and the model alone,
-with one release, and with all 26. Replaying: the operations of those examples performed again without Hypothesis, by
-the full lockstep, and by the release's classes and the reference alone. Segments and logs have no model, and a log's
-step is a question of forty timestamps or an append of several batches, so they have fewer steps a turn.
+with one release, and with all 26. Replaying: the operations of those examples without Hypothesis, by the full lockstep,
+and by the release's classes and the reference alone. Segments and logs have no model. A log's step is a query of forty
+timestamps or an append of several batches, so a turn has fewer of them.
 
-A step is one operation, whatever took part in it. Every set of participants warms up before the clock starts, so that
-Java has compiled what it will. They take turns then, so that other load on the machine hits all alike. Shares are the
-medians of those in one turn, of the clock's time and of processor time: releases use a second core, which costs the
-latter. Three minutes on two idle cores.
+A step is one operation, regardless of the number of participants. Every set of participants warms up before the clock
+starts, so that Java has compiled its code. They take turns, so that other load on the machine affects all of them.
+Shares are medians over the turns, of the clock's time and of processor time: releases use a second core, which costs
+the latter. It takes about 180 s on two idle cores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
 from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
-from tests.bench.telling import machine, tell, write_page
+from tests.bench.table_report import machine, print_table, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +53,7 @@ set, Hypothesis alone came to about 5,000 steps/s, so that 80 % were 4,000 and 2
 
 
 class Rate(NamedTuple):
-    """What one run did."""
+    """Rate of one run."""
 
     steps: int
     seconds: float
@@ -62,7 +62,7 @@ class Rate(NamedTuple):
 
 @contextmanager
 def measured(lockstep: Lockstep[Any, Any]) -> Iterator[list[Rate]]:
-    """The rate of what is done in the block, once it is done."""
+    """Yield a rate that is filled in when the block ends."""
     rates: list[Rate] = []
     before, wall, processor = lockstep.statistics.steps, time.perf_counter(), time.process_time()
     yield rates
@@ -70,7 +70,7 @@ def measured(lockstep: Lockstep[Any, Any]) -> Iterator[list[Rate]]:
 
 
 def generate(machine: str, lockstep: Lockstep[Any, Any], examples: int) -> Rate:
-    """A run of Hypothesis."""
+    """Run Hypothesis."""
     with measured(lockstep) as rates:
         bound = seed(1)(MACHINES[machine].bind(lockstep))
         run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(examples))
@@ -78,9 +78,9 @@ def generate(machine: str, lockstep: Lockstep[Any, Any], examples: int) -> Rate:
 
 
 def played_back(machine: str, scratch: Path, examples: int) -> Lockstep[Any, Any]:
-    """A lockstep in which nothing performs: the newest reference's observations of :func:`generate` come again.
+    """Return a lockstep without participants that repeats the newest reference's observations of :func:`generate`.
 
-    The rules of segments and logs look at them, so that Hypothesis draws the same only if they are the same.
+    The rules of segments and logs use them, so Hypothesis draws the same only if they are the same.
     """
     lockstep = new_lockstep(machine, [], scratch, releases=[newest()])
     (group,) = lockstep.groups
@@ -109,14 +109,14 @@ def played_back(machine: str, scratch: Path, examples: int) -> Lockstep[Any, Any
 
 
 def new_lockstep(machine: str, subjects: Iterable[str], scratch: Path, **options: Any) -> Lockstep[Any, Any]:
-    """The lockstep that a machine drives, with the classes of some releases."""
+    """Return the lockstep that a machine drives, with the classes of some releases."""
     if machine in INDEX_MACHINES:
         return IndexLockstep(map(JvmIndex, subjects), scratch, **options)
     return MACHINES[machine].lockstep_type(map(MACHINES[machine].jvm, subjects), scratch, **options)
 
 
 def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
-    """The operations of some examples."""
+    """Record the operations of some examples."""
     lockstep = new_lockstep(machine, [], scratch, releases=[newest()])
     runs: list[list[Operation]] = []
     end = lockstep.end
@@ -131,7 +131,7 @@ def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
 
 
 def replay(runs: list[list[Operation]], lockstep: Lockstep[Any, Any]) -> Rate:
-    """Recorded operations, performed again."""
+    """Execute recorded operations again."""
     with measured(lockstep) as rates:
         for operations in runs:
             lockstep.begin()
@@ -142,7 +142,7 @@ def replay(runs: list[list[Operation]], lockstep: Lockstep[Any, Any]) -> Rate:
 
 
 def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> dict[str, list[Rate]]:
-    """Does everything unobserved, for so many steps, then in turns; the rates of each."""
+    """Run each piece of work for this number of steps unmeasured, then in turns; return the rates of each."""
     for task in tasks.values():
         steps = 0
         while steps < warm_up:
@@ -152,19 +152,19 @@ def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) ->
 
 
 def share(rates: list[Rate], of: list[Rate], what: str) -> str:
-    """What one does of another's steps in the same time, in the median of the turns that they took together."""
+    """Return the median ratio of two rates over the turns that they took together."""
     pairs = zip(rates, of, strict=True)
     return f"{statistics.median(per(rate, what) / per(whole, what) for rate, whole in pairs):.0%}"
 
 
 def per(rate: Rate, what: str) -> float:
-    """Steps in a second, of the clock's or of a processor's."""
+    """Return steps per second of wall-clock time or of processor time."""
     seconds: float = getattr(rate, what)
     return rate.steps / seconds
 
 
 def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, list[Rate]]:
-    """The rates behind one machine's rows."""
+    """Measure the rates of one machine's rows."""
     participants: dict[str, tuple[list[str], list[str]]] = {
         "Hypothesis alone": ([], []),
         "kidx alone": ([], [newest()]),
@@ -188,14 +188,14 @@ def measure(name: str, examples: int, rounds: int, scratch: Path) -> dict[str, l
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machine", choices=INDEX_MACHINES + FILES_MACHINES, action="append")
     parser.add_argument("--examples", type=int, default=15)
-    parser.add_argument("--rounds", type=int, default=11, help="the median of so many short runs is shown")
+    parser.add_argument("--rounds", type=int, default=11, help="number of short runs, of which the median is shown")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
-    expect_one_loop()  # one that takes minutes; reports/jobs.md says why a short run does better without
+    expect_one_loop()  # takes minutes; reports/jobs.md says why a short run omits it
     console = Console(width=120)
     where = machine("hypothesis", "jpype1")
     console.print(where, highlight=False)
@@ -209,7 +209,7 @@ def main() -> None:
             if label.startswith("generating"):
                 cells = [share(rates, alone, what) for what in ("seconds", "processor_seconds")]
             rows.append((name, label, f"{statistics.median(per(rate, 'seconds') for rate in rates):,.0f}", *cells))
-    tell(console, HEADS, rows)
+    print_table(console, HEADS, rows)
     if arguments.markdown is not None:
         write_page(arguments.markdown, "Steps a second", f"{INTRODUCTION}\n\n{where}.", HEADS, rows)
 

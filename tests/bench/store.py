@@ -1,7 +1,7 @@
-"""What verifying a fleet asks of an object store: requests by kind and by step, counted by an S3 server of the tests.
+"""Requests of the verification of a fleet to an object store, by kind and by step, counted by an S3 test server.
 
-``python3 bootstrap.py python -m tests.bench.store``. The workers' own functions are called, without Spark; what Spark
-and the tables add is written by task, not by segment.
+``python3 bootstrap.py python -m tests.bench.store``. The workers' functions are called without Spark; Spark and the
+tables add requests per task, not per segment.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle, verify_rows
 from tests.bench.fleet import make
-from tests.bench.telling import machine, tell
+from tests.bench.table_report import machine, print_table
 
 REQUEST = re.compile(r'"(?P<method>[A-Z]+) (?P<target>\S+) HTTP')
 PER_PARTITION = 20
 
 
 class Requests(logging.Handler):
-    """Counts what the server is asked, by kind."""
+    """Counter of requests to the server by kind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class Requests(logging.Handler):
             self.counts["LIST" if is_listing else found["method"]] += 1
 
     def taken(self) -> str:
-        """What was counted since the last time."""
+        """Return the counts since the last call."""
         told = ", ".join(f"{number:,} {kind}" for kind, number in sorted(self.counts.items())) or "none"
         self.counts.clear()
         return told
 
 
 def measure(segments: int, requests: Requests) -> list[str]:
-    """A row of the table."""
+    """Measure one row of the table."""
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:
@@ -85,7 +85,7 @@ def main() -> None:
     rows = [measure(segments, requests) for segments in (20, 40, 80)]
     console = Console(width=140)
     console.print(machine("s3fs", "moto"))
-    tell(console, ("segments", "listing", "verifying", "settling"), rows)
+    print_table(console, ("segments", "listing", "verifying", "settling"), rows)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""``kafka_segments`` beside a source of constant batches with the same columns, in one session: what is left to gain.
+"""``kafka_segments`` next to a source of constant batches with the same columns, in one session: the possible gain.
 
-``python3 bootstrap.py python -m tests.bench.tables --megabytes 256``. Each query is performed once, and then as
-often as ``--times``, in turns; medians count. Processor time is that of the driver, its JVM and all workers: on a
-machine that others use, too, it says more than a clock. ``kidx.read`` does the same without Spark, in one process.
+``python3 bootstrap.py python -m tests.bench.tables --megabytes 256``. Each query runs once, and then ``--times`` times,
+in turns; medians count. Processor time covers the driver, its JVM and all workers: on a shared machine it is more
+reliable than a clock. ``kidx.read`` does the same without Spark, in one process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kidx.spark import session
 from kidx.tables.columns import ROWS, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.telling import machine, processor_seconds, tell
+from tests.bench.table_report import machine, print_table, processor_seconds
 
 RECORDS, VALUE = 100, 150
 COLUMNS = {
@@ -35,7 +35,7 @@ COLUMNS = {
 
 
 class Constant(DataSource):
-    """The same batch again and again, as fast as Spark takes it."""
+    """Source that yields the same batch again and again, as fast as Spark takes it."""
 
     @classmethod
     def name(cls):
@@ -74,7 +74,7 @@ class ConstantReader(DataSourceReader):
 
 
 def medians(works, times):
-    """Of each piece of work the median seconds by the clock, and of processor time; performed in turns."""
+    """Return the median seconds of each piece of work by the clock, and of processor time; they run in turns."""
     taken = [[] for _ in works]
     for turn in range(times + 1):
         for work, seconds in zip(works, taken, strict=True):
@@ -116,11 +116,12 @@ def main() -> None:
         f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks, million records a second by the clock,"
         f" and in brackets a second of processor time; medians of {arguments.times}; {machine('pyspark', 'pyarrow')}"
     )
-    tell(console, ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit"), rows)
+    heads = ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit")
+    print_table(console, heads, rows)
 
 
 def told(label, count, found):
-    """A row of the table."""
+    """Return a row of the table."""
     rates = [f"{count / clock / 1e6:.2f} ({count / processor / 1e6:.2f})" for clock, processor in found]
     clock, processor = (theirs / ours for ours, theirs in zip(*found[:2], strict=True))
     return [label, *rates, *[""] * (3 - len(rates)), f"{clock:.0%} ({processor:.0%})"]

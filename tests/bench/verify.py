@@ -1,10 +1,10 @@
-"""How fast kidx verifies, looks up and decodes, against Kafka and the machine: ``python -m tests.bench.verify``.
+"""Speed of verification, lookup and decoding, compared with Kafka and the machine: ``python -m tests.bench.verify``.
 
-Every row compares two ways of doing the same work on the same file in one run, and says how far both are from reading
-the bytes once and computing their CRC-32C with google-crc32c on one core. ``--small`` takes a tenth of the data.
+Every row compares two ways of doing the same work on the same file in one run. It also compares both with reading the
+bytes once and computing their CRC-32C with google-crc32c on one core. ``--small`` takes a tenth of the data.
 
-The input is made by :mod:`tests.bench.segments`, whose bytes a test holds to those of a real client. Files are read
-once before anything is measured: it is the work that is compared, not the disk.
+The input is made by :mod:`tests.bench.segments`, whose bytes a test compares with a real client's. Files are read once
+before anything is measured, because the work is compared, not the disk.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from kidx.java import find_java
 from kidx.scan import BulkLookup, decode_records, read_index
 from kidx.verify import verify_segment
 from tests.bench.segments import template, write_segment
-from tests.bench.telling import machine, tell, write_page
+from tests.bench.table_report import machine, print_table, write_page
 
 DUMP_RELEASE = "4.2.1"
-"""The newest that can be waited for: from 4.3 on, checking a .timeindex reads the rest of the log for every entry."""
+"""The newest release that is fast enough: from 4.3 on, checking a .timeindex reads the log for every entry."""
 
 RELEASE = "4.4.0"
 LOOKUPS = 1_000_000
@@ -53,12 +53,12 @@ class Row(NamedTuple):
     """One comparison.
 
     Attributes:
-        work, against: what is compared.
-        unit: of both times, ``s`` or ``ns``.
-        ours, theirs: the times.
-        reach: how many times faster we are to be; or the time that ours may take, see ``absolute``.
-        note: the speed, and that of the machine.
-        absolute: which of the two ``reach`` is.
+        work, against: The compared kinds of work.
+        unit: The unit of both times, ``s`` or ``ns``.
+        ours, theirs: The times.
+        reach: The required ratio of the times; or the limit for our time, see ``absolute``.
+        note: The speed, and the machine's speed.
+        absolute: True if ``reach`` is a time.
     """
 
     work: str
@@ -71,7 +71,7 @@ class Row(NamedTuple):
     absolute: bool = False
 
     def cells(self) -> list[str]:
-        """As the table shows it."""
+        """Return the cells of the row in the table."""
         digits = 3 if self.unit == "s" else 0
         times = [f"{value:,.{digits}f} {self.unit}" for value in (self.ours, self.theirs)]
         reach = f"≤ {self.reach:,.0f} {self.unit}" if self.absolute else f"≥ {self.reach:g} ×"
@@ -84,7 +84,7 @@ HEADS = ("work", "against", "ours", "theirs", "ratio", "reach", "met", "of the p
 
 
 def busy(work: Callable[[], object], rounds: int) -> float:
-    """The median of some runs, in seconds of processor, which other programs on the machine do not disturb."""
+    """Return the median of some runs in seconds of processor time, which other programs hardly disturb."""
     seconds = []
     for _ in range(rounds):
         started = time.process_time()
@@ -94,7 +94,7 @@ def busy(work: Callable[[], object], rounds: int) -> float:
 
 
 def limit(paths: list[Path]) -> None:
-    """Reads files once and computes their CRC-32C: nothing can be verified faster on one core."""
+    """Read files once and compute their CRC-32C: nothing can be verified faster on one core."""
     crc = 0
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
@@ -104,7 +104,7 @@ def limit(paths: list[Path]) -> None:
 
 
 class Kafka:
-    """Kafka's own classes, in a JVM of this process; its start is not measured, nor is its warming up."""
+    """Kafka's own classes, in a JVM of this process; its start and its warm-up are not measured."""
 
     def __init__(self) -> None:
         import jpype
@@ -122,14 +122,14 @@ class Kafka:
             getattr(jpype.JClass("java.lang.System"), name)(stream(null))
 
     def dump(self, log: Path) -> None:
-        """``kafka-dump-log`` of the three files; what it prints goes nowhere."""
+        """Run ``kafka-dump-log`` on the three files; its output is discarded."""
         loader = self.release_loader(DUMP_RELEASE, "log")
         self.jpype.JClass("java.lang.Thread").currentThread().setContextClassLoader(loader)
         files = ",".join(str(log.with_suffix(suffix)) for suffix in (".log", ".index", ".timeindex"))
         self.jpype.JClass("kafka.tools.DumpLogSegments", loader=loader).main(["--files", files])
 
     def recover(self, log: Path, scratch: Path) -> None:
-        """``LogSegment.recover``, which writes the indexes anew, beside a second name of the log."""
+        """Run ``LogSegment.recover``, which rebuilds the indexes, on a second name of the log."""
         from conformance.implementations.jvm.segment import JvmSegment
         from conformance.operations import Operation
 
@@ -145,8 +145,8 @@ class Kafka:
         assert not done.outcome.error, done
 
     def looper(self, scratch: Path) -> Callable[[Path, np.ndarray], float]:
-        """Looks up many offsets without leaving the JVM: nanoseconds of one."""
-        from conformance.kafka.fetch import tool_jar
+        """Return a function that looks up many offsets inside the JVM: nanoseconds of one."""
+        from conformance.kafka.jar_fetch import tool_jar
 
         compiler = self.jpype.JClass(
             "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=self.class_loader([tool_jar("ecj")])
@@ -175,7 +175,7 @@ class Kafka:
 
 
 def verify_rows(console: Console, kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple]) -> list[Row]:
-    """Verifying a log and its indexes."""
+    """Measure the verification of a log and its indexes."""
     rows = []
     for name, (size, records, value_size, reach) in sizes.items():
         console.print(f"making {size / 1e9:.2f} GB of {name}", highlight=False)
@@ -204,7 +204,7 @@ def verify_rows(console: Console, kafka: Kafka, scratch: Path, rounds: int, size
 
 
 def index_of_lookups(scratch: Path) -> tuple[Path, np.ndarray]:
-    """An index of 10 MiB, and a million offsets to look up in it."""
+    """Make an index of 10 MiB, and a million offsets to look up in it."""
     random = np.random.default_rng(1)
     keys = np.cumsum(random.integers(1, 50, ENTRIES))
     path = scratch / f"{0:020d}.index"
@@ -213,7 +213,7 @@ def index_of_lookups(scratch: Path) -> tuple[Path, np.ndarray]:
 
 
 def lookup_rows(kafka: Kafka, scratch: Path, rounds: int) -> list[Row]:
-    """A million look-ups at once."""
+    """Measure a million lookups in one call."""
     path, targets = index_of_lookups(scratch)
     bulk, run = BulkLookup(read_index(path, 0), 0), kafka.looper(scratch)
     rows = []
@@ -228,9 +228,9 @@ def lookup_rows(kafka: Kafka, scratch: Path, rounds: int) -> list[Row]:
 
 
 def single_rows(scratch: Path, rounds: int) -> list[Row]:
-    """One look-up at a time, by the readable index, and by nothing but the search, reading keys with ``struct``.
+    """Measure single lookups, by the readable index, and by only the search, reading keys with ``struct``.
 
-    Most of a broker's are of recent offsets, which are in the warm section of the index (KAFKA-6432).
+    Most lookups of a broker are for recent offsets, which are in the warm section of the index (KAFKA-6432).
     """
     import struct
 
@@ -272,9 +272,9 @@ def single_rows(scratch: Path, rounds: int) -> list[Row]:
 
 
 def decode_rows(rounds: int) -> list[Row]:
-    """Offset, timestamp, key, value and headers of every record.
+    """Measure offset, timestamp, key, value and headers of every record.
 
-    Of aiokafka's records every attribute is taken; ours are tuples of the same objects, or Arrow arrays of them.
+    Every attribute of aiokafka's records is read; ours are tuples of the same objects, or Arrow arrays of them.
     """
     import pyarrow as pa
     from aiokafka.record import MemoryRecords
@@ -318,10 +318,10 @@ def decode_rows(rounds: int) -> list[Row]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--rounds", type=int, default=5, help="the median of so many runs is shown")
+    parser.add_argument("--rounds", type=int, default=5, help="number of runs, of which the median is shown")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
     console = Console(width=170)
@@ -334,12 +334,12 @@ def main() -> None:
     }
     with scratch_directory() as scratch:
         alone = [*single_rows(scratch, arguments.rounds), *decode_rows(arguments.rounds)]
-        kafka = Kafka()  # whose compiler and collector take processor time of this process from here on
+        kafka = Kafka()  # whose compiler and collector use processor time of this process from here on
         rows = verify_rows(console, kafka, scratch, arguments.rounds, sizes)
         rows += lookup_rows(kafka, scratch, arguments.rounds)
     rows += alone
     cells = [row.cells() for row in rows]
-    tell(console, HEADS, cells)
+    print_table(console, HEADS, cells)
     if arguments.markdown is not None:
         write_page(arguments.markdown, "Speed", f"{INTRODUCTION}\n\n{where}.", HEADS, cells)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

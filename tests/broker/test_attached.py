@@ -1,4 +1,4 @@
-"""``--bootstrap`` and ``--log-dir``: a broker that is running already is asked and read, and left as it is."""
+"""``--bootstrap-server`` and ``--log-dir``: a running broker is queried and its files are read, without changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from broker_scenario import create, produce
 
 from conformance import cli
 from conformance.kafka.broker import LocalBroker
-from conformance.kafka.broker.attached import requests_of, why_not
+from conformance.kafka.broker.external import mismatch_reason, requests_of
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.broker.workload import plan, topic_config
 from kidx.discovery import read_offset_checkpoint
@@ -52,9 +52,11 @@ def content(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.suffix in (".log", ".index", ".timeindex")}
 
 
-def test_a_running_broker_is_checked_and_left_as_it_is(broker, run):
+def test_a_running_broker_is_checked_without_changes(broker, run):
     before = content(broker.log_dir)
-    code, out, err = run("--bootstrap", broker.bootstrap, "--log-dir", broker.log_dir, "--kafka", RELEASE, "--json")
+    code, out, err = run(
+        "--bootstrap-server", broker.bootstrap, "--log-dir", broker.log_dir, "--kafka", RELEASE, "--json"
+    )
     assert (code, err) == (0, "")
     document = json.loads(out)
     assert document["verdict"] == "conforms"
@@ -69,19 +71,19 @@ def test_a_running_broker_is_checked_and_left_as_it_is(broker, run):
     broker.check()
 
 
-def test_answers_that_are_not_in_the_files_are_a_divergence(broker, copy, run):
+def test_results_that_are_not_in_the_files_are_a_divergence(broker, copy, run):
     for path in sorted((copy / "t-0").iterdir())[:8]:  # the first segments, so that others come first
         path.unlink()
-    code, out, _ = run("--bootstrap", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
+    code, out, _ = run("--bootstrap-server", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
     assert code == 1
     assert "LO-6" in out
-    assert f"--bootstrap {broker.bootstrap} --log-dir {copy}" in out
+    assert f"--bootstrap-server {broker.bootstrap} --log-dir {copy}" in out
 
 
 def test_an_index_that_can_mislead_is_a_divergence(broker, copy, run):
     index = next(path for path in sorted((copy / "t-0").glob("*.index")) if path.stat().st_size > 16)
     index.write_bytes(b"\0\0\0\1\0\0\0\1" + index.read_bytes()[8:])
-    code, out, _ = run("--bootstrap", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
+    code, out, _ = run("--bootstrap-server", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
     assert code == 1
     assert index.name in out
 
@@ -93,7 +95,7 @@ def refused(run, *arguments):
 
 
 def test_a_broker_of_another_release_is_one_line(broker, run):
-    error = refused(run, "--bootstrap", broker.bootstrap, "--log-dir", broker.log_dir, "--kafka", "3.9.2")
+    error = refused(run, "--bootstrap-server", broker.bootstrap, "--log-dir", broker.log_dir, "--kafka", "3.9.2")
     assert (
         f"the broker at {broker.bootstrap} is not of Kafka 3.9.2: it understands ProduceRequest up to version 8"
         in error
@@ -112,52 +114,52 @@ def test_a_directory_of_another_cluster_or_broker_is_one_line(broker, copy, run,
     meta = copy / "meta.properties"
     cluster_id = next(each for each in meta.read_text().splitlines() if each.startswith("cluster.id="))[11:]
     meta.write_text(line.format(cluster_id))
-    assert said in refused(run, "--bootstrap", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
+    assert said in refused(run, "--bootstrap-server", broker.bootstrap, "--log-dir", copy, "--kafka", RELEASE)
 
 
-def test_a_directory_that_is_none_is_one_line(broker, tmp_path, run):
+def test_an_invalid_directory_is_one_line(broker, tmp_path, run):
     (tmp_path / "file").touch()
     (tmp_path / "binary").mkdir()
     (tmp_path / "binary" / "meta.properties").write_bytes(b"\xff\xfe")
     for name, said in (
         ("missing", "does not exist"),
         (".", "has no meta.properties"),
-        ("file", "cannot be read"),
-        ("binary", "cannot be read"),
+        ("file", "cannot read"),
+        ("binary", "cannot read"),
     ):
         place = tmp_path / name
-        assert said in refused(run, "--bootstrap", broker.bootstrap, "--log-dir", place, "--kafka", RELEASE)
+        assert said in refused(run, "--bootstrap-server", broker.bootstrap, "--log-dir", place, "--kafka", RELEASE)
 
 
-def test_an_address_where_no_broker_answers_is_one_line(broker, run):
+def test_an_address_without_a_broker_is_one_line(broker, run):
     (port,) = free_ports(1)
-    assert "no broker answers at" in refused(run, "--bootstrap", f"{HOST}:{port}", "--log-dir", broker.log_dir)
+    assert "no broker answers at" in refused(run, "--bootstrap-server", f"{HOST}:{port}", "--log-dir", broker.log_dir)
     with socket.create_server((HOST, 0)) as deaf:
         address = f"{HOST}:{deaf.getsockname()[1]}"
         deaf.close()
-        assert address in refused(run, "--bootstrap", address, "--log-dir", broker.log_dir)
+        assert address in refused(run, "--bootstrap-server", address, "--log-dir", broker.log_dir)
     for nonsense in ("localhost", "host:port", ":9092", "host:0", "host:99999"):
-        assert "HOST:PORT" in refused(run, "--bootstrap", nonsense, "--log-dir", broker.log_dir)
+        assert "HOST:PORT" in refused(run, "--bootstrap-server", nonsense, "--log-dir", broker.log_dir)
 
 
-def test_half_of_it_or_too_much_is_one_line(broker, run):
-    at, of = ("--bootstrap", broker.bootstrap), ("--log-dir", broker.log_dir)
+def test_missing_or_conflicting_options_are_one_line(broker, run):
+    at, of = ("--bootstrap-server", broker.bootstrap), ("--log-dir", broker.log_dir)
     assert "go together" in refused(run, *at)
     assert "go together" in refused(run, *of)
     assert "goes with -i broker" in refused(run, *at, *of, "-i", "jvm")
     assert "one --kafka" in refused(run, *at, *of, "--kafka", "2.4.1", "--kafka", "2.8.2")
 
 
-def test_what_a_release_understands_tells_minor_releases_apart():
+def test_supported_versions_distinguish_minor_releases():
     own = {key: request.highest for key, request in requests_of("3.9.2").items()}
-    assert why_not(own, requests_of("3.9.2")) == ""
-    assert why_not({1: own[1]}, requests_of("3.9.2")) == ""
+    assert mismatch_reason(own, requests_of("3.9.2")) == ""
+    assert mismatch_reason({1: own[1]}, requests_of("3.9.2")) == ""
     for other in ("2.4.1", "3.6.2", "4.3.1"):
-        assert why_not(own, requests_of(other))
-    assert "does not have" in why_not({999: 0}, requests_of("3.9.2"))
+        assert mismatch_reason(own, requests_of(other))
+    assert "does not have" in mismatch_reason({999: 0}, requests_of("3.9.2"))
 
 
-def test_a_checkpoint_that_a_new_broker_has_not_written_yet_holds_no_offsets(tmp_path):
+def test_a_missing_checkpoint_of_a_new_broker_has_no_offsets(tmp_path):
     path = tmp_path / "log-start-offset-checkpoint"
     path.touch()
     assert read_offset_checkpoint(path) == {}

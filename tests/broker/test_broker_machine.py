@@ -1,4 +1,4 @@
-"""The broker machine: real brokers conform, a wrong rule does not pass, and a trace can be performed again."""
+"""The broker machine: real brokers conform, a wrong rule is detected, and a trace can be replayed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import settings as budget
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance import cli
 from conformance.errors import ToolError
 from conformance.events import Diverged
-from conformance.expectations import Ledger, load_expectations
+from conformance.expectations import ExpectationTracker, load_expectations
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.subject import BrokerTopic, Decided
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
-from conformance.kafka.client import Answer
+from conformance.kafka.client import OffsetResult
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
@@ -39,10 +39,10 @@ BATCHES = [Operation("append_batch", ([[1_700_000_000_000 + 10 * n, None, 30]], 
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", [in_ci(ZOOKEEPER), KRAFT])
-def test_a_broker_conforms_step_by_step_and_in_what_it_leaves(release, tmp_path):
+@pytest.mark.parametrize("release", [thorough_param(ZOOKEEPER), KRAFT])
+def test_a_broker_conforms_step_by_step_and_in_its_files(release, tmp_path):
     events = []
-    run = Run(5, Budget(2, 8, restarts=0), tmp_path, events.append, Ledger(load_expectations()))
+    run = Run(5, Budget(2, 8, restarts=0), tmp_path, events.append, ExpectationTracker(load_expectations()))
     (result,) = run_brokers([release], run)
     assert [event for event in events if isinstance(event, Diverged)] == []
     assert result.divergences == 0
@@ -63,10 +63,18 @@ class _Wider(ReferencePartition):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, monkeypatch, capsys):
+def test_a_wrong_rule_is_detected_and_its_shrunk_trace_replays(tmp_path, monkeypatch, capsys):
     events = []
     budget = Budget(1, 4, restarts=0, patience=5)
-    run = Run(3, budget, tmp_path / "traces", events.append, Ledger(load_expectations()), "local", reference=_Wider)
+    run = Run(
+        3,
+        budget,
+        tmp_path / "traces",
+        events.append,
+        ExpectationTracker(load_expectations()),
+        "local",
+        reference=_Wider,
+    )
     (result,) = run_brokers([KRAFT], run)
     assert result.divergences == 1
     assert result.details["unexplained"] == 1
@@ -90,7 +98,7 @@ def test_a_wrong_rule_does_not_pass_and_its_shortened_trace_replays(tmp_path, mo
 
 @pytest.fixture(scope="module")
 def participant(tmp_path_factory):
-    """One broker for the tests that kill it; the last of them keeps it from starting again."""
+    """Start one broker for the tests that kill it; the last of them prevents another start."""
     with LocalBroker(KRAFT, base=tmp_path_factory.mktemp("killed")) as broker:
         participant = RunningBroker(broker)
         yield participant
@@ -99,7 +107,7 @@ def participant(tmp_path_factory):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(participant, tmp_path):
+def test_a_broker_that_is_killed_during_an_append_keeps_what_it_acknowledged(participant, tmp_path):
     lockstep = BrokerLockstep(participant, tmp_path, prefix="cycle")
     kill_cycles(lockstep, 1, seed=1)
     assert lockstep.statistics.kills == 1
@@ -109,7 +117,7 @@ def test_a_broker_that_is_killed_while_it_appends_keeps_what_it_acknowledged(par
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(participant, tmp_path):
+def test_a_log_beyond_recovery_prevents_both_from_starting(participant, tmp_path):
     """LG-19: what was acknowledged lies there, and neither the broker nor kidx can load it."""
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
@@ -126,7 +134,7 @@ def test_a_log_that_is_beyond_recovery_keeps_both_from_starting(participant, tmp
 @pytest.mark.broker
 @pytest.mark.thorough
 def test_a_replay_whose_broker_dies_before_the_last_step_is_not_fixed():
-    """As kidx says, the broker does not come up: what the trace does afterwards was not performed."""
+    """As kidx predicts, the broker does not start: later steps of the trace were not executed."""
     topic = Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},))
     rows = [[[1_700_000_000_000 + number, None, 60]] for number in range(6)]
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
@@ -136,7 +144,7 @@ def test_a_replay_whose_broker_dies_before_the_last_step_is_not_fixed():
         replay(trace, [KRAFT], ["broker"])
 
 
-def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
+def test_tolerated_or_skipped_steps_count_for_no_clause(tmp_path):
     """A difference that is known takes the topic out; neither it nor anything after it counts for its clauses."""
     broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
     lockstep = BrokerLockstep(broker, tmp_path, excuse=lambda divergence: "LO-1" in divergence.clauses)
@@ -145,14 +153,14 @@ def test_what_is_excused_or_left_out_is_evidence_for_no_clause(tmp_path):
     topic.hold("outcome", 1, 1, ("LO-2",))
     topic.hold("outcome", 1, 2, ("LO-1",))
     topic.hold("outcome", 3, 3, ("LO-3",))
-    topic.hold_answers("read_committed", [Answer(-1, 5)], [Answer(-1, 5)])
+    topic.hold_answers("read_committed", [OffsetResult(-1, 5)], [OffsetResult(-1, 5)])
     assert not topic.active
     assert lockstep.statistics.expected == 1
     assert dict(lockstep.statistics.clauses) == {"LO-2": 1}
 
 
 class _Decides(BrokerTopic):
-    """A topic of a broker that leads in an epoch of its own choice."""
+    """Topic of a broker that leads in an arbitrary epoch."""
 
     def perform(self, operation):  # noqa: ARG002
         self.decided = Decided(epoch=7)
@@ -166,7 +174,7 @@ class _Steps(TopicLockstep):
         pass
 
 
-def test_the_reference_takes_over_what_the_broker_has_decided(tmp_path):
+def test_the_reference_adopts_decisions_of_the_broker(tmp_path):
     broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
     topic = _Steps(_Decides(broker, "one"), tmp_path, statistics=BrokerStatistics())
     topic.perform(Operation("create_topic", (TOPIC,)))
@@ -176,11 +184,11 @@ def test_the_reference_takes_over_what_the_broker_has_decided(tmp_path):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_goes_on(tmp_path, monkeypatch):
+def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_continues(tmp_path, monkeypatch):
     events = []
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a broker that fails leaves its directory
-    run = Run(1, Budget(1, 1, restarts=0), tmp_path, events.append, Ledger(()), "local")
+    run = Run(1, Budget(1, 1, restarts=0), tmp_path, events.append, ExpectationTracker(()), "local")
     results = run_brokers(["3.9.2", KRAFT], run)
     assert [result.release for result in results] == ["3.9.2", KRAFT]
     assert [result.divergences for result in results] == [1, 1]
@@ -201,7 +209,7 @@ def refused(monkeypatch, capsys, *arguments):
     return printed.err
 
 
-def test_a_machine_that_drives_none_of_the_implementations_is_refused(monkeypatch, capsys):
+def test_a_machine_that_drives_none_of_the_implementations_is_rejected(monkeypatch, capsys):
     assert "needs -i broker" in refused(monkeypatch, capsys, "--machine", "broker")
     assert "the offset machine needs -i jvm" in refused(monkeypatch, capsys, "-i", "broker", "--machine", "offset")
 

@@ -1,4 +1,4 @@
-"""``-i broker:DIR``: a broker is started from a directory of jars, and held to the release that they say they are."""
+"""``-i broker:DIR``: a broker is started from a directory of jars, and checked against the release of the jars."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def run(tmp_path, in_process):
     return command
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("release", [RELEASE, pytest.param("2.4.1", marks=pytest.mark.thorough)])
 @pytest.mark.thorough
 def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
@@ -37,7 +38,7 @@ def test_a_broker_of_a_build_conforms_to_its_release(release, tmp_path, run):
 
 
 @pytest.mark.thorough
-def test_its_own_classes_answer(tmp_path, run):
+def test_its_own_classes_are_used(tmp_path, run):
     sound = build_at(tmp_path / "sound", RELEASE, "broker")
     build = broken(sound, BROKEN["entry-at-the-interval"].change, tmp_path / "broken")
     batch = Operation("append_batch", ([[1_700_000_000_000, None, 30]], "none", None))
@@ -51,9 +52,9 @@ def test_its_own_classes_answer(tmp_path, run):
     assert ".index" in failed.stdout
 
 
-def test_half_a_distribution_is_told_in_one_line(tmp_path, run):
+def test_an_incomplete_distribution_is_reported_in_one_line(tmp_path, run):
     build = build_at(tmp_path / "libs", RELEASE, "index")
     done = run("run", "-i", f"broker:{build}", "--max-examples", 1)
     assert done.returncode == 2, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
-    assert f"the build {build} starts no broker: none of its" in line
+    assert f"the build {build} cannot start a broker: none of its" in line

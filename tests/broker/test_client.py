@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import (
-    DEBUGGER,
+    DEBUG_REPLICA_ID,
     Address,
-    Answer,
     Client,
-    NotOfferedError,
-    OffsetAnswer,
-    Question,
-    RefusedError,
+    ErrorResponseError,
+    OffsetResult,
+    PartitionOffsetResponse,
+    PartitionQuery,
+    UnsupportedApiError,
 )
 from conformance.kafka.polling import Deadline
 from kidx import dialect_of
@@ -32,7 +32,7 @@ def batch(*times, **fields):
     return build_batch([SimpleRecord(time, None, b"x") for time in times], **fields)
 
 
-@pytest.fixture(scope="module", params=[in_ci("2.4.1"), in_ci("3.9.2"), "4.4.0"])
+@pytest.fixture(scope="module", params=[thorough_param("2.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def broker(request, tmp_path_factory):
     with LocalBroker(request.param, base=tmp_path_factory.mktemp("client")) as started:
         yield started
@@ -54,11 +54,11 @@ def topic(client, request):
     return name
 
 
-def test_the_versions_are_those_of_the_release(broker, client):
+def test_the_versions_equal_those_of_the_release(broker, client):
     highest = dialect_of(broker.release).list_offsets_versions[1]
     assert client.versions("ListOffsets").stop - 1 == highest
     assert len(client.versions("ListOffsets")) > 5
-    with pytest.raises(NotOfferedError, match="does not offer version 99 of ListOffsets"):
+    with pytest.raises(UnsupportedApiError, match="does not offer version 99 of ListOffsets"):
         client.list_offset("t", -1, version=99)
 
 
@@ -66,41 +66,53 @@ def test_every_version_of_every_question_is_answered(broker, client, topic):
     versions = client.versions("ListOffsets")
     for version in versions:
         epoch = 0 if version >= 4 else None
-        first = Answer(T + 11, 1, T + 20, epoch)
+        first = OffsetResult(T + 11, 1, T + 20, epoch)
         answers = client.answers(topic, [T + 11, T + 31, -1, -2, -3, -4, -5, -9], version=version)
         if version == 0:
             # Base offsets of segments that are not modified later than the timestamp; of this young one, none.
             assert [each.offset for each in answers[2:4]] == [5, 0]
             continue
-        assert answers[:4] == [first, Answer(T + 31), Answer(-1, 5, -1, epoch), Answer(-2, 0, -1, epoch)]
+        assert answers[:4] == [
+            first,
+            OffsetResult(T + 31),
+            OffsetResult(-1, 5, -1, epoch),
+            OffsetResult(-2, 0, -1, epoch),
+        ]
         if version >= 7:
-            assert answers[4] == Answer(-3, 4, T + 30, epoch)
+            assert answers[4] == OffsetResult(-3, 4, T + 30, epoch)
         for isolation in ("read_uncommitted", "read_committed"):
             assert client.list_offset(topic, -1, isolation, version=version).offset == 5
         if version >= 4:
             for believed, error in {-1: None, 0: None, 1: "UNKNOWN_LEADER_EPOCH"}.items():
                 assert client.list_offset(topic, -1, version=version, leader_epoch=believed).error == error
-        for replica_id in (-1, DEBUGGER):
+        for replica_id in (-1, DEBUG_REPLICA_ID):
             assert client.list_offset(topic, T + 11, version=version, replica_id=replica_id) == first
     assert versions.stop - 1 == dialect_of(broker.release).list_offsets_versions[1]
 
 
-def test_partitions_that_are_unknown_or_asked_for_twice_have_answers_of_their_own(client, topic):
+def test_unknown_and_duplicate_partitions_have_their_own_errors(client, topic):
     for version in range(1, client.versions("ListOffsets").stop):
         epoch = 0 if version >= 4 else -1
-        questions = [Question(topic, T), Question(topic, T, 1), Question(topic, T, 7), Question("nothing", T)]
-        found = client.ask_offsets(questions, version=version)
+        questions = [
+            PartitionQuery(topic, T),
+            PartitionQuery(topic, T, 1),
+            PartitionQuery(topic, T, 7),
+            PartitionQuery("nothing", T),
+        ]
+        found = client.request_offsets(questions, version=version)
         assert {(each.topic, each.partition): each for each in found} == {
-            (topic, 0): OffsetAnswer(topic, 0, None, 0, T, epoch),
-            (topic, 1): OffsetAnswer(topic, 1, None),
-            (topic, 7): OffsetAnswer(topic, 7, UNKNOWN),
-            ("nothing", 0): OffsetAnswer("nothing", 0, UNKNOWN),
+            (topic, 0): PartitionOffsetResponse(topic, 0, None, 0, T, epoch),
+            (topic, 1): PartitionOffsetResponse(topic, 1, None),
+            (topic, 7): PartitionOffsetResponse(topic, 7, UNKNOWN),
+            ("nothing", 0): PartitionOffsetResponse("nothing", 0, UNKNOWN),
         }
-        twice = client.ask_offsets([Question(topic, T), Question(topic, -1), Question(topic, -1, 1)], version=version)
+        twice = client.request_offsets(
+            [PartitionQuery(topic, T), PartitionQuery(topic, -1), PartitionQuery(topic, -1, 1)], version=version
+        )
         assert {(each.partition, each.error) for each in twice} == {(0, "INVALID_REQUEST"), (1, None)}
 
 
-def test_batches_come_back_as_they_are_in_every_version(client, topic):
+def test_batches_are_returned_unchanged_in_every_version(client, topic):
     for version in client.versions("Fetch"):
         found = client.fetch(topic, 1, version=version)
         (only,) = iter_memory_batches(found.records)
@@ -113,7 +125,7 @@ def test_batches_come_back_as_they_are_in_every_version(client, topic):
     assert client.fetch(topic, 0, partition=7).error == UNKNOWN
 
 
-def test_appends_go_in_every_version_and_codec(client, topic):
+def test_appends_work_in_every_version_and_codec(client, topic):
     end = len(TIMES)
     for version in client.versions("Produce"):
         if version >= 3:
@@ -150,11 +162,11 @@ def test_a_transaction_is_committed_aborted_or_left_open(client, topic):
     other = client.init_producer(None)
     assert other.producer_id not in {each.producer_id for each in begun.values()}
     stale = begun["stays"]._replace(producer_epoch=77)
-    with pytest.raises(RefusedError, match="refuses to end the transaction"):
+    with pytest.raises(ErrorResponseError, match="refuses to end the transaction"):
         client.end_transaction(f"{topic}-stays", stale, commit=True)
 
 
-def test_topics_are_made_described_cut_and_deleted(broker, client, topic):
+def test_topics_are_created_described_truncated_and_deleted(broker, client, topic):
     known = client.metadata([topic, "nothing"])
     assert known.brokers == {broker.node_id: ("127.0.0.1", broker.port)}
     assert known.controller == broker.node_id
@@ -174,9 +186,9 @@ def test_topics_are_made_described_cut_and_deleted(broker, client, topic):
     assert client.epoch_end(topic, 0)[:] == (0, 5, None)
     assert client.epoch_end(topic, 9)[:2] == (-1, -1)
     assert client.epoch_end(topic, 0, current_epoch=9).error == "UNKNOWN_LEADER_EPOCH"
-    with pytest.raises(RefusedError, match=f"refuses to create {topic}: TOPIC_ALREADY_EXISTS"):
+    with pytest.raises(ErrorResponseError, match=f"refuses to create {topic}: TOPIC_ALREADY_EXISTS"):
         client.create_topic(topic, {})
-    with pytest.raises(RefusedError, match="refuses to create other: INVALID_CONFIG"):
+    with pytest.raises(ErrorResponseError, match="refuses to create other: INVALID_CONFIG"):
         client.create_topic("other", {"no.such.setting": "1"})
     client.delete_topic(topic)
     deadline = Deadline(20)

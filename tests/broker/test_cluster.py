@@ -12,7 +12,7 @@ import pytest
 from conformance import cli
 from conformance.errors import ToolError
 from conformance.experiments.cluster.files import Segment, compare_replicas, grouped
-from conformance.experiments.cluster.story import Topic
+from conformance.experiments.cluster.scenario import Topic
 from conformance.kafka.broker.cluster import LocalCluster
 from kidx.dialect import dialect_of
 from kidx.rebuild import rebuild
@@ -24,7 +24,7 @@ RELEASE = "2.4.1"
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_replicas_answer_alike_and_their_indexes_are_exact_or_explained(monkeypatch, capsys):
+def test_replicas_have_the_same_results_and_exact_or_explained_indexes(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["conformance", "cluster", "--kafka", RELEASE, "--json"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -47,13 +47,13 @@ INTERVAL = 200
 
 
 def batches(count):
-    """A log of small batches of equal size."""
+    """Make a log of small batches of equal size."""
     return [build_batch([SimpleRecord(1000 + n, None, b"v" * 30)], base_offset=n) for n in range(count)]
 
 
 @pytest.fixture
 def replicas(tmp_path):
-    """Two replicas of a log, with the indexes that recovery writes."""
+    """Make two replicas of a log, with the indexes that recovery writes."""
     data = batches(20)
     for replica in ("1", "2"):
         directory = tmp_path / replica / "t-0"
@@ -75,7 +75,7 @@ def overwrite(replicas, data):
 
 
 def entries(*groups):
-    """The index of a follower that appended these groups of batches, given as (first, last, indexed)."""
+    """Return the index of a follower that appended these groups of batches, given as (first, last, indexed)."""
     size = len(batches(1)[0])
     return b"".join(struct.pack(">ii", last, first * size) for first, last, indexed in groups if indexed)
 
@@ -86,7 +86,7 @@ def test_equal_replicas_are_exact(replicas):
     assert {(file.verdict, file.as_leader) for file in files} == {("exact", True)}
 
 
-def test_batches_that_came_together_have_one_entry_and_are_explained(replicas):
+def test_batches_appended_together_have_one_entry_and_are_explained(replicas):
     overwrite(replicas, entries((0, 4, False), (5, 9, True), (10, 19, True)))
     files, mismatches = compared(replicas)
     assert not mismatches
@@ -95,14 +95,14 @@ def test_batches_that_came_together_have_one_entry_and_are_explained(replicas):
     assert not sound.as_leader
 
 
-def test_what_no_grouping_explains_is_broken(replicas):
+def test_an_index_that_no_grouping_explains_is_broken(replicas):
     whole = entries((0, 4, False), (5, 9, True), (10, 19, True))
     for data in (
         entries((0, 0, False), (1, 9, True), (10, 19, True)),  # too early: no more than the interval before it
         entries(
             (0, 4, False), (5, 9, True), (11, 19, True)
         ),  # batch 10 came after more than the interval, and has none
-        whole[:-8],  # so did whatever came behind
+        whole[:-8],  # so did all later batches
         struct.pack(">ii", 9, 7),  # no batch begins there
     ):
         overwrite(replicas, data)
@@ -116,7 +116,7 @@ def test_a_release_that_indexes_every_batch_has_no_such_excuse(replicas):
     assert {mismatch.clause for mismatch in mismatches} == {"SEG-30"}
 
 
-def test_an_interruption_within_the_segment_excuses_what_is_sound_and_nothing_else(replicas):
+def test_an_interruption_within_the_segment_tolerates_sound_entries_only(replicas):
     recovered = (replicas[1] / f"{0:020}.index").read_bytes()
     overwrite(replicas, recovered[8:])
     files, mismatches = compared(replicas, "4.3.1", interrupted={2: [4]})
@@ -143,6 +143,6 @@ def test_groups_are_read_from_the_entries(tmp_path):
     assert grouped(segment, 10) == ""
 
 
-def test_a_mode_that_a_release_does_not_have_is_one_line():
+def test_a_mode_missing_in_a_release_is_one_line():
     with pytest.raises(ToolError, match="does not run with zookeeper"):
         LocalCluster("4.3.1", mode="zookeeper")

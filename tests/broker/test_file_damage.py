@@ -1,4 +1,4 @@
-"""File damage: what a broker makes of damaged indexes, and that kidx had said so; what it costs a consumer."""
+"""Corruption of files: what a broker does with corrupt indexes, kidx's prediction, the cost for a consumer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conformance.experiments.file_damage.judging import Stamp, cost_of, right_of
 from conformance.experiments.file_damage.table import in_words, markdown, to_json
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
-from conformance.kafka.client import Answer, Fetched, first_record
+from conformance.kafka.client import Fetched, OffsetResult, first_record
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 
@@ -43,7 +43,7 @@ class _WrongOnce(ReferencePartition):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_makes_of_damaged_files_what_kidx_predicts_and_a_wrong_rule_does_not_pass(tmp_path):
+def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected(tmp_path):
     said = []
     with LocalBroker(KRAFT, base=tmp_path) as broker:
         cases = (DELETED_INDEX, DELETED_TIMES, STALE, DELETED_INDEX)
@@ -70,7 +70,7 @@ def test_a_broker_makes_of_damaged_files_what_kidx_predicts_and_a_wrong_rule_doe
 RECORDS = [Stamp(10, 100), Stamp(11, 300), Stamp(12, 200), Stamp(13, 400)]
 
 
-def test_the_right_place_is_the_first_record_in_the_log_that_is_late_enough():
+def test_the_right_position_is_the_first_record_in_the_log_that_is_late_enough():
     assert [right_offset(RECORDS, target) for target in (0, 100, 101, 300, 301, 400, 401)] == [
         10,
         10,
@@ -86,16 +86,16 @@ def test_the_right_place_is_the_first_record_in_the_log_that_is_late_enough():
 @pytest.mark.parametrize(
     ("answer", "missed", "reread", "wrong"),
     [
-        (Answer(150, 11, 300, 0), 0, 0, 0),
-        (Answer(150, 13, 400, 0), 2, 0, 1),
-        (Answer(150, 10, 100, 0), 0, 1, 1),
-        (Answer(150), 3, 0, 1),
-        (Answer(150, error="UNKNOWN_SERVER_ERROR"), 3, 0, 1),
-        (Answer(500), 0, 0, 0),
-        (Answer(500, 12, 200, 0), 0, 2, 1),
+        (OffsetResult(150, 11, 300, 0), 0, 0, 0),
+        (OffsetResult(150, 13, 400, 0), 2, 0, 1),
+        (OffsetResult(150, 10, 100, 0), 0, 1, 1),
+        (OffsetResult(150), 3, 0, 1),
+        (OffsetResult(150, error="UNKNOWN_SERVER_ERROR"), 3, 0, 1),
+        (OffsetResult(500), 0, 0, 0),
+        (OffsetResult(500, 12, 200, 0), 0, 2, 1),
     ],
 )
-def test_a_wrong_answer_costs_what_lies_between(answer, missed, reread, wrong):
+def test_a_wrong_result_costs_the_bytes_between(answer, missed, reread, wrong):
     assert cost_of(RECORDS, [answer]) == (1, wrong, missed, reread)
 
 
@@ -116,13 +116,13 @@ def test_every_damage_changes_its_file_and_no_other(case, tmp_path):
         assert (not path.exists() or path.read_bytes() != content) == (path == hit), path
 
 
-def test_room_behind_the_entries_is_not_counted():
+def test_padding_after_the_entries_is_not_counted():
     assert entries_of(bytes(24), 8) == 0
     assert entries_of(bytes(7) + b"\1" + bytes(16), 8) == 1
     assert entries_of(b"\1" * 15, 8) == 1
 
 
-def test_a_consumer_takes_the_first_record_that_it_wants_and_no_batch_that_is_damaged():
+def test_a_consumer_reads_the_first_matching_record_and_no_corrupt_batch():
     data = build_batch([(1, None, b"a"), (2, None, b"b")], base_offset=5)
     assert first_record(data, 6) == Fetched(6)
     assert first_record(data, 5) == Fetched(5)
@@ -131,7 +131,7 @@ def test_a_consumer_takes_the_first_record_that_it_wants_and_no_batch_that_is_da
     assert first_record(data[:-1] + b"x", 5) == Fetched(None, "unreadable")
 
 
-def test_a_partition_that_does_not_come_up_is_said_to():
+def test_a_partition_that_does_not_load_is_reported():
     assert in_words(Outcome(KRAFT, STALE, comes_up=False)) == "does not come up"
     assert in_words(Outcome(KRAFT, STALE, comes_up=True, appends="UNKNOWN")) == "kept, appends: UNKNOWN"
 
@@ -139,7 +139,7 @@ def test_a_partition_that_does_not_come_up_is_said_to():
 def test_bad_arguments_are_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").touch()
     for arguments in (("--kafka", "1.0.0"), ("--broker", "podman"), ("--report", str(tmp_path / "file" / "below"))):
-        monkeypatch.setattr(sys, "argv", ["conformance", "hands", *arguments])
+        monkeypatch.setattr(sys, "argv", ["conformance", "corrupt", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         assert ended.value.code == 2

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from broker_scenario import TOPIC, create, produce, run_scenario
-from in_ci import in_ci
 from partition_files import Partition
+from thorough_params import thorough_param
 
 from conformance.errors import ToolError
 from conformance.kafka.broker import BrokerError, LocalBroker, default_mode, local, modes_of
@@ -33,7 +33,7 @@ KRAFT = "4.3.1"
 ZOOKEEPER = "2.4.1"
 
 broker_test = pytest.mark.broker
-both = pytest.mark.parametrize("release", [KRAFT, in_ci(ZOOKEEPER)])
+both = pytest.mark.parametrize("release", [KRAFT, thorough_param(ZOOKEEPER)])
 
 
 def ask_metadata(port):
@@ -42,7 +42,7 @@ def ask_metadata(port):
 
 
 def processes_of(directory: Path) -> list[str]:
-    """The command lines of all processes that were started for something in ``directory``."""
+    """Return the command lines of all processes that were started for something in ``directory``."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -82,7 +82,7 @@ def test_the_answers_of_a_broker_are_found_through_its_index_files(release, tmp_
 
 
 def check_that_damage_is_noticed(partition: Path, release: str, copy: Path) -> None:
-    """Test the tester: a change of a few bytes must not pass."""
+    """Check that a change of a few bytes is detected."""
 
     def clauses(damage):
         shutil.copytree(partition, copy)
@@ -115,7 +115,7 @@ def check_that_damage_is_noticed(partition: Path, release: str, copy: Path) -> N
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """Two brokers side by side."""
+    """Start two brokers with the same settings."""
     base = tmp_path_factory.mktemp("pair")
     with LocalBroker(ZOOKEEPER, base=base) as one, LocalBroker(KRAFT, base=base) as other:
         yield {ZOOKEEPER: one, KRAFT: other}
@@ -139,7 +139,7 @@ def test_two_brokers_side_by_side_do_not_meet(pair):
 
 @broker_test
 @both
-def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(pair, release):
+def test_a_killed_broker_restarts_with_its_data_and_on_its_port(pair, release):
     broker = pair[release]
     batches = plan(seed=1, records=40)
     targets = [grid({m.timestamp for b in batches if b.partition == n for m in b.messages}) for n in range(2)]
@@ -170,9 +170,9 @@ FAILS_STARTING = {"metric.reporters": "no.such.Reporter"}
     ("release", "config"),
     [
         (ZOOKEEPER, REFUSED_AT_ONCE),
-        in_ci(KRAFT, FAILS_STARTING),
-        in_ci(KRAFT, REFUSED_AT_ONCE),
-        in_ci(ZOOKEEPER, FAILS_STARTING),
+        thorough_param(KRAFT, FAILS_STARTING),
+        thorough_param(KRAFT, REFUSED_AT_ONCE),
+        thorough_param(ZOOKEEPER, FAILS_STARTING),
     ],
 )
 def test_a_broker_that_cannot_start_is_an_error_that_names_its_log(release, config, tmp_path):
@@ -203,7 +203,7 @@ def test_a_broker_that_does_not_get_ready_is_an_error_and_not_a_hang(tmp_path, m
 
 @broker_test
 @pytest.mark.thorough
-def test_a_broker_that_dies_is_noticed_and_its_directory_kept(tmp_path):
+def test_a_broker_that_dies_is_detected_and_its_directory_retained(tmp_path):
     broker = LocalBroker("3.9.2", base=tmp_path)
 
     def live_and_die():
@@ -249,7 +249,7 @@ def test_a_broker_does_not_outlive_a_killed_harness(tmp_path):
 
 @broker_test
 @pytest.mark.thorough
-def test_an_own_directory_is_kept_and_comes_up_again_and_a_taken_port_is_replaced(tmp_path, monkeypatch):
+def test_a_given_directory_is_retained_and_restarts_and_a_taken_port_is_replaced(tmp_path, monkeypatch):
     calls = []
 
     def first_the_taken_one(count):
@@ -283,7 +283,7 @@ def sleeper(directory: Path) -> JavaProcess:
     return process
 
 
-def test_a_process_is_terminated_or_killed_and_says_with_what(tmp_path):
+def test_a_process_is_terminated_or_killed_and_the_way_is_returned(tmp_path):
     process = sleeper(tmp_path)
     assert process.running
     process.terminate()

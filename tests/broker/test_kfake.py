@@ -1,12 +1,12 @@
-"""kfake, franz-go's broker in memory: what it does otherwise than Kafka is pinned, and nothing else differs."""
+"""kfake, franz-go's broker in memory: its expected divergences are found, and no others."""
 
 from __future__ import annotations
 
 import pytest
-from wire_lives import COMMON, HIDDEN, STAMPED, T, batch
+from wire_scenarios import COMMON, HIDDEN, STAMPED, T, batch
 
 from conformance.events import Diverged
-from conformance.expectations import Expectation, Ledger, load_expectations
+from conformance.expectations import Expectation, ExpectationTracker, load_expectations
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire import WireRun, run_wire
@@ -20,14 +20,14 @@ CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateT
 
 
 LARGE = Operation("append_batch", ([[T + 2, None, 65_300]], "none", None))
-"""Of a fetch's 64 KiB, so much that the marker behind it has no room."""
+"""Part of the 64 KiB of a fetch that leaves no space for the marker after it."""
 
 
 def delete(offset):
     return Operation("delete_before", (offset,))
 
 
-LIVES = (
+SCENARIOS = (
     STAMPED,
     (CREATE, batch(T + 1), batch(T + 10, T + 11, T + 12, producer="a"), batch(T + 20), delete(-1)),
     (CREATE, batch(T + 1), batch(T + 10, producer="a"), batch(T + 20), batch(T + 20, producer="b"), delete(3)),
@@ -53,7 +53,7 @@ def shapes(tmp_path_factory):
     with WireOptions().open(NAME) as broker:
         broker.versions = (2, 8)
         lockstep = WireLockstep(broker, RELEASE, tmp_path_factory.mktemp("kfake"))
-        for life in LIVES:
+        for life in SCENARIOS:
             for operation in life:
                 lockstep.perform(operation)
             lockstep.close_topic()
@@ -63,17 +63,17 @@ def shapes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
-def test_each_pinned_difference_is_there(shapes, expectation):
-    assert any(expectation.is_about((clause,), shape) for clause, shape in shapes)
+def test_each_expected_divergence_is_found(shapes, expectation):
+    assert any(expectation.matches((clause,), shape) for clause, shape in shapes)
 
 
-def test_nothing_differs_but_what_is_pinned(shapes):
-    assert [found for found in shapes if not any(each.is_about(found[:1], found[1]) for each in pinned())] == []
+def test_only_expected_divergences_are_found(shapes):
+    assert [found for found in shapes if not any(each.matches(found[:1], found[1]) for each in pinned())] == []
 
 
 @pytest.mark.parametrize("seed", [1, 7])
-def test_a_drawn_run_conforms_with_what_is_pinned_and_nothing_is_stale(tmp_path, seed):
-    ledger, events = Ledger(pinned()), []
+def test_a_drawn_run_conforms_with_the_expectations_and_none_is_stale(tmp_path, seed):
+    ledger, events = ExpectationTracker(pinned()), []
     run = WireRun(NAME, seed, "dev", "observed", tmp_path, events.append, ledger, topics=3)
     (result,) = run_wire([RELEASE], run, lambda _: None)
     assert [event.shape for event in events if isinstance(event, Diverged)] == []
@@ -81,12 +81,12 @@ def test_a_drawn_run_conforms_with_what_is_pinned_and_nothing_is_stale(tmp_path,
     assert stale(ledger, result) == ()
 
 
-def test_a_difference_that_is_not_there_any_more_is_stale(tmp_path):
+def test_an_expectation_that_no_longer_matches_is_stale(tmp_path):
     (first, *_) = pinned()
     paid = Expectation(
         "", "wire", NAME, first.releases, "mended", first.link, "x", "list_offsets -2: a record -> nothing"
     )
-    ledger = Ledger([*pinned(), paid])
+    ledger = ExpectationTracker([*pinned(), paid])
     run = WireRun(NAME, 1, "dev", "observed", tmp_path, lambda _: None, ledger, topics=1)
     (result,) = run_wire([RELEASE], run, lambda _: None)
     assert stale(ledger, result) == (paid,)

@@ -1,4 +1,4 @@
-"""krabka-log, a log in Rust behind the line protocol: what is pinned of it is there."""
+"""krabka-log, a log in Rust with the line protocol: its expected divergences are found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def shown():
-    """The differences that the kept traces of it show."""
+    """Return the divergences that its regression traces show."""
     mine = [trace for trace in kept_traces("log") if (trace.failure or {}).get("party", "").startswith(NAME)]
     assert all(len(trace.operations) <= MOST_STEPS for trace in mine)
     found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
@@ -31,5 +31,5 @@ def shown():
 
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
-def test_each_pinned_difference_is_shown_by_a_kept_trace_of_few_steps(shown, expectation):
-    assert any(expectation.is_about(each.clauses, shape_of(each), detail_of(each)) for each in shown)
+def test_each_expected_divergence_has_a_short_regression_trace(shown, expectation):
+    assert any(expectation.matches(each.clauses, shape_of(each), detail_of(each)) for each in shown)

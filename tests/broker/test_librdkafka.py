@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster: it makes topics when asked for them, and has no look-up by time; the rest is compared."""
+"""librdkafka's mock cluster: it creates topics on request, and has no lookup by time; the rest is compared."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import platform
 import sys
 
 import pytest
-from wire_lives import COMMON, T, batch, lived_by_subject
+from wire_scenarios import COMMON, T, batch, run_scenarios
 
 from conformance.events import Diverged
-from conformance.expectations import Ledger, load_expectations
+from conformance.expectations import ExpectationTracker, load_expectations
 from conformance.operations import Operation
 from conformance.runs.wire import WireRun, run_wire
 
@@ -24,7 +24,7 @@ pytestmark = [
 RELEASE = "4.3.1"
 NAME = "subject:librdkafka"
 CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "LogAppendTime"},))
-LIVES = (
+SCENARIOS = (
     (CREATE, batch(T + 50, T + 80, T + 20, codec="gzip"), batch(T + 10)),
     (CREATE, batch(T + 1), Operation("append_corrupt", ([[T, None, 20]],))),
 )
@@ -37,17 +37,17 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def lockstep(tmp_path_factory):
-    return lived_by_subject(NAME, RELEASE, tmp_path_factory.mktemp("librdkafka"), LIVES)
+    return run_scenarios(NAME, RELEASE, tmp_path_factory.mktemp("librdkafka"), SCENARIOS)
 
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
-def test_each_pinned_difference_is_there(lockstep, expectation):
-    assert any(expectation.is_about((clause,), shape) for clause, shape in lockstep.differences)
+def test_each_expected_divergence_is_found(lockstep, expectation):
+    assert any(expectation.matches((clause,), shape) for clause, shape in lockstep.differences)
 
 
-def test_nothing_differs_but_what_is_pinned(lockstep):
+def test_only_expected_divergences_are_found(lockstep):
     shapes = list(lockstep.differences)
-    assert [found for found in shapes if not any(each.is_about(found[:1], found[1]) for each in pinned())] == []
+    assert [found for found in shapes if not any(each.matches(found[:1], found[1]) for each in pinned())] == []
 
 
 def test_no_record_was_looked_up_by_time(lockstep):
@@ -55,9 +55,9 @@ def test_no_record_was_looked_up_by_time(lockstep):
     assert lockstep.statistics.answers > 100
 
 
-def test_a_drawn_run_conforms_with_what_is_pinned_and_says_what_was_left_out(tmp_path):
+def test_a_drawn_run_conforms_with_the_expectations_and_lists_what_was_skipped(tmp_path):
     events, told = [], []
-    run = WireRun(NAME, 1, "dev", "observed", tmp_path, events.append, Ledger(pinned()), topics=2)
+    run = WireRun(NAME, 1, "dev", "observed", tmp_path, events.append, ExpectationTracker(pinned()), topics=2)
     (result,) = run_wire([RELEASE], run, told.append)
     assert [event.shape for event in events if isinstance(event, Diverged)] == []
     assert result.details["without"] == ["delete-records", "timestamps", "topic-requests", "transactions"]

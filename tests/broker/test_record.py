@@ -18,16 +18,17 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def run(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["conformance", "record", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["conformance", "record-golden", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     return ended.value.code
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.broker
 @pytest.mark.thorough
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
-def test_a_recording_is_a_corpus_like_the_one_in_the_repository(release, tmp_path, monkeypatch, capsys):
+def test_a_recording_equals_the_corpus_in_the_repository(release, tmp_path, monkeypatch, capsys):
     out = tmp_path / "corpus"
     assert run(monkeypatch, "--kafka", release, "--out", out, "--json") == 0
     document = json.loads(capsys.readouterr().out)
@@ -45,7 +46,7 @@ def test_a_recording_is_a_corpus_like_the_one_in_the_repository(release, tmp_pat
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_that_dies_leaves_no_corpus_and_the_old_one_alone(tmp_path, monkeypatch):
+def test_a_broker_that_dies_leaves_no_corpus_and_does_not_change_the_old_one(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     connect = Broker.connect
 
@@ -68,14 +69,14 @@ def test_a_broker_that_dies_leaves_no_corpus_and_the_old_one_alone(tmp_path, mon
 # -- without a broker --------------------------------------------------------------------------------------------------
 
 
-def test_a_place_that_is_none_is_refused_before_anything_is_started(tmp_path):
+def test_an_invalid_directory_is_rejected_before_anything_is_started(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").touch()
     for place, complaint in (
         ("file", "is not a directory"),
         ("full", "neither empty nor a corpus"),
-        ("a/b", "there is no"),
+        ("a/b", "a is not a directory"),
     ):
         with pytest.raises(ToolError, match=complaint):
             record("3.9.2", tmp_path / place)

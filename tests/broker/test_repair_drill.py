@@ -1,4 +1,4 @@
-"""The restore drill: indexes of a real broker's directory are damaged and repaired; no answer differs."""
+"""The restore drill: indexes of a real broker's directory are corrupted and repaired; all results remain the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.broker
 
 
 class Contents(NamedTuple):
-    """All that a consumer can get of a partition: answers to look-ups, all records, and the committed ones."""
+    """Everything that a consumer can get of a partition: results of lookups, all records, and the committed ones."""
 
     answers: list
     records: bytes
@@ -31,7 +31,7 @@ class Contents(NamedTuple):
 
 
 def produce(client, number, stamps):
-    """A clock that ticks, and now and then a record that is late; gives its timestamps."""
+    """Produce with an advancing clock and occasional late records; return the timestamps."""
     draw = random.Random(number)  # noqa: S311 -- repeatable on purpose
     for batch in range(BATCHES):
         clock = EPOCH_MS + batch * 40 + number
@@ -41,7 +41,7 @@ def produce(client, number, stamps):
 
 
 def abort(client, stamps):
-    """Transactions over several segments; two of three are aborted."""
+    """Run transactions over several segments; two of three are aborted."""
     for number in range(9):
         name = f"drill-{number}"
         producer = client.init_producer(name)
@@ -57,7 +57,7 @@ def abort(client, stamps):
 
 
 def contents(broker, stamps):
-    """By topic and partition."""
+    """Return the contents by topic and partition."""
     version = dialect_of(broker.release).list_offsets_versions[1]
     found = {}
     with broker.connect() as client:
@@ -80,7 +80,7 @@ def contents(broker, stamps):
 
 
 def damage(data):
-    """Seven kinds in twelve partitions; the damaged files."""
+    """Apply seven kinds of corruption in twelve partitions; return the corrupt files."""
     kinds = (
         damages.delete,
         damages.empty,
@@ -118,6 +118,7 @@ def everything(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "release", ["3.9.2", *(pytest.param(release, marks=pytest.mark.thorough) for release in ("2.8.2", "4.3.1"))]
 )
@@ -169,7 +170,7 @@ def test_after_a_repair_every_answer_and_every_record_is_as_before(release, tmp_
         again = contents(broker, stamps)
         for key, expected in before.items():
             assert again[key] == expected, key
-        with broker.connect() as client:  # and it goes on
+        with broker.connect() as client:  # and it continues
             for number in range(PARTITIONS):
                 produce(client, number, stamps[TOPIC, number])
         broker.stop()

@@ -1,4 +1,4 @@
-"""Tansu, a broker in Rust: what it does otherwise than Kafka is pinned, and nothing else differs."""
+"""Tansu, a broker in Rust: its expected divergences are found, and no others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 import sys
 
 import pytest
-from wire_lives import COMMON, REBUILT, STAMPED, T, batch, lived_by_subject
+from wire_scenarios import COMMON, REBUILT, STAMPED, T, batch, run_scenarios
 
 from conformance.expectations import load_expectations
 from conformance.operations import Operation
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 NAME = "subject:tansu"
 CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},))
-LIVES = (
+SCENARIOS = (
     (CREATE, batch(T + 50, T + 80, T + 20, codec="gzip"), batch(T + 10), Operation("delete_before", (1,))),
     (CREATE, batch(T + 1), Operation("append_corrupt", ([[T, None, 20]],))),
     STAMPED,
@@ -33,14 +33,14 @@ def pinned():
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory):
-    lockstep = lived_by_subject(NAME, "4.3.1", tmp_path_factory.mktemp("tansu"), LIVES, versions=(0, 2, 7))
+    lockstep = run_scenarios(NAME, "4.3.1", tmp_path_factory.mktemp("tansu"), SCENARIOS, versions=(0, 2, 7))
     return list(lockstep.differences)
 
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
-def test_each_pinned_difference_is_there(shapes, expectation):
-    assert any(expectation.is_about((clause,), shape) for clause, shape in shapes)
+def test_each_expected_divergence_is_found(shapes, expectation):
+    assert any(expectation.matches((clause,), shape) for clause, shape in shapes)
 
 
-def test_nothing_differs_but_what_is_pinned(shapes):
-    assert [found for found in shapes if not any(each.is_about(found[:1], found[1]) for each in pinned())] == []
+def test_only_expected_divergences_are_found(shapes):
+    assert [found for found in shapes if not any(each.matches(found[:1], found[1]) for each in pinned())] == []

@@ -6,10 +6,10 @@ import pytest
 import wire_proxy
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import all_but, in_ci
-from wire_lives import LIFE, LIVES, REBUILT
+from thorough_params import thorough_except, thorough_param
+from wire_scenarios import REBUILT, SCENARIO, SCENARIOS
 
-from conformance.expectations import Ledger
+from conformance.expectations import ExpectationTracker
 from conformance.implementations.wire.broker import WireBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
@@ -36,24 +36,24 @@ def proxy(address):
 
 
 def some_of(defects):
-    """One of nine; CI plants them all."""
-    return all_but(list(defects)[::9], defects)
+    """Return one defect of nine; CI plants all."""
+    return thorough_except(list(defects)[::9], defects)
 
 
-def lived(address, scratch, level, *lives, versions=(1, 8)):
-    """A lockstep that has asked everything after the last step of each life, in a few versions."""
+def lockstep_after(address, scratch, level, *scenarios, versions=(1, 8)):
+    """Return a lockstep that has sent every query after the last step of each scenario, in a few versions."""
     with WireBroker(address) as broker:
         broker.versions = versions
         lockstep = WireLockstep(broker, RELEASE, scratch, level=level)
-        for life in lives:
-            for number, operation in enumerate(life, start=1):
-                lockstep.watches = number == len(life)
+        for scenario in scenarios:
+            for number, operation in enumerate(scenario, start=1):
+                lockstep.watches = number == len(scenario)
                 lockstep.perform(operation)
             lockstep.close_topic()
     return lockstep
 
 
-@pytest.mark.parametrize("level", ["observed", in_ci("must")])
+@pytest.mark.parametrize("level", ["observed", thorough_param("must")])
 def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
     with WireBroker(address) as broker:
         lockstep = WireLockstep(broker, RELEASE, tmp_path, level=level)
@@ -77,9 +77,9 @@ def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
     )
 
 
-@pytest.mark.parametrize("level", [in_ci("observed"), "must"])
-def test_the_lives_that_find_defects_show_none_in_kafka(address, tmp_path, level):
-    lockstep = lived(address, tmp_path, level, *LIVES)
+@pytest.mark.parametrize("level", [thorough_param("observed"), "must"])
+def test_the_scenarios_that_find_defects_find_none_in_kafka(address, tmp_path, level):
+    lockstep = lockstep_after(address, tmp_path, level, *SCENARIOS)
     assert lockstep.differences == {}
     assert lockstep.statistics.answers > 400
 
@@ -88,7 +88,7 @@ def test_the_lives_that_find_defects_show_none_in_kafka(address, tmp_path, level
 def test_a_broken_promise_is_found_at_both_levels(proxy, tmp_path, defect):
     with proxy.spoiling(answers=defect):
         for level in ("must", "observed"):
-            lockstep = lived(proxy.address, tmp_path / level, level, *LIVES)
+            lockstep = lockstep_after(proxy.address, tmp_path / level, level, *SCENARIOS)
             assert proxy.spoilt
             clauses = {clause for clause, _ in lockstep.differences}
             assert clauses
@@ -96,39 +96,39 @@ def test_a_broken_promise_is_found_at_both_levels(proxy, tmp_path, defect):
 
 
 @pytest.mark.parametrize("defect", some_of(wire_proxy.NOT_KAFKAS), ids=lambda defect: defect.__name__)
-def test_what_is_only_kafkas_own_counts_at_the_level_of_what_was_observed(proxy, tmp_path, defect):
+def test_behaviour_specific_to_kafka_counts_at_level_observed(proxy, tmp_path, defect):
     with proxy.spoiling(answers=defect):
-        lockstep = lived(proxy.address, tmp_path, "observed", *LIVES)
+        lockstep = lockstep_after(proxy.address, tmp_path, "observed", *SCENARIOS)
         assert proxy.spoilt
         assert {clause for clause, _ in lockstep.differences} & wire_proxy.NOT_KAFKAS[defect]
 
 
 def test_a_record_of_a_later_segment_keeps_the_promise(proxy, tmp_path):
     with proxy.spoiling(answers=wire_proxy.goes_on_to_later_segments):
-        assert lived(proxy.address, tmp_path, "must", *LIVES).differences == {}
+        assert lockstep_after(proxy.address, tmp_path, "must", *SCENARIOS).differences == {}
         assert proxy.spoilt
 
 
 @pytest.mark.parametrize("defect", some_of(wire_proxy.FETCHES), ids=lambda defect: defect.__name__)
-def test_what_a_fetch_says_of_transactions_is_held_to_what_was_done(proxy, tmp_path, defect):
+def test_transactions_of_a_fetch_are_compared_with_the_executed_ones(proxy, tmp_path, defect):
     with proxy.spoiling(fetches=defect):
-        lockstep = lived(proxy.address, tmp_path, "must", *LIVES)
+        lockstep = lockstep_after(proxy.address, tmp_path, "must", *SCENARIOS)
         assert proxy.spoilt
         assert {clause for clause, _ in lockstep.differences} & wire_proxy.FETCHES[defect]
 
 
-def test_batches_that_no_follower_takes_are_a_difference_and_the_next_topic_follows(proxy, tmp_path):
+def test_batches_that_no_follower_accepts_are_a_divergence_and_the_next_topic_follows(proxy, tmp_path):
     with proxy.spoiling(fetches=wire_proxy.without_leader_epochs):
-        lockstep = lived(proxy.address, tmp_path, "must", REBUILT, LIFE[:1])
+        lockstep = lockstep_after(proxy.address, tmp_path, "must", REBUILT, SCENARIO[:1])
         assert proxy.spoilt
     assert set(lockstep.differences) == {("LG-1", "append: appended -> batches that no follower takes")}
     assert (lockstep.statistics.topics, lockstep.statistics.left) == (2, 1)
-    assert lived(proxy.address, tmp_path / "unspoilt", "must", REBUILT).differences == {}
+    assert lockstep_after(proxy.address, tmp_path / "unspoilt", "must", REBUILT).differences == {}
 
 
-def test_an_answer_beside_an_error_is_told(proxy, tmp_path):
+def test_a_result_together_with_an_error_is_reported(proxy, tmp_path):
     with proxy.spoiling(answers=wire_proxy.unknown_has_epoch):
-        (difference,) = lived(proxy.address, tmp_path, "must", LIFE[:1]).differences.values()
+        (difference,) = lockstep_after(proxy.address, tmp_path, "must", SCENARIO[:1]).differences.values()
         assert proxy.spoilt
     assert difference.shape == (
         "list_offsets refusals: UNKNOWN_TOPIC_OR_PARTITION -> UNKNOWN_TOPIC_OR_PARTITION with an answer"
@@ -137,10 +137,20 @@ def test_an_answer_beside_an_error_is_told(proxy, tmp_path):
     assert divergence.actual == f"{divergence.expected}, offset -1, timestamp -1, leader epoch 0"
 
 
-def test_topics_that_are_left_do_not_end_the_run(proxy, tmp_path, monkeypatch):
+@pytest.mark.parametrize("defect", wire_proxy.OTHER_ERRORS, ids=lambda defect: defect.__name__)
+def test_the_kind_of_an_error_counts_at_level_must_where_the_protocol_promises_it(proxy, tmp_path, defect):
+    with proxy.spoiling(answers=defect):
+        lockstep = lockstep_after(proxy.address, tmp_path, "must", SCENARIO[:1], versions=(1, 4, 8))
+        assert proxy.spoilt
+    assert {clause for clause, _ in lockstep.differences} == {wire_proxy.OTHER_ERRORS[defect]}
+
+
+def test_remaining_topics_do_not_end_the_run(proxy, tmp_path, monkeypatch):
     monkeypatch.setattr(wire, "CHUNK", 1)
     name = f"wire:{proxy.address}"
-    run = wire.WireRun(name, 1, "dev", "must", tmp_path, lambda _: None, Ledger(()), topics=5, shrink_time=0)
+    run = wire.WireRun(
+        name, 1, "dev", "must", tmp_path, lambda _: None, ExpectationTracker(()), topics=5, shrink_time=0
+    )
     with proxy.spoiling(fetches=wire_proxy.damaged):
         (result,) = wire.run_wire([RELEASE], run, lambda _: None)
     assert result.details["left"] >= 3

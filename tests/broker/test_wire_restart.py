@@ -1,11 +1,11 @@
-"""A broker behind ``wire:`` that the run may stop: what it was told to keep is there after SIGTERM and after a kill."""
+"""A broker of ``wire:`` that the run may stop: acknowledged data survives SIGTERM and a kill."""
 
 from __future__ import annotations
 
 import shlex
 
 import pytest
-from wire_lives import COMMON, HOUR, T, batch
+from wire_scenarios import COMMON, HOUR, T, batch
 
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.broker
 
 RELEASE = "4.3.1"
 STOP, KILL = Operation("restart_broker"), Operation("kill_broker")
-LIFE = (
+SCENARIO = (
     Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},)),
     batch(T + 50, T + 80, T + 20, codec="gzip"),
     batch(T + HOUR, producer="a"),
@@ -33,20 +33,20 @@ LIFE = (
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
-    """Port, directory and command line of a broker that is down."""
+    """Return port, directory and command line of a stopped broker."""
     with LocalBroker(RELEASE, base=tmp_path_factory.mktemp("stopped")) as broker:
         broker.stop()
         properties = next(p for p in broker.directory.glob("*.properties") if "process.roles" in p.read_text())
         yield broker.port, broker.directory, broker._java("kafka.Kafka", properties)
 
 
-def lived(kafka, scratch, command, life):
+def lockstep_after(kafka, scratch, command, scenario):
     port, _, _ = kafka
     with WireOptions(start_command=shlex.join(command)).open(f"wire:{HOST}:{port}") as broker:
         broker.versions = (1, 8)
         lockstep = WireLockstep(broker, RELEASE, scratch)
-        for operation in life:
-            lockstep.watches = operation in (STOP, KILL, life[-1])
+        for operation in scenario:
+            lockstep.watches = operation in (STOP, KILL, scenario[-1])
             lockstep.perform(operation)
         lockstep.close_topic()
     return lockstep
@@ -54,7 +54,7 @@ def lived(kafka, scratch, command, life):
 
 @pytest.mark.thorough
 def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
-    lockstep = lived(kafka, tmp_path, kafka[2], LIFE)
+    lockstep = lockstep_after(kafka, tmp_path, kafka[2], SCENARIO)
     assert lockstep.differences == {}
     assert (lockstep.statistics.restarts, lockstep.statistics.kills, lockstep.statistics.left) == (1, 1, 0)
     assert {"fetch", "fetch, with a restart", "fetch, with a kill"} <= lockstep.statistics.performed
@@ -64,6 +64,6 @@ def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
 def test_a_broker_that_forgets_is_found_out(kafka, tmp_path):
     _, directory, command = kafka
     forgetful = ["sh", "-c", f"rm -rf {shlex.quote(str(directory))}/data/kidx-wire-*; exec {shlex.join(command)}"]
-    lockstep = lived(kafka, tmp_path, forgetful, (*LIFE[:2], KILL, LIFE[-1]))
+    lockstep = lockstep_after(kafka, tmp_path, forgetful, (*SCENARIO[:2], KILL, SCENARIO[-1]))
     assert list(lockstep.differences) == [("FE-1", "kill_broker, with a kill: another end of the log")]
     assert lockstep.statistics.left == 1

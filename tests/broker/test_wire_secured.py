@@ -81,7 +81,7 @@ def command_config(tmp_path, certificate, password):
     return read_command_config(path)
 
 
-def test_what_kafkas_tools_take_opens_it(address, certificate, tmp_path):
+def test_settings_of_kafkas_tools_open_it(address, certificate, tmp_path):
     connect = command_config(tmp_path, certificate, "se cret")
     with WireBroker(address, connect=connect) as broker:
         lockstep = WireLockstep(broker, RELEASE, tmp_path)
@@ -103,7 +103,7 @@ def test_a_trace_is_replayed_with_it(address, certificate, tmp_path):
     assert (replayed.verdict, replayed.steps) == ("FIXED", 2)
 
 
-def test_without_it_one_line_says_what_to_give(address):
+def test_without_settings_one_line_says_what_to_pass(address):
     with pytest.raises(ToolError, match=r"; for TLS or a log-in give --command-config FILE$") as raised:
         WireBroker(address, limit=5.0)
     assert "\n" not in str(raised.value)
@@ -111,11 +111,11 @@ def test_without_it_one_line_says_what_to_give(address):
 
 def test_a_wrong_password_is_one_line(address, certificate, tmp_path):
     connect = command_config(tmp_path, certificate, "wrong")
-    with pytest.raises(ToolError, match="cannot be reached: it refuses the log-in: SASL_AUTHENTICATION_FAILED"):
+    with pytest.raises(ToolError, match="cannot be reached: it rejects the authentication: SASL_AUTHENTICATION_FAILED"):
         WireBroker(address, connect=connect)
 
 
-def test_a_certificate_that_is_not_trusted_is_one_line(address, tmp_path):
+def test_an_untrusted_certificate_is_one_line(address, tmp_path):
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SSL\n")
     with pytest.raises(ToolError, match=r"cannot be reached: .*certificate"):

@@ -1,6 +1,6 @@
-"""The pages, looked at in a real browser: wide and narrow, light and dark.
+"""The pages in a real browser: wide and narrow, light and dark.
 
-``KIDX_SCREENSHOTS=DIR`` keeps what was seen.
+``KIDX_SCREENSHOTS=DIR`` saves the screenshots.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.pytest_plugin.tiers import chromium
 
@@ -76,7 +76,7 @@ WIDER = """() => [...document.querySelectorAll("body *")]
 
 @pytest.fixture(scope="module")
 def look():
-    """Opens a page in a window of that width and colour scheme; gives the page and the errors it logs."""
+    """Open a page in a window of that width and colour scheme; return the page and the errors it logs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -101,7 +101,7 @@ def look():
 
 @pytest.fixture
 def run_page(in_process, tmp_path):
-    """Of a run of an index that is wrong, and of what it lacks."""
+    """Make the page of a run of an index that is wrong and incomplete."""
     (tmp_path / "wrong_page.py").write_text(WRONG)
     words = ("-i", "python:wrong_page:open_index", "--kafka", "3.9.2", "--kafka", "4.4.0", "--max-examples", 20)
     machines = ("--machine", "offset", "--machine", "time")
@@ -114,7 +114,7 @@ def run_page(in_process, tmp_path):
 
 @pytest.fixture
 def scoreboard_page(in_process, tmp_path):
-    """Of that index, and of one that has nothing to be told of."""
+    """Make the scoreboard of that index, and of one without divergences."""
     (tmp_path / "wrong_page.py").write_text(WRONG)
     words = ("A name of some length=python:wrong_page:open_index", "python:tests.adapters.python_index:open_index")
     more = ("--kafka", "3.9.2", "--machine", "offset", "--machine", "time", "--max-examples", 10, "--report", "b")
@@ -128,7 +128,7 @@ def scoreboard_page(in_process, tmp_path):
 
 @pytest.fixture
 def verify_page(in_process, tmp_path):
-    """Of a log directory, some of whose indexes are broken."""
+    """Make the page of a log directory, some of whose indexes are broken."""
     logs = tmp_path / "logs"
     for partition in GOLDEN.glob("*-0"):
         shutil.copytree(partition, logs / partition.name)
@@ -139,7 +139,29 @@ def verify_page(in_process, tmp_path):
     return tmp_path / "verify.html"
 
 
-@pytest.mark.parametrize("name", [in_ci("run_page"), in_ci("scoreboard_page"), "verify_page"])
+@pytest.fixture
+def fleet_page(tmp_path):
+    """Make the page of a fleet with a hostile name, a broken topic and a large one without faults."""
+    pytest.importorskip("pyspark")
+    from kidx.findings import Finding
+    from kidx.spark.fleet.report import render_report
+    from kidx.spark.fleet.summary import Count, Summary
+
+    counts = (
+        Count("verdict", "exact", "exact", 90_000, 1),
+        Count("verdict", "broken", "broken", 9, 1),
+        *(Count("topic", f"a-topic-of-some-length-{number}<b>", "exact", 10**number, 1) for number in range(5)),
+        Count("topic", "a-topic-of-some-length-4<b>", "broken", 9, 1),
+    )
+    path = "/mnt/broker/a-topic-of-some-length-4<b>-0/00000000000000000000.log"
+    worst = (Finding(path, "t", 0, 0, "00000000000000000000.log", "RB-1", "broken", message="fails its <checksum>"),)
+    summary = Summary(counts, {"broken": 9}, {}, 10, 5, 9, 10**9, 1, ("a replica <differs>",), worst)
+    asked = {"run_id": "monday", "paths": ["/mnt/broker"], "release": "4.4.0", "kidx": "0"}
+    (tmp_path / "fleet.html").write_text(render_report(summary, asked, []), "utf-8")
+    return tmp_path / "fleet.html"
+
+
+@pytest.mark.parametrize("name", [*map(thorough_param, ("run_page", "scoreboard_page", "fleet_page")), "verify_page"])
 def test_a_page_can_be_read(name, look, request):
     path = request.getfixturevalue(name)
     pictures, wrong = {}, {}

@@ -1,7 +1,7 @@
-"""``conformance`` as a user types it, in a directory and with a home of its own; the jars are the user's.
+"""Fixtures for end-to-end tests of ``conformance`` with a separate directory and home; the jars are the cached ones.
 
-Most is performed in this process (``tests/conftest.py``). What needs another environment has a process of its own, and
-so has one example of each kind of command.
+Most commands run in this process (``tests/conftest.py``). Those that need another environment have their own process,
+and so has one example of each kind of command.
 """
 
 import os
@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from conformance.implementations.jvm.coverage import TOOLS
-from conformance.kafka.fetch import class_path, tool_jar
+from conformance.kafka.jar_fetch import class_path, tool_jar
 
 EXECUTABLE = Path(sys.executable).with_name("conformance")
 RELEASES = ("2.4.1", "2.8.2", "3.9.1", "3.9.2", "4.3.1", "4.4.0")
-"""Those that the command lines name."""
+"""Releases that the command lines name."""
 
 
 @pytest.fixture(scope="session")
 def jars():
-    """Kafka's jars are in the cache: fetching them is told on stderr, and tests say what stands there."""
+    """Make sure that Kafka's jars are in the cache: fetching is reported on stderr, which tests compare."""
     for release in RELEASES:
         for group in ("index", "segment", "log"):
             class_path(release, group)
@@ -37,7 +37,7 @@ def _jars_of_tests_with_kafka(request):
 
 @pytest.fixture
 def typed(tmp_path, in_process):
-    """Runs a command line of ours; ``typed.work`` is where it runs, ``typed.apart`` is a process of its own."""
+    """Return a function that runs a command line in ``typed.work``; ``typed.apart`` runs it in a new process."""
     work = tmp_path / "work"
     work.mkdir()
     changed = {"XDG_STATE_HOME": str(tmp_path / "state"), "COLUMNS": "200"}

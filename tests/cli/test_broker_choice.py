@@ -1,4 +1,4 @@
-"""``--broker``: what a user without a Docker engine is told."""
+"""``--broker``: messages for a user without a Docker engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def no_engine(monkeypatch, tmp_path):
     "arguments",
     [
         ("run", "-i", "broker", "--broker", "container"),
-        ("record", "--kafka", "4.3.1", "--out", "never", "--broker", "container"),
+        ("record-golden", "--kafka", "4.3.1", "--out", "never", "--broker", "container"),
         ("kafka", "image", "4.3.1"),
     ],
 )
@@ -49,21 +49,21 @@ def test_without_an_engine_a_container_is_one_line_and_exit_code_2(run, tmp_path
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_without_an_engine_auto_is_a_local_process_and_says_why():
+def test_without_an_engine_auto_is_a_local_process_with_the_reason():
     assert isinstance(new_broker("4.3.1"), LocalBroker)
     assert choose("4.3.1").backend == "local"
-    assert "no Docker engine answers" in choose("4.3.1").why or "testcontainers" in choose("4.3.1").why
-    assert choose("4.3.1", "local").why == ""
+    assert "no Docker engine answers" in choose("4.3.1").reason or "testcontainers" in choose("4.3.1").reason
+    assert choose("4.3.1", "local").reason == ""
 
 
-def test_a_backend_that_is_none_is_one_line(run):
+def test_an_unknown_backend_is_one_line(run):
     code, out, err = run("run", "-i", "broker", "--broker", "podman")
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.broker
 @pytest.mark.parametrize("release", ["4.3.1", "2.4.1"])
-def test_a_build_context_has_the_locked_jars_and_what_a_broker_is_told(release, run, tmp_path):
+def test_a_build_context_has_the_locked_jars_and_the_settings_of_a_broker(release, run, tmp_path):
     code, out, _ = run("kafka", "image", release, "--context", tmp_path / "context", "--json")
     assert code == 0
     assert json.loads(out)["release"] == release
@@ -88,7 +88,7 @@ def test_a_context_is_of_one_release(run, tmp_path):
 
 
 @pytest.mark.broker
-def test_an_own_directory_for_the_context_that_cannot_be_written_is_one_line(run, tmp_path):
+def test_a_context_directory_that_cannot_be_written_is_one_line(run, tmp_path):
     (tmp_path / "file").touch()
     code, _, err = run("kafka", "image", "4.3.1", "--context", tmp_path / "file" / "context")
     assert (code, err.count("\n")) == (2, 1)

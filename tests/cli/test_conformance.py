@@ -1,4 +1,4 @@
-"""``conformance`` as a user types it: what it prints, what it writes, and its exit codes."""
+"""End-to-end tests of ``conformance``: its output, its files, and its exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.kafka.releases import RELEASES, newest
 from conformance.operations import Operation
@@ -50,13 +50,13 @@ def open_index(kind, path, base_offset, max_index_size, writable, release):
 
 @pytest.fixture
 def conformance(typed):
-    """The command, in a directory with an index that is wrong."""
+    """Return the command, in a directory with an index that is wrong."""
     (typed.work / "wrong.py").write_text(WRONG)
     return typed
 
 
 def refused(done) -> str:
-    """The one line that a run ends with that could not do its work."""
+    """Return the one line of a run that failed to start."""
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("conformance: ")
@@ -70,7 +70,7 @@ COMMANDS = [
     (),
     ("run",),
     ("replay",),
-    ("list",),
+    ("clauses",),
     ("diff",),
     ("smoke",),
     ("kafka",),
@@ -103,7 +103,7 @@ def test_the_module_is_the_command(package):
 
 
 @pytest.mark.parametrize("command", [(), ("kafka",)])
-def test_a_command_that_needs_another_one_prints_its_help(conformance, command):
+def test_a_command_without_its_subcommand_prints_its_help(conformance, command):
     done = conformance(*command)
     assert done.returncode == 2
     assert "Commands" in done.stdout
@@ -114,33 +114,44 @@ def test_a_command_that_needs_another_one_prints_its_help(conformance, command):
 
 
 def test_list_selects_by_prefix_and_release(conformance):
-    every = json.loads(conformance("list", "--json").stdout)
+    every = json.loads(conformance("clauses", "--json").stdout)
     assert len(every) > 100
-    chosen = json.loads(conformance("list", "--clause", "AI-44", "--kafka", "4.4.0", "--json").stdout)
+    chosen = json.loads(conformance("clauses", "AI-44", "--kafka", "4.4.0", "--json").stdout)
     assert [clause["id"] for clause in chosen] == ["AI-44b"]
     assert {"level", "statement", "releases", "source", "exercised_by"} <= chosen[0].keys()
-    said = conformance("list", "--clause", "AI-44b").stdout
+    said = conformance("clauses", "AI-44b").stdout
     assert "AI-44b OBSERVED" in said
     assert "source" not in said
-    assert "source AbstractIndex" in conformance("list", "--clause", "AI-44b", "-v").stdout
+    assert "source AbstractIndex" in conformance("clauses", "AI-44b", "-v").stdout
+
+
+def test_list_names_a_clause_its_variants_or_a_family(conformance):
+    def listed(clause):
+        return [each["id"] for each in json.loads(conformance("clauses", clause, "--json").stdout)]
+
+    assert listed("OI-2") == ["OI-2"]
+    assert listed("OI-23") == ["OI-23a", "OI-23b"]
+    assert {"OI-2", "OI-20", "OI-23b"} < set(listed("OI-2*")) < set(listed("OI"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--clause", "ZZ"), "no clause starts with 'ZZ'"),
+        (("ZZ",), "no clause is 'ZZ'"),
         (("--kafka", "1.0.0"), "Kafka 1.0.0 is not locked"),
-        (("--clause", "AI-44a", "--kafka", "4.4.0"), "no clause starts with 'AI-44a' and holds in 4.4.0"),
+        (("AI-44a", "--kafka", "4.4.0"), "no clause is 'AI-44a' and holds in 4.4.0"),
     ],
 )
-def test_list_refuses_what_it_does_not_know(conformance, arguments, said):
-    assert said in refused(conformance("list", *arguments))
+def test_list_rejects_unknown_names(conformance, arguments, said):
+    assert said in refused(conformance("clauses", *arguments))
 
 
 @pytest.mark.thorough
 def test_a_reader_that_has_had_enough_is_no_error(conformance):
-    """As `conformance list | head -1`."""
-    process = subprocess.Popen([*conformance.command, "list", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """As `conformance clauses | head -1`."""
+    process = subprocess.Popen(
+        [*conformance.command, "clauses", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     process.stdout.close()
     _, said = process.communicate()
     assert said == b""
@@ -167,13 +178,13 @@ def test_kafka_fetch_brings_a_class_path_into_the_cache(conformance):
     assert all(Path(jar).is_file() for jar in document["jars"])
 
 
-def test_kafka_fetch_refuses_what_is_not_locked(conformance):
+def test_kafka_fetch_rejects_an_unlocked_release(conformance):
     assert "1.2.3 is not locked" in refused(conformance("kafka", "fetch", "1.2.3"))
     assert "no group 'x'" in refused(conformance("kafka", "fetch", "3.9.2", "--group", "x"))
 
 
 @pytest.mark.jvm
-def test_kafka_java_says_what_is_used(conformance):
+def test_kafka_java_prints_the_java_in_use(conformance):
     document = json.loads(conformance("kafka", "java", "--json").stdout)
     assert document["found"]["version"]
     assert document["found"]["version"] in conformance("kafka", "java").stdout
@@ -183,7 +194,7 @@ def test_kafka_java_says_what_is_used(conformance):
 
 
 def old_java(path: Path) -> Path:
-    """A directory that looks like a Java 11."""
+    """Make a directory that looks like a Java 11."""
     (path / "bin").mkdir(parents=True)
     launcher = path / "bin" / "java"
     launcher.write_text("#!/bin/sh\nexit 1\n")
@@ -192,14 +203,14 @@ def old_java(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [in_ci(("run", *SMALL)), ("kafka", "java")])
-def test_a_java_that_is_not_there(conformance, tmp_path, command):
+@pytest.mark.parametrize("command", [thorough_param(("run", *SMALL)), ("kafka", "java")])
+def test_a_missing_java(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=tmp_path / "nowhere"))
     assert said == f"KIDX_JAVA_HOME is {tmp_path / 'nowhere'}, which is not a directory"
     assert not conformance.state.exists()
 
 
-@pytest.mark.parametrize("command", [in_ci(("run", *SMALL)), ("kafka", "java")])
+@pytest.mark.parametrize("command", [thorough_param(("run", *SMALL)), ("kafka", "java")])
 def test_a_java_that_is_too_old(conformance, tmp_path, command):
     said = refused(conformance(*command, KIDX_JAVA_HOME=old_java(tmp_path / "jdk")))
     assert "is Java 11.0.2, older than 17" in said
@@ -217,7 +228,7 @@ def test_without_a_java_on_the_path_another_one_is_found(conformance, tmp_path):
 
 @pytest.mark.jvm
 @pytest.mark.parametrize(
-    "command", [in_ci(("run", *SMALL)), ("kafka", "fetch", "3.9.2"), in_ci(("replay", "sound.json"))]
+    "command", [thorough_param(("run", *SMALL)), ("kafka", "fetch", "3.9.2"), thorough_param(("replay", "sound.json"))]
 )
 def test_a_cache_that_is_no_directory(conformance, tmp_path, command):
     (conformance.work / "sound.json").write_text(json.dumps(SOUND.to_json()))
@@ -239,11 +250,11 @@ def test_a_cache_that_cannot_be_written(conformance, tmp_path):
 
 
 @pytest.mark.jvm
-def test_a_run_that_conforms_says_so_in_a_table(conformance):
+def test_a_run_that_conforms_prints_a_table(conformance):
     done = conformance.apart("run", *SMALL, "--kafka", "3.9.2", "--kafka", "4.4.0", "--machine", "transaction")
     assert (done.returncode, done.stderr) == (0, "")
     assert "jvm against kidx · releases 3.9.2, 4.4.0 · profile dev · level observed · seed 1" in done.stdout
-    assert re.search(r"transaction machine: \d+ kept traces .*\ntransaction machine: \d+ examples", done.stdout)
+    assert re.search(r"transaction machine: \d+ regression traces .*\ntransaction machine: \d+ examples", done.stdout)
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("3.9.2", "4.4.0"))]
     assert [row[:3] for row in rows] == [["3.9.2", "jvm", "transaction"], ["4.4.0", "jvm", "transaction"]]
     assert done.stdout.splitlines()[-1].startswith("conforms · ")
@@ -261,7 +272,7 @@ def test_a_run_as_one_document(conformance):
     assert document["run"]["versions"]["kidx"] == version("kidx")
     assert [result["machine"] for result in document["results"]] == ["offset", "time"]
     for result in document["results"]:
-        assert result["examples"] > 20  # the kept traces first
+        assert result["examples"] > 20  # the regression traces first
         assert set(result["verdicts"].values()) <= {"conforms", "not-run"}
         assert all((result["clauses"][c] > 0) == (v == "conforms") for c, v in result["verdicts"].items())
     assert document["divergences"] == []
@@ -283,7 +294,7 @@ def test_segments_and_logs_are_machines_like_the_others(conformance):
 
 
 @pytest.mark.thorough
-def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conformance):
+def test_an_implementation_with_only_indexes_gets_no_other_operations(conformance):
     """It is unsupported in the table and in the document, and that is no difference."""
     command = ("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "time", "--machine", "segment")
     done = conformance(*command)
@@ -296,7 +307,7 @@ def test_an_implementation_that_has_only_indexes_is_not_asked_for_more(conforman
 
 
 @pytest.mark.jvm
-def test_a_quiet_run_says_the_verdict_only(conformance):
+def test_a_quiet_run_prints_the_verdict_only(conformance):
     done = conformance("run", *SMALL, "--machine", "transaction", "-q")
     assert (done.returncode, done.stderr) == (0, "")
     (line,) = done.stdout.splitlines()
@@ -304,6 +315,7 @@ def test_a_quiet_run_says_the_verdict_only(conformance):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_a_report_has_a_header_and_a_footer(conformance, tmp_path):
     done = conformance("run", *SMALL, "--machine", "transaction", "--report", tmp_path / "new" / "report")
     assert done.returncode == 0, done.stderr
@@ -315,12 +327,12 @@ def test_a_report_has_a_header_and_a_footer(conformance, tmp_path):
 
 
 @pytest.mark.jvm
-def test_a_verbose_run_names_what_was_not_run(conformance):
+def test_a_verbose_run_lists_what_was_not_run(conformance):
     done = conformance("run", "--max-examples", "1", "--seed", "1", "--machine", "offset", "-v")
-    assert f"not run by offset on {newest()}: AI-" in done.stdout
+    assert f"clauses not run by offset on {newest()}: AI-" in done.stdout
 
 
-def test_a_difference_is_told_with_all_that_is_needed_to_see_it_again(conformance):
+def test_a_divergence_is_reported_with_all_that_reproduces_it(conformance):
     done = conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "offset", "--report", "report")
     assert (done.returncode, done.stderr) == (1, "")
     assert f"python:wrong:open_index {newest()} diverges from kidx" in done.stdout
@@ -334,18 +346,18 @@ def test_a_difference_is_told_with_all_that_is_needed_to_see_it_again(conformanc
         "trace  ",
     ):
         assert part in done.stdout
-    assert "DIVERGES: 1 difference" in done.stdout
+    assert "DIVERGES: 1 divergence" in done.stdout
     command = next(line for line in done.stdout.splitlines() if line.startswith("  replay")).split()[1:]
     assert command[:2] == ["conformance", "replay"]
     again = conformance(*command[1:])
     assert (again.returncode, again.stderr) == (1, "")
     assert again.stdout.splitlines()[-1].startswith("FAILED · ")
-    assert "(python:wrong:open_index" in again.stdout
+    assert "of           python:wrong:open_index" in again.stdout
     events = (conformance.work / "report" / "events.ndjson").read_text().splitlines()
     assert "Diverged" in [json.loads(line)["event"] for line in events]
 
 
-def test_what_an_implementation_lacks_is_unsupported(conformance):
+def test_missing_operations_of_an_implementation_are_unsupported(conformance):
     done = conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "transaction", "--json")
     (result,) = json.loads(done.stdout)["results"]
     assert done.returncode == 0
@@ -372,10 +384,22 @@ def test_what_an_implementation_lacks_is_unsupported(conformance):
         (("--profile", "huge"), "Invalid value for '--profile'"),
         (("--level", "none"), "Invalid value for '--level'"),
         (("--nothing",), "No such option: --nothing"),
+        (("--impl", "jvm"), "No such option: --impl; did you mean --implementation?"),
+        (("--level", "should"), "Invalid value for '--level': 'should' is not one of 'must', "),
+        (("--expectations", "nowhere"), "cannot read expectations from nowhere: No such file or directory"),
+        (
+            ("-i", "wire:h:1", "--command-config", "nowhere"),
+            "cannot read the command config nowhere: No such file or directory",
+        ),
+        (("--skip-feature", "transactions"), "--skip-feature goes with -i wire:HOST:PORT"),
+        (
+            ("--start-command", "x", "--skip-feature", "timestamps"),
+            "--start-command and --skip-feature go with -i wire:HOST",
+        ),
         (("surplus",), "unexpected extra argument"),
     ],
 )
-def test_a_run_refuses_bad_arguments_and_writes_nothing(conformance, arguments, said):
+def test_a_run_rejects_bad_arguments_and_writes_nothing(conformance, arguments, said):
     before = sorted(conformance.work.rglob("*"))
     assert said in refused(conformance("run", *arguments))
     assert sorted(path for path in conformance.work.rglob("*") if "__pycache__" not in path.parts) == before
@@ -383,16 +407,20 @@ def test_a_run_refuses_bad_arguments_and_writes_nothing(conformance, arguments, 
 
 
 @pytest.mark.parametrize("arguments", [("-i", "nothing"), ("--kafka", "1.0.0"), ("--machine", "nothing")])
-def test_bad_arguments_leave_no_report_behind(conformance, arguments):
+def test_bad_arguments_leave_no_report(conformance, arguments):
     refused(conformance("run", "--report", "report", *arguments))
     assert not (conformance.work / "report").exists()
+
+
+def test_a_report_over_an_existing_file_is_rejected(conformance):
+    said = refused(conformance("run", *SMALL, "--report", "wrong.py"))
+    assert said == "cannot write the report: wrong.py is not a directory"
 
 
 @pytest.mark.parametrize("place", ["wrong.py", "wrong.py/report", "/proc/report"])
 def test_a_report_that_cannot_be_written(conformance, place):
     said = refused(conformance("run", *SMALL, "--report", place))
-    assert said.startswith("the report ")
-    assert "cannot be written" in said
+    assert said.startswith("cannot write the report")
 
 
 def test_an_unknown_command(conformance):
@@ -404,7 +432,7 @@ def test_an_unknown_command(conformance):
 
 @pytest.fixture
 def recorded(conformance):
-    """A trace of a difference, where `run` puts it."""
+    """Return a trace of a divergence, where `run` writes it."""
     done = conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "offset", "--json")
     return json.loads(done.stdout)["divergences"][0]
 
@@ -431,13 +459,13 @@ def test_a_trace_is_fixed_with_an_implementation_that_is_right(conformance, reco
 
 
 @pytest.mark.jvm
-def test_a_quiet_replay_says_the_verdict_only(conformance):
+def test_a_quiet_replay_prints_the_verdict_only(conformance):
     path = SOUND.save(conformance.work)
     done = conformance("replay", path, "--kafka", "3.9.2", "-q")
     assert (done.returncode, done.stdout) == (0, "FIXED · 4 of 4 steps · an entry is found\n")
 
 
-def test_a_replay_against_somebody_who_lacks_an_operation_is_an_error(conformance):
+def test_a_replay_without_a_needed_operation_is_an_error(conformance):
     (conformance.work / "lacking.py").write_text(
         "from kidx import OffsetIndex\n\n\nclass Index:\n"
         "    def __init__(self, kind, *arguments):\n        self._index = OffsetIndex(*arguments)\n"
@@ -499,8 +527,16 @@ def test_a_trace_that_cannot_be_read(conformance):
     assert "cannot be read" in refused(conformance("replay", "loop.json"))
 
 
-def test_a_replay_refuses_bad_arguments(conformance):
+def test_a_replay_rejects_bad_arguments(conformance):
     path = SOUND.save(conformance.work)
     assert "1.0.0 is not locked" in refused(conformance("replay", path, "--kafka", "1.0.0"))
     assert "'nothing'" in refused(conformance("replay", path, "-i", "nothing"))
     assert "Missing argument" in refused(conformance("replay"))
+
+
+@pytest.mark.parametrize("implementations", [("exec:./adapter",), ("broker", "jvm")])
+def test_only_a_broker_is_killed_in_cycles(conformance, implementations):
+    words = [word for name in implementations for word in ("-i", name)]
+    assert refused(conformance("run", *words, "--kafka", "4.4.0", "--kill-cycles", "2")) == (
+        "--kill-cycles goes with -i broker"
+    )

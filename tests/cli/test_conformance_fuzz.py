@@ -1,4 +1,4 @@
-"""``conformance fuzz`` as a user types it."""
+"""End-to-end tests of ``conformance fuzz``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fuzz(typed):
 
 
 @pytest.mark.thorough
-def test_somebodys_index_is_fuzzed_and_the_corpus_kept(tmp_path, fuzz):
+def test_a_users_index_is_fuzzed_and_the_corpus_saved(tmp_path, fuzz):
     options = ("-i", MINE, "--format", "txn", "--max-examples", 50, "--corpus", tmp_path / "corpus")
     done = fuzz(*options, "--report", tmp_path / "report", "--json")
     assert done.returncode == 0, done.stdout + done.stderr

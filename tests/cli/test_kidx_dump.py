@@ -1,4 +1,4 @@
-"""``kidx dump`` as a user types it."""
+"""End-to-end tests of ``kidx dump``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from kidx.records import build_batch
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex"))
@@ -22,7 +24,7 @@ def partition(tmp_path):
     return Path(shutil.copytree(GOLDEN, tmp_path / "t-0"))
 
 
-def test_sound_files_exit_with_0_and_stay_as_they_are(partition, kidx):
+def test_sound_files_exit_with_0_and_are_unchanged(partition, kidx):
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in partition.iterdir()}
     done = kidx("--kafka", "3.9.2", "--files", ",".join(str(partition / name) for name in (LOG, INDEX, TIME_INDEX)))
     assert (done.returncode, done.stderr) == (0, "")
@@ -30,7 +32,7 @@ def test_sound_files_exit_with_0_and_stay_as_they_are(partition, kidx):
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in partition.iterdir()} == before
 
 
-def test_a_mismatch_exits_with_1_and_is_told_as_kafka_tells_it(partition, kidx):
+def test_a_mismatch_exits_with_1_and_the_text_of_kafka(partition, kidx):
     entries = bytearray((partition / INDEX).read_bytes())
     entries[3] += 1
     (partition / INDEX).write_bytes(entries)
@@ -44,7 +46,7 @@ def test_a_mismatch_exits_with_1_and_is_told_as_kafka_tells_it(partition, kidx):
     assert lines[-1]["found"] == lines[-1]["expected"] + 1
 
 
-def test_json_is_one_object_a_line(partition, kidx):
+def test_json_is_one_object_per_line(partition, kidx):
     done = kidx("--format", "json", "--print-data-log", partition / LOG)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert {line["kind"] for line in lines} == {"heading", "batch", "record"}
@@ -53,7 +55,7 @@ def test_json_is_one_object_a_line(partition, kidx):
     )
 
 
-def test_a_gap_that_only_kafkas_newest_dump_sees_is_told_and_is_no_mismatch(partition, kidx):
+def test_a_gap_that_only_kafkas_newest_dump_reports_is_no_mismatch(partition, kidx):
     later = next(path for path in sorted(partition.glob("*.log")) if path.name != LOG)
     done = kidx("--kafka", "4.3.1", "--deep-iteration", later)
     assert done.returncode == 0
@@ -63,12 +65,12 @@ def test_a_gap_that_only_kafkas_newest_dump_sees_is_told_and_is_no_mismatch(part
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "no file was given"),
+        ((), "missing file; use kidx dump FILE"),
         (("--kafka", "3.9.99", "x.log"), "unknown Kafka release '3.9.99'; kidx knows 2.4.0"),
-        (("--format", "xml", "x.log"), "there is no format 'xml'"),
-        (("--key-decoder-class", "org.example.Avro", "x.log"), "there is no decoder 'org.example.Avro' without Java"),
+        (("--format", "xml", "x.log"), "unknown format 'xml'; choose from text, json"),
+        (("--key-decoder-class", "org.example.Avro", "x.log"), "unknown decoder 'org.example.Avro'; choose from"),
         (("00000000000000000000.log",), "00000000000000000000.log is missing"),
-        (("/",), "/ is not a file"),
+        (("/",), "/ is neither a file nor"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, kidx):
@@ -78,8 +80,58 @@ def test_bad_input_is_one_line(arguments, message, kidx):
     assert done.stderr.count("\n") == 1
 
 
+INTERNAL = GOLDEN.parents[1] / "internal"
+
+
+@pytest.mark.parametrize(
+    ("decoder", "log", "release", "shown"),
+    [
+        ("offsets", "4.3.1/__consumer_offsets-0", "4.3.1", '| key: {"type":"2","data":{"group":"static"}} payload: '),
+        ("offsets", "2.8.2/__consumer_offsets-0", "2.8.2", "| key: offset_commit::group=plain,partition=orders-0 pa"),
+        (
+            "transaction-log",
+            "3.9.2/__transaction_state-0",
+            "3.9.2",
+            "producerId:0,producerEpoch:1,state=CompleteCommit,",
+        ),
+        ("cluster-metadata", "3.9.2/__cluster_metadata-0", "3.9.2", ' payload: {"type":"TOPIC_RECORD","version":0,"da'),
+        ("remote-log-metadata", "made/__remote_log_metadata-0", "4.3.1", "state=COPY_SEGMENT_FINISHED, txnIdxEmpty=f"),
+    ],
+)
+def test_internal_topics_are_decoded(decoder, log, release, shown, kidx):
+    """As kafka-dump-log has it; the tests with Java compare every line."""
+    path = INTERNAL / log / LOG
+    done = kidx("--kafka", release, f"--{decoder}-decoder", "--skip-record-metadata", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown in done.stdout
+    lines = [
+        json.loads(line)
+        for line in kidx("--kafka", release, f"--{decoder}-decoder", "--json", path).stdout.splitlines()
+    ]
+    assert all("payload" in line for line in lines if line["kind"] == "record" and "controlType" not in line)
+
+
+def test_the_fields_of_a_control_record_are_shown(kidx):
+    path = INTERNAL / "made" / "__cluster_metadata-0" / LOG
+    records = [json.loads(line) for line in kidx("--deep-iteration", "--json", path).stdout.splitlines()][-1::-2][:3]
+    told = {record["controlType"]: record["control"] for record in records}
+    assert told["KRAFT_VERSION(5)"] == {"version": 0, "kRaftVersion": 1}
+    assert told["KRAFT_VOTERS(6)"]["voters"][0]["endpoints"] == [{"name": "CONTROLLER", "host": 'h"ü', "port": 59092}]
+
+
+def test_gaps_of_a_compacted_log_are_reported_and_are_no_mismatch(tmp_path, kidx):
+    """As by Kafka's tool; records in the wrong order are one."""
+    log = tmp_path / LOG
+    log.write_bytes(b"".join(build_batch([(1, b"k", b"v")], base_offset=offset) for offset in (0, 3, 9)))
+    done = kidx("--kafka", "3.9.2", "--deep-iteration", log)
+    assert done.returncode == 0
+    assert done.stderr == f"Non-consecutive offsets in {log}\n  3 is followed by 9\n  0 is followed by 3\n"
+    log.write_bytes(b"".join(build_batch([(1, b"k", b"v")], base_offset=offset) for offset in (3, 0)))
+    assert kidx("--kafka", "3.9.2", "--deep-iteration", log).returncode == 1
+
+
 @pytest.mark.parametrize(("missing", "dumped"), [(LOG, INDEX), (INDEX, TIME_INDEX)])
-def test_a_file_beside_it_that_is_missing_is_not_made(partition, missing, dumped, kidx):
+def test_a_missing_file_of_the_segment_is_not_created(partition, missing, dumped, kidx):
     (partition / missing).unlink()
     done = kidx(partition / dumped)
     assert done.returncode == 2
@@ -119,7 +171,7 @@ def test_a_directory_stands_for_its_files(tmp_path, in_process):
         ("0.8", "kidx knows 2.4.0 to 4.4.0"),
     ],
 )
-def test_a_release_that_is_not_known_has_a_hint(release, hint, tmp_path, in_process):
+def test_an_unknown_release_has_a_hint(release, hint, tmp_path, in_process):
     told = in_process("kidx", "dump", __file__, "--kafka", release, work=tmp_path)
     assert told.returncode == 2
     assert told.stderr.startswith(f"kidx: unknown Kafka release {release!r}; {hint}")

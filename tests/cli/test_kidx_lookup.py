@@ -1,4 +1,4 @@
-"""``kidx lookup`` as a user types it."""
+"""End-to-end tests of ``kidx lookup``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTITION = Path(__file__).parents[1] / "golden" / "3.9.2" / "create-time-0"
 
 @pytest.fixture
 def lookup(in_process, tmp_path):
-    """Runs a command line here; one that is given something to read, in a process of its own."""
+    """Run a command line in this process; one with input runs in a child process."""
 
     def run(*arguments, given=None):
         if given is None:
@@ -28,7 +28,7 @@ def lookup(in_process, tmp_path):
     return run
 
 
-def test_one_object_a_line_with_nulls_for_none(lookup):
+def test_one_object_per_line_with_nulls_for_none(lookup):
     done = lookup(PARTITION, "--kafka", "3.9.2", "--targets", "-", "--json", given="1700000000777\n\n1900000000000\n")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {"target": 1700000000777, "offset": 61, "timestamp": 1700000000870, "leader_epoch": 0},
@@ -36,7 +36,7 @@ def test_one_object_a_line_with_nulls_for_none(lookup):
     ]
 
 
-def test_a_file_and_a_disk_of_one_partition_stand_for_it(tmp_path, in_process):
+def test_a_file_and_a_disk_of_one_partition_select_it(tmp_path, in_process):
     """As verify, repair and dump take paths."""
     shutil.copytree(PARTITION, tmp_path / "disk" / PARTITION.name)
     log = next((tmp_path / "disk" / PARTITION.name).glob("*.log"))
@@ -55,7 +55,7 @@ def test_an_offset_and_the_names_of_times(lookup):
     assert lookup(PARTITION, "--kafka", "3.9.2", "--time", "earliest").stdout.startswith("-2: offset 0,")
 
 
-def test_the_way_is_told_from_segment_to_record(lookup):
+def test_the_steps_from_segment_to_record_are_shown(lookup):
     told = lookup(PARTITION, "--kafka", "3.9.2", "--timestamp", 1700000000777, "--explain").stdout
     order = ["segments", "time index", "offset index", "log ", "answer        offset 61", "bytes touched"]
     assert [told.index(part) for part in order] == sorted(told.index(part) for part in order)
@@ -70,11 +70,14 @@ def test_the_way_is_told_from_segment_to_record(lookup):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((PARTITION,), "one of --offset, --timestamp, --time and --targets is needed, not none"),
-        ((PARTITION, "--offset", 1, "--time", "latest"), "is needed, not --offset and --time"),
-        ((PARTITION, "--time", "soon"), "there is no time 'soon'; there are latest, earliest, max-timestamp"),
-        ((PARTITION, "--time", "max-timestamp", "--kafka", "2.8.2"), "Kafka 2.8.2 has no time 'max-timestamp'"),
-        ((PARTITION, "--targets", "/nowhere"), "/nowhere cannot be read"),
+        ((PARTITION,), "exactly one of --offset, --timestamp, --time and --targets is required, not none"),
+        ((PARTITION, "--offset", 1, "--time", "latest"), "is required, not --offset and --time"),
+        ((PARTITION, "--time", "soon"), "unknown time 'soon'; choose from latest, earliest, max-timestamp"),
+        (
+            (PARTITION, "--time", "max-timestamp", "--kafka", "2.8.2"),
+            "Kafka 2.8.2 does not support the time 'max-timestamp'",
+        ),
+        ((PARTITION, "--targets", "/nowhere"), "cannot read /nowhere: "),
         ((PARTITION, "--timestamp", 1 << 63), "--timestamp is not a timestamp in milliseconds"),
         ((PARTITION.parent, "--time", "latest"), "is not the directory of one partition, but of 8; such as"),
         (("/nowhere", "--time", "latest"), "/nowhere is missing"),
@@ -109,7 +112,7 @@ def test_a_time_may_be_a_date(kidx_lookup_golden):
     assert "--timestamp is not a timestamp in milliseconds, nor a date such as 2026-11-22T10:30Z" in wrong.stderr
 
 
-def test_an_index_that_points_behind_its_log_is_a_warning_and_exit_code_1(tmp_path, in_process):
+def test_an_index_that_points_past_its_log_is_a_warning_and_exit_code_1(tmp_path, in_process):
     partition = shutil.copytree(CREATE_TIME, tmp_path / "create-time-0")
     log = min(partition.glob("*.log"))
     words = ("lookup", partition, "--kafka", "3.9.2", "--offset", 2)
@@ -121,7 +124,7 @@ def test_an_index_that_points_behind_its_log_is_a_warning_and_exit_code_1(tmp_pa
     told = in_process("kidx", *words, work=tmp_path)
     assert told.returncode == 1
     assert told.stdout
-    assert told.stderr == (f"kidx: warning: {index} points behind the end of its log: run kidx verify {partition}\n")
+    assert told.stderr == (f"kidx: warning: {index} points past the end of its log; run kidx verify {partition}\n")
     later = in_process("kidx", "lookup", partition, "--kafka", "3.9.2", "--time", "latest", work=tmp_path)
     assert (later.returncode, later.stderr) == (0, "")
 

@@ -1,4 +1,4 @@
-"""``kidx rebuild`` as a user types it."""
+"""End-to-end tests of ``kidx rebuild``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_into_another_directory_with_the_transactions_of_earlier_segments(partit
     assert len([name for name in new if name.endswith(".index")]) == len(logs)
 
 
-def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition, rebuild):
+def test_in_place_keeps_backups_and_no_other_files(partition, rebuild):
     (partition / INDEX).write_bytes(b"\x00" * 16)
     before = content(partition)
     done = rebuild(partition / LOG, "--in-place", "--kafka", "3.9.2", "--index-interval-bytes", 250)
@@ -58,7 +58,7 @@ def test_in_place_keeps_the_old_files_and_leaves_nothing_else(partition, rebuild
     assert content(partition)[f"{INDEX}.old"] == before[INDEX], "an older copy is never overwritten"
 
 
-def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_path, rebuild):
+def test_existing_files_are_not_overwritten_without_force(partition, tmp_path, rebuild):
     """Nothing is done then, to no partition."""
     assert rebuild(partition, "--out", tmp_path / "new").returncode == 0
     index = tmp_path / "new" / "transactions-0" / INDEX
@@ -66,7 +66,7 @@ def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_p
     other = shutil.copytree(GOLDEN / "create-time-0", partition.parent / "create-time-0")
     done = rebuild(other, partition, "--out", tmp_path / "new")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"kidx: {index} is there already; --force overwrites it\n"
+    assert done.stderr == f"kidx: {index} exists already; --force overwrites it\n"
     assert index.read_bytes() == b"kept"
     assert not (tmp_path / "new" / "create-time-0").exists()
     done = rebuild(partition.parent, "--out", tmp_path / "new", "--force")
@@ -75,8 +75,8 @@ def test_files_that_are_there_are_not_overwritten_without_force(partition, tmp_p
     assert (tmp_path / "new" / "create-time-0" / INDEX).exists()
 
 
-def test_partitions_of_one_name_are_refused(partition, tmp_path, rebuild):
-    """Of two disks, for instance: the files of one would be those of the other."""
+def test_partitions_of_one_name_are_rejected(partition, tmp_path, rebuild):
+    """They may be on two disks: the files of one would overwrite the files of the other."""
     other = shutil.copytree(partition, tmp_path / "other" / "transactions-0")
     done = rebuild(partition / LOG, other / LOG, "--out", tmp_path / "new")
     assert (done.returncode, done.stdout) == (2, "")
@@ -84,7 +84,7 @@ def test_partitions_of_one_name_are_refused(partition, tmp_path, rebuild):
     assert not (tmp_path / "new").exists()
 
 
-def test_old_files_are_kept_once(partition, rebuild):
+def test_backups_are_made_once(partition, rebuild):
     """However often the same file is replaced, and not at all where nothing changes."""
     for _ in range(3):
         (partition / INDEX).write_bytes(b"\x00" * 16)
@@ -96,7 +96,7 @@ def test_old_files_are_kept_once(partition, rebuild):
     assert (partition / f"{INDEX}.old2").read_bytes() == b"\x01" * 8
 
 
-def test_in_place_refuses_while_a_broker_holds_the_lock(partition):
+def test_in_place_is_rejected_while_a_broker_holds_the_lock(partition):
     lock = partition.parent / ".lock"
     before = content(partition)
     with lock.open("w") as held:
@@ -108,20 +108,20 @@ def test_in_place_refuses_while_a_broker_holds_the_lock(partition):
     assert content(partition) == before
 
 
-def test_a_torn_tail_is_told_and_left(partition, tmp_path, rebuild):
+def test_a_torn_tail_is_reported_and_unchanged(partition, tmp_path, rebuild):
     log = partition / LOG
     log.write_bytes(log.read_bytes() + b"\x00" * 30)
     done = rebuild(log, "--out", tmp_path / "new")
     assert done.returncode == 0
-    assert "a recovery would cut 30 bytes" in done.stdout
+    assert "a recovery would truncate 30 bytes" in done.stdout
     assert log.read_bytes().endswith(b"\x00" * 30)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((GOLDEN / "create-time-0" / LOG,), "either --out DIR or --in-place is needed"),
-        ((GOLDEN / "create-time-0" / LOG, "--out", "x", "--in-place"), "either --out DIR or --in-place is needed"),
+        ((GOLDEN / "create-time-0" / LOG,), "either --out DIR or --in-place is required"),
+        ((GOLDEN / "create-time-0" / LOG, "--out", "x", "--in-place"), "either --out DIR or --in-place is required"),
         (("/nowhere.log", "--out", "x"), "/nowhere.log is missing"),
         ((GOLDEN / "create-time-0" / INDEX, "--out", "x"), "is not the .log file of a segment"),
         ((GOLDEN / "create-time-0" / LOG, "--out", GOLDEN / "create-time-0"), "holds the log itself"),

@@ -1,4 +1,4 @@
-"""``kidx repair`` as a user types it, and killed at every call that writes."""
+"""End-to-end tests of ``kidx repair``, which is also killed at every writing system call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from kidx.dialect import dialect_of
 from kidx.rebuild import rebuild
 from kidx.repair import advice
-from kidx.segment.history import producers_before
+from kidx.segment.producer_history import load_producers_before
 from kidx.verify import verify_paths
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
@@ -24,7 +24,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 
 @pytest.fixture
 def disk(tmp_path):
-    """A log directory of a broker."""
+    """Make a log directory of a broker."""
     for partition in sorted(GOLDEN.glob("*-0")):
         shutil.copytree(partition, tmp_path / "disk" / partition.name)
     (tmp_path / "disk" / ".lock").touch()
@@ -45,7 +45,7 @@ def segments(partition, suffix):
 
 
 def damage(disk):
-    """Seven kinds; the names of the files that have to be written again."""
+    """Apply seven kinds of corruption; return the names of the files that must be rebuilt."""
     times, offsets = segments(disk / "create-time-0", ".timeindex"), segments(disk / "create-time-0", ".index")
     (aborted,) = [path for path in segments(disk / "transactions-0", ".txnindex") if path.stat().st_size][:1]
     times[0].unlink()
@@ -85,7 +85,7 @@ def test_everything_broken_is_rebuilt_and_nothing_else_is_touched(disk, kidx, tm
     for change in told["changed"]:  # the bytes of that release's recovery
         path = Path(change["path"])
         log = path.with_suffix(".log")
-        producers = producers_before(log, dialect_of("3.9.2"))
+        producers = load_producers_before(log, dialect_of("3.9.2"))
         interval = change["index_interval_bytes"]
         rebuild(log, tmp_path / "r", dialect="3.9.2", index_interval_bytes=interval, producer_state=producers)
         assert path.read_bytes() == (tmp_path / "r" / path.name).read_bytes(), path
@@ -94,29 +94,30 @@ def test_everything_broken_is_rebuilt_and_nothing_else_is_touched(disk, kidx, tm
     assert content(disk) == after
 
 
-def test_the_interval_is_the_one_that_the_indexes_tell_and_a_guess_is_a_warning(disk, kidx):
+def test_the_interval_comes_from_the_indexes_and_a_guess_is_a_warning(disk, kidx):
     """The corpus was written with 250: with the default there were no entries."""
     index = segments(disk / "create-time-0", ".index")[0]
     exact, times = index.read_bytes(), index.with_suffix(".timeindex").read_bytes()
     index.with_suffix(".timeindex").unlink()
-    assert kidx("repair", disk, "--kafka", "3.9.2").stderr == ""  # the index beside it tells what matters
+    assert kidx("repair", disk, "--kafka", "3.9.2").stderr == ""  # the other index of the segment determines it
     assert index.with_suffix(".timeindex").read_bytes() == times
     index.unlink()
     from_siblings = kidx("repair", disk, "--kafka", "3.9.2")
-    assert "the indexes of create-time-0 tell an index.interval.bytes of " in from_siblings.stderr
+    assert f"guessed in 1 partition ({disk / 'create-time-0'}: 256 of 2" in from_siblings.stderr
     assert len(index.read_bytes()) >= len(exact)
     for each in segments(disk / "create-time-0", ".index"):
         each.unlink()
     guessed = kidx("repair", disk, "--kafka", "3.9.2")
     assert guessed.returncode == 0
-    assert guessed.stderr.count("warning: no index of create-time-0 tells its index.interval.bytes, and 4096") == 1
+    assert guessed.stderr.count("warning: ") == 1
+    assert f"guessed in 1 partition ({disk / 'create-time-0'}: 4096, and no index tells" in guessed.stderr
     index.unlink()
     given = kidx("repair", disk, "--kafka", "3.9.2", "--index-interval-bytes", 250)
     assert (given.returncode, given.stderr) == (0, "")
     assert index.read_bytes() == exact
 
 
-def test_a_broken_log_is_refused_with_its_indexes_and_the_rest_is_repaired(disk, kidx):
+def test_a_broken_log_is_rejected_with_its_indexes_and_the_rest_is_repaired(disk, kidx):
     names = damage(disk)
     log = segments(disk / "create-time-0", ".log")[0]
     data = bytearray(log.read_bytes())
@@ -130,7 +131,7 @@ def test_a_broken_log_is_refused_with_its_indexes_and_the_rest_is_repaired(disk,
         f"{log.with_suffix(each)}:" for each in (".index", ".log", ".timeindex")
     ]
     assert "its log is broken: the batch of 117 bytes at 0 fails its checksum" in refused[0]
-    assert "only index files are rebuilt, from logs that are sound" in refused[1]
+    assert "only index files and leader epochs are rebuilt, from logs that are sound" in refused[1]
     assert (
         done.stdout.splitlines()[-1] == f"BROKEN: {len(names) - 2} index files rebuilt and verified, 3 faults refused"
     )
@@ -141,12 +142,13 @@ def test_a_broken_log_is_refused_with_its_indexes_and_the_rest_is_repaired(disk,
     }
 
 
-def test_transactions_are_not_taken_from_logs_that_are_broken(disk, kidx):
+def test_transactions_are_not_read_from_broken_logs(disk, kidx):
     partition = disk / "transactions-0"
     logs = segments(partition, ".log")
     later = [path for path in segments(partition, ".txnindex") if path.stat().st_size][-1]
     assert later.stem > logs[0].stem
     later.write_bytes(b"")
+    (disk / ".kafka_cleanshutdown").touch()  # without it, the last segment may lack entries
     logs[0].write_bytes(logs[0].read_bytes()[:-1])
     done = kidx("repair", partition, "--kafka", "3.9.2")
     assert done.returncode == 1
@@ -157,7 +159,7 @@ def test_transactions_are_not_taken_from_logs_that_are_broken(disk, kidx):
     assert later.read_bytes() == b""
 
 
-def test_links_are_refused(disk, kidx, tmp_path):
+def test_links_are_rejected(disk, kidx, tmp_path):
     index = segments(disk / "create-time-0", ".index")[0]
     (tmp_path / "elsewhere").write_bytes(b"\0\0\0\1" * 4)
     index.unlink()
@@ -176,7 +178,7 @@ def test_an_old_copy_that_only_points_at_the_file_is_no_copy(disk, kidx):
     assert index.with_name(f"{index.name}.old2").read_bytes() == b"\0\0\0\1" * 4
 
 
-def test_old_files_are_kept_once(disk, kidx):
+def test_backups_are_made_once(disk, kidx):
     index = segments(disk / "create-time-0", ".index")[0]
     for data in (b"\0\0\0\1" * 4, b"\0\0\0\1" * 4, b"\0\0\0\2" * 4, b"\0\0\0\1" * 4):
         index.write_bytes(data)
@@ -185,7 +187,7 @@ def test_old_files_are_kept_once(disk, kidx):
     assert kept == [f"{index.name}.old", f"{index.name}.old2"]
 
 
-def test_nothing_is_done_while_the_lock_is_held(disk, kidx, monkeypatch):
+def test_nothing_is_changed_while_the_lock_is_held(disk, kidx, monkeypatch):
     damage(disk)
     before = content(disk)
     holder = subprocess.Popen(
@@ -200,7 +202,7 @@ def test_nothing_is_done_while_the_lock_is_held(disk, kidx, monkeypatch):
         assert tried.returncode == 1
         assert f"a broker is running with {disk}" in tried.stderr
         assert f"1. stop the broker: it holds {disk / '.lock'}" in kidx("verify", disk).stdout
-        monkeypatch.chdir(disk.parent)  # paths are told as they were given
+        monkeypatch.chdir(disk.parent)  # paths are printed as given
         assert kidx("repair", disk.name).stderr.startswith(f"kidx: {disk.name} is in use: a broker holds {disk.name}/")
         assert f"it holds {disk.name}/.lock" in kidx("verify", disk.name).stdout
     finally:
@@ -260,7 +262,8 @@ def test_verify_ends_with_the_commands_that_repair_and_they_do(disk, kidx):
     told = kidx("verify", odd, "--kafka", "3.9.2").stdout
     assert "\x1b" not in told
     steps = told.partition("\nnext: ")[2].splitlines()
-    assert steps[0] == "2 index files of create-time-0, restarted-0 can be rebuilt from their logs"
+    names = ", ".join(str(odd / name).replace("\x1b", "\\x1b") for name in ("create-time-0", "restarted-0"))
+    assert steps[0] == f"2 index files of {names} can be rebuilt from their logs"
     assert "none is running on this machine now" in steps[1]
     commands = [line[5:] for line in steps if line[2:].startswith(("2. kidx repair", "3. kidx repair"))]
     assert commands[0] == f"{commands[1]} --dry-run"
@@ -273,7 +276,8 @@ def test_verify_ends_with_the_commands_that_repair_and_they_do(disk, kidx):
     assert "next:" not in kidx("verify", odd, "--kafka", "3.9.2").stdout
 
 
-def test_verify_says_what_not_to_do_and_when_a_broker_looks(disk, kidx):
+def test_verify_says_what_not_to_do_and_when_a_broker_checks(disk, kidx):
+    (disk / ".kafka_cleanshutdown").touch()
     os.truncate(segments(disk / "restarted-0", ".index")[0], 11)
     told = kidx("verify", disk).stdout
     assert "a broker does not check it" in told.lower()
@@ -285,7 +289,7 @@ def test_verify_says_what_not_to_do_and_when_a_broker_looks(disk, kidx):
     assert "do not delete or cut a .timeindex" in kidx("verify", disk).stdout
 
 
-def test_no_command_is_made_up_for_a_url(disk):
+def test_no_command_is_suggested_for_a_url(disk):
     segments(disk / "create-time-0", ".timeindex")[0].unlink()
     found = advice(verify_paths([disk]), ["s3://bucket/data"], "3.9.2")
     assert (found.steps, found.commands) == ((), ())
@@ -297,13 +301,22 @@ def test_verify_does_not_promise_to_repair_a_log(disk, kidx):
     data = bytearray(log.read_bytes())
     data[80] ^= 1
     log.write_bytes(data)
+    told = kidx("verify", log).stdout
+    assert "next: 1 file at fault, and no index file whose log is sound: a log cannot be repaired from itself" in told
+    assert "kidx repair" not in told
     told = kidx("verify", disk).stdout
-    assert "next: 1 fault, and none in an index file whose log is sound: a log cannot be repaired from itself" in told
+    assert "do not start the broker before these are copied" in told
     assert "kidx repair" not in told
 
 
+def test_help_says_which_checkpoints_are_rebuilt_and_which_are_not(kidx):
+    said = " ".join(kidx("repair", "--help").stdout.split())
+    assert "leader-epoch-checkpoint" in said
+    assert "the checkpoints of the log directory are never touched" in said
+
+
 @pytest.mark.thorough
-def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair_ends_it(tmp_path):
+def test_killed_before_every_writing_call_nothing_is_lost_and_another_repair_ends_it(tmp_path):
     disk = tmp_path / "disk"
     shutil.copytree(GOLDEN / "transactions-0", disk / "transactions-0")
     (disk / ".lock").touch()
@@ -316,7 +329,7 @@ def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair
         aborted.write_bytes(b"\0" * 68)  # replaced where transactions were aborted, removed where none was
         names += [index, aborted, *([times] if number != 1 else [])]
     done = subprocess.run(
-        [sys.executable, SUPPORT / "killed_repair.py", disk],
+        [sys.executable, SUPPORT / "interrupted_repair.py", disk],
         capture_output=True,
         text=True,
         check=False,
@@ -332,7 +345,7 @@ def test_killed_before_every_call_that_writes_nothing_is_lost_and_another_repair
 
 
 def _check_order(calls, whole):
-    """A loss of power: what takes a place is on disk before, and so is the second name of what it replaces."""
+    """Check the syncs: a file and the second name of its predecessor are synced before the rename."""
     seen, replaced = [], 0
     for call in calls:
         if call[0] == "os.rename":

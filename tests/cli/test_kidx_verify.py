@@ -1,7 +1,8 @@
-"""``kidx verify`` as a user types it."""
+"""End-to-end tests of ``kidx verify``."""
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ LOG, INDEX, TIME_INDEX = (f"{0:020d}{suffix}" for suffix in (".log", ".index", "
 
 @pytest.fixture
 def kidx(capfd, monkeypatch):
-    """Runs a command line in this process: its exit code and output."""
+    """Run a command line in this process; return its exit code and output."""
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["kidx", "verify", *map(str, arguments)])
@@ -41,11 +42,13 @@ def snapshot(directory):
     return {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in directory.rglob("*")}
 
 
-def test_sound_files_exit_with_0_and_stay_as_they_are(disk, kidx):
+def test_sound_files_exit_with_0_and_are_unchanged(disk, kidx):
     before = snapshot(disk)
     done = kidx(disk, "--kafka", "3.9.2", "--index-interval-bytes", 250)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("EXACT: 25 files, 7 segments, 103 batches in 2 partitions\n")
+    assert done.stdout.endswith(
+        "EXACT: 25 files, 7 segments, 103 batches in 2 partitions\nmay I start the broker? yes\n"
+    )
     assert snapshot(disk) == before
 
 
@@ -71,14 +74,34 @@ def test_findings_are_one_table_in_every_format(disk, tmp_path, kidx):
     tables = [tmp_path / "findings.parquet", tmp_path / "findings.ndjson"]
     done = kidx(disk, "--findings", tables[0], "--html", tmp_path / "page.html", "-q")
     assert done.returncode == 1
-    assert done.stdout.count("\n") == 3
+    assert done.stdout.count("\n") == 4
     assert kidx(disk / "create-time-0", "--findings", tables[1], "-v").returncode == 1
     found = [read_findings(table) for table in tables]
     assert found[0] == found[1] == in_order(found[0])
     assert [(finding.file, finding.verdict) for finding in found[0]] == [(INDEX, "missing"), (TIME_INDEX, "broken")]
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") >= 3
     assert all(finding.message in page for finding in found[0])
+
+
+def test_the_page_has_the_overview_first_and_folds_the_consequences(disk, tmp_path, kidx):
+    """Findings are by topic, the worst first; a corrupt log is reported once, with its indexes; one palette."""
+    log = disk / "create-time-0" / LOG
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 255
+    log.write_bytes(data)
+    assert kidx(disk, "--html", tmp_path / "page.html", "-q").returncode == 1
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.index("<h2>Overview</h2>") < page.index("<h2>Findings</h2>")
+    topics = re.findall(r'<details class="topic">\n<summary><b>([^<]*)</b>', page)
+    assert topics[0] == "create-time"
+    assert len(topics) == len({path.name for path in disk.glob("*-0")})
+    assert page.count('<details class="part" open>') == 1
+    assert page.count('<details class="topic" open>') == 0
+    assert '<div class="banner broken" role="status">' in page
+    assert page.count("--broken: #") == 2  # light and dark, and nothing else has a colour for it
+    ends = [float(x) for x in re.findall(r'<circle class="broken" cx="([0-9.]+)"', page)]
+    assert all(x <= 900 for x in ends)
 
 
 BAD = {
@@ -86,7 +109,7 @@ BAD = {
     "no log directory": (lambda d: [(d / "empty").mkdir() or d / "empty"], "is no log directory"),
     "no segment file": (lambda d: [(d / "a.txt").touch() or d / "a.txt"], "is no segment file"),
     "an unknown release": (lambda d: [d, "--kafka", "1.0"], "unknown Kafka release '1.0'"),
-    "an unknown engine": (lambda d: [d, "--engine", "flink"], "there is no engine 'flink'"),
+    "an unknown engine": (lambda d: [d, "--engine", "flink"], "unknown engine 'flink'; choose from local, spark"),
     "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "written as .parquet or .ndjson"),
     "nowhere to write": (lambda d: [d, "--html", d / "none" / "x.html"], "is not a directory"),
 }
@@ -116,7 +139,8 @@ def test_one_file_that_cannot_be_read_does_not_stop_the_rest(disk, kidx):
 
 
 def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, kidx):
-    (tmp_path / "t-0" / LOG).mkdir(parents=True)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / LOG).symlink_to(LOG)
     done = kidx(tmp_path)
     assert done.returncode == 2
     assert done.stderr == "kidx: nothing could be read of 1 file\n"
@@ -129,7 +153,7 @@ def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
     assert done.stdout.endswith("EXACT: 1 file, 1 segment, 0 batches in 1 partition\n")
 
 
-def test_one_byte_is_not_many(disk, kidx):
+def test_singular_of_one_byte(disk, kidx):
     """In findings and in what to do about them."""
     log, index = disk / "create-time-0" / LOG, disk / "transactions-0" / INDEX
     with log.open("ab") as file:
@@ -138,5 +162,5 @@ def test_one_byte_is_not_many(disk, kidx):
     done = kidx(disk, "--kafka", "3.9.2")
     assert f"{log}: position {log.stat().st_size - 1} " in done.stdout
     assert "the file ends with 1 byte, no whole batch" in done.stdout
-    assert "next: 1 index file of transactions-0 can be rebuilt from its log\n" in done.stdout
+    assert f"next: 1 index file of {disk / 'transactions-0'} can be rebuilt from its log\n" in done.stdout
     assert " 1 batches" not in done.stdout

@@ -1,4 +1,4 @@
-"""Man pages of both command lines: one a command, with all that its help says, and nothing that roff misreads."""
+"""Man pages of both command lines: one per command, with all of its help, and without misread roff."""
 
 import shutil
 import subprocess
@@ -36,9 +36,9 @@ def test_roff_formats_a_page_without_a_warning(in_process, tmp_path):
     assert "index.interval.bytes" in done.stdout
 
 
-def test_a_place_that_cannot_be_written_is_one_line(in_process, tmp_path):
+def test_an_unwritable_directory_is_one_line(in_process, tmp_path):
     (tmp_path / "file").write_text("")
     done = in_process("kidx", "man", tmp_path / "file", work=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "cannot be written" in done.stderr
+    assert "cannot write " in done.stderr

@@ -1,4 +1,4 @@
-"""``conformance report`` as a user types it: the files of a real run, and its exit codes."""
+"""End-to-end tests of ``conformance report``: the files of a real run, and its exit codes."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def run(typed, text, directory, *arguments):
 
 
 def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
-    """What the run found is in every file, and the exit codes are the run's."""
+    """The findings of the run are in every file, and the exit codes equal the exit code of the run."""
     good, bad = run(typed, TWIN, "good"), run(typed, TWIN.replace("Index(path, base", "Index(path, 1 + base"), "bad")
     assert (good.returncode, bad.returncode) == (0, 1), good.stdout + bad.stdout
     files = ("--html", "a/page.html", "--junit", "junit.xml", "--markdown", "summary.md", "--badge", "badge.json")
@@ -39,7 +39,7 @@ def test_a_run_becomes_a_page_a_pipeline_and_a_badge(typed):
     trace = next((typed.work / "bad" / "traces").iterdir())
     for file in ("a/page.html", "junit.xml", "summary.md"):
         assert f"conformance replay bad/traces/{trace.name}" in (typed.work / file).read_text("utf-8")
-    assert json.loads((typed.work / "badge.json").read_text("utf-8"))["message"].startswith("1 difference ")
+    assert json.loads((typed.work / "badge.json").read_text("utf-8"))["message"].startswith("1 divergence ")
     document = json.loads(typed("report", "good", "bad", "--json").stdout)
     assert document["verdict"] == "diverges"
     assert "diverges" in document["matrix"][PEER]["4.4.0"].values()
@@ -71,10 +71,10 @@ def test_two_commands_write_one_file_at_the_same_time(tmp_path, monkeypatch):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_nothing_is_written_for_what_is_no_report(typed):
+def test_nothing_is_written_for_an_invalid_report(typed):
     done = typed("report", ".", "--html", "page.html")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "conformance: . holds no events.ndjson; `conformance run --report .` writes one\n"
+    assert done.stderr == "conformance: . has no events.ndjson; `conformance run --report .` writes one\n"
     assert not (typed.work / "page.html").exists()
 
 
@@ -92,13 +92,13 @@ link = "https://example.org/1"
 
 
 @pytest.mark.thorough
-def test_changes_of_expectations_are_proposed_and_never_made(typed):
-    """What is known excuses; what is no longer so is an error; both are a diff and not a change."""
+def test_changes_of_expectations_are_proposed_and_never_applied(typed):
+    """A matching entry is expected; a stale one is an error; both are in a diff, and the file is unchanged."""
     known = typed.work / "known"
     known.mkdir()
     (known / "mine.toml").write_text(STALE)
     wrong = TWIN.replace("Index(path, base", "Index(path, 1 + base")
-    expecting = ("--expectations", "known", "--update-expectations")
+    expecting = ("--expectations", "known", "--suggest-expectations")
     done = run(typed, TWIN, "sound", *expecting)
     assert done.returncode == 2
     assert "a stale expectation" in done.stderr
@@ -113,7 +113,7 @@ def test_changes_of_expectations_are_proposed_and_never_made(typed):
     assert list(known.iterdir()) == []
 
 
-def test_an_expectation_that_cannot_be_read_is_one_line(typed):
+def test_an_unreadable_expectation_is_one_line(typed):
     done = run(typed, TWIN, "sound", "--expectations", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("conformance: cannot read expectations from nowhere: ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 SOUND = """
 from kidx import OffsetIndex
@@ -21,7 +21,7 @@ SMALL = ("-i", "python:mine:open_index", "--machine", "offset", "--max-examples"
 
 @pytest.fixture
 def said(typed):
-    """Runs and returns the document without what a clock says."""
+    """Run and return the document without times."""
     (typed.work / "mine.py").write_text(SOUND)
 
     def run(*arguments, **changes):
@@ -36,9 +36,9 @@ def said(typed):
     return run
 
 
-@pytest.mark.parametrize("profile", ["dev", in_ci("ci")])
-def test_a_run_without_a_seed_does_the_same_twice_and_in_a_pipeline(said, profile):
-    """Hypothesis loads a profile of its own where ``CI`` is set, and has a database where one has been."""
+@pytest.mark.parametrize("profile", ["dev", thorough_param("ci")])
+def test_a_run_without_a_seed_is_the_same_twice_and_in_a_pipeline(said, profile):
+    """Hypothesis loads its CI profile if ``CI`` is set, and uses an existing database."""
     first = said("--profile", profile)
     assert (first["run"]["seed"], first["run"]["seed_source"]) == (0, "fixed")
     assert said("--profile", profile) == first
@@ -46,7 +46,7 @@ def test_a_run_without_a_seed_does_the_same_twice_and_in_a_pipeline(said, profil
 
 
 @pytest.mark.thorough
-def test_random_and_nightly_draw_one_and_say_so(said):
+def test_random_and_nightly_draw_a_seed_and_print_it(said):
     for arguments in (("--seed", "random"), ("--profile", "nightly")):
         runs = [said(*arguments)["run"] for _ in range(2)]
         assert {run["seed_source"] for run in runs} == {"drawn"}
@@ -54,7 +54,7 @@ def test_random_and_nightly_draw_one_and_say_so(said):
 
 
 @pytest.mark.thorough
-def test_a_drawn_seed_that_is_given_does_the_same(said):
+def test_a_drawn_seed_reproduces_the_run(said):
     drawn = said("--seed", "random")
     given = said("--seed", drawn["run"]["seed"])
     assert given["run"]["seed_source"] == "given"
@@ -62,7 +62,7 @@ def test_a_drawn_seed_that_is_given_does_the_same(said):
 
 
 @pytest.mark.thorough
-def test_the_header_says_which_seed_and_why(typed):
+def test_the_header_has_the_seed_and_its_source(typed):
     (typed.work / "mine.py").write_text(SOUND)
     assert "· seed 0 (fixed)\n" in typed("run", *SMALL).stdout
     assert "(drawn)\n" in typed("run", *SMALL, "--seed", "random").stdout

@@ -1,4 +1,4 @@
-"""``conformance run -i wire:HOST:PORT`` and ``conformance subjects`` as a user types them."""
+"""End-to-end tests of ``conformance run -i wire:HOST:PORT`` and ``conformance implementations``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.operations.trace import Trace
 RELEASE = "4.3.1"
 SMALL = ("--kafka", RELEASE, "--max-examples", "1", "--max-time", "20", "--seed", "3")
 
-TOGETHER = "--command-config, --start-command and --without go with -i wire:HOST:PORT"
+ALONE = "--skip-feature goes with -i wire:HOST:PORT"
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def address(tmp_path_factory):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
+def test_a_broker_that_conforms_is_unchanged_afterwards(typed, address):
     with Client(address) as client:
         client.create_topic("mine", {})
         client.await_leader("mine")
@@ -51,11 +51,11 @@ def test_a_broker_that_conforms_is_left_as_it_was(typed, address):
 
 @pytest.mark.broker
 @pytest.mark.thorough
-def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
+def test_faulty_broker_reported_once_and_trace_replays(typed, address):
     with wire_proxy.proxy_of(address) as proxy:
         with proxy.spoiling(answers=wire_proxy.earliest_is_next):
             done = typed(
-                "run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--shrink-time", "60", "--json"
+                "run", "-i", f"wire:{proxy.address}", *SMALL, "--level", "must", "--max-shrink-time", "60", "--json"
             )
             assert done.returncode == 1
             (told,) = json.loads(done.stdout)["divergences"]
@@ -65,7 +65,9 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
             replayed = typed(*told["replay"].split()[1:])
             assert replayed.returncode == 1
             assert "FAILED" in replayed.stdout
-            replayed = typed(*told["replay"].split()[1:], "--without", "transactions", "--without", "delete-records")
+            replayed = typed(
+                *told["replay"].split()[1:], "--skip-feature", "transactions", "--skip-feature", "delete-records"
+            )
             assert (replayed.returncode, replayed.stdout.splitlines()[-1][:6]) == (1, "FAILED")
         replayed = typed(*told["replay"].split()[1:])
         assert (replayed.returncode, replayed.stdout.splitlines()[-1][:5]) == (0, "FIXED")
@@ -74,19 +76,16 @@ def test_a_broker_that_lies_is_told_once_and_its_trace_replays(typed, address):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-i", "wire:nothing"), "'wire:nothing' is HOST:PORT, not 'nothing'"),
-        (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
-        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
-        (
-            ("-i", "jvm", "--without", "transactions"),
-            TOGETHER,
-        ),
+        (("-i", "wire:nothing"), "'wire:nothing' must be HOST:PORT, not 'nothing'"),
+        (("-i", "wire:localhost:9092", "--skip-feature", "files"), "--skip-feature knows delete-records, transactions"),
+        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "cannot read the command config nothing"),
+        (("-i", "jvm", "--skip-feature", "transactions"), ALONE),
         (("-i", "wire:localhost:9092", "--machine", "broker"), "the broker machine needs -i broker"),
         (("-i", "jvm", "--machine", "wire"), "the wire machine needs -i wire:HOST:PORT"),
-        (("-i", "subject:nothing"), "there is no subject 'nothing'"),
+        (("-i", "subject:nothing"), "unknown subject 'nothing'"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(typed, arguments, said):
+def test_invalid_options_are_one_line(typed, arguments, said):
     done = typed("run", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -96,12 +95,12 @@ def test_what_makes_no_sense_is_one_line(typed, arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-i", "wire:localhost:9092", "--without", "files"), "--without knows delete-records, transactions"),
-        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "the command config nothing cannot be read"),
-        (("--without", "transactions"), TOGETHER),
+        (("-i", "wire:localhost:9092", "--skip-feature", "files"), "--skip-feature knows delete-records, transactions"),
+        (("-i", "wire:localhost:9092", "--command-config", "nothing"), "cannot read the command config nothing"),
+        (("--skip-feature", "transactions"), ALONE),
     ],
 )
-def test_a_replay_says_in_one_line_what_makes_no_sense(typed, tmp_path, arguments, said):
+def test_a_replay_with_invalid_options_is_one_line(typed, tmp_path, arguments, said):
     path = Trace("wire", RELEASE, (Operation("create_topic", ({},)),), None).save(tmp_path)
     done = typed("replay", str(path), *arguments)
     assert (done.returncode, done.stdout) == (2, "")
@@ -109,7 +108,7 @@ def test_a_replay_says_in_one_line_what_makes_no_sense(typed, tmp_path, argument
     assert done.stderr.count("\n") == 1
 
 
-def test_no_broker_there_is_one_line(typed):
+def test_a_missing_broker_is_one_line(typed):
     (port,) = free_ports(1)
     done = typed("run", "-i", f"wire:{HOST}:{port}", "-q")
     assert (done.returncode, done.stdout) == (2, "")
@@ -118,10 +117,10 @@ def test_no_broker_there_is_one_line(typed):
 
 
 def test_the_subjects_are_listed(typed):
-    done = typed("subjects", "list", "--json")
+    done = typed("implementations", "list", "--json")
     assert done.returncode == 0
     named = {subject["name"]: subject for subject in json.loads(done.stdout)}
     assert {"driven": "wire", "language": "Go"}.items() <= named["kfake"].items()
     assert {"driven": "jvm", "language": "Java"}.items() <= named["fluss"].items()
-    assert "kfake" in typed("subjects", "list").stdout
-    assert typed("subjects", "build", "nothing").returncode == 2
+    assert "kfake" in typed("implementations", "list").stdout
+    assert typed("implementations", "build", "nothing").returncode == 2

@@ -1,4 +1,4 @@
-"""``conformance scoreboard`` as a user types it: implementations that are run, and runs that were made elsewhere."""
+"""End-to-end tests of ``conformance scoreboard``: implementations that are run, and reports of earlier runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ WRONG = "python:tests.adapters.python_index:open_off_by_one"
 
 @pytest.fixture
 def made(typed, tmp_path):
-    """A run that was made elsewhere."""
+    """Make a report of an earlier run."""
     done = typed("run", "-i", RIGHT, *SMALL, "--report", str(tmp_path / "elsewhere"))
     assert done.returncode == 0, done.stderr
     return tmp_path / "elsewhere"
 
 
 @pytest.mark.thorough
-def test_what_is_run_now_stands_beside_what_was_run_elsewhere(typed, made, tmp_path):
+def test_new_runs_are_shown_together_with_earlier_ones(typed, made, tmp_path):
     page, summary = tmp_path / "board.html", tmp_path / "board.md"
     words = (f"mine={made}", WRONG, *SMALL, "--report", str(tmp_path / "now"))
     done = typed("scoreboard", *words, "--html", str(page), "--markdown", str(summary), "--json")
@@ -37,7 +37,7 @@ def test_what_is_run_now_stands_beside_what_was_run_elsewhere(typed, made, tmp_p
     assert "| ✓ |" in summary.read_text("utf-8")
 
 
-def test_a_board_of_what_conforms_is_green_and_printed(typed, made):
+def test_a_board_of_conforming_runs_is_green_and_printed(typed, made):
     done = typed("scoreboard", str(made))
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "# Scoreboard")
 
@@ -45,21 +45,21 @@ def test_a_board_of_what_conforms_is_green_and_printed(typed, made):
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["no/such/place"], "there is no report no/such/place"),
+        (["no/such/place"], "no report at no/such/place"),
         (["=x"], "is no LABEL=NAME"),
-        (["subject:none"], "there is no subject 'none'"),
+        (["subject:none"], "unknown subject 'none'"),
         ([RIGHT, "--machine", "broker"], "none of the machines broker drives"),
-        ([RIGHT, "--without", "transactions"], "go with -i wire:HOST:PORT"),
+        ([RIGHT, "--skip-feature", "transactions"], "--skip-feature goes with -i wire:HOST:PORT"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(typed, names, said):
+def test_an_impossible_request_is_one_line(typed, names, said):
     done = typed("scoreboard", *names)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_run_that_was_cut_off_is_on_the_board_and_no_board_is_whole_with_it(typed, made, tmp_path):
+def test_an_interrupted_run_is_on_the_board_which_is_incomplete(typed, made, tmp_path):
     events = made / "events.ndjson"
     events.write_text("".join(events.read_text().splitlines(keepends=True)[:-1]))
     done = typed("scoreboard", str(made), "--html", str(tmp_path / "b.html"))

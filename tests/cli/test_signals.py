@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
 MAIN = """
@@ -27,12 +27,12 @@ cli.main()
 
 
 def heed():
-    """Tests that are started with nohup ignore SIGHUP, and so would the processes that they start."""
+    """Restore the handler of SIGHUP, which a nohup of the tests ignores, and child processes inherit."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def start(tmp_path, *arguments):
-    """A command line whose scratch directories are below ``memory``, and whose temporary files are below ``tmp``."""
+    """Start a command line with scratch directories below ``memory``, and temporary files below ``tmp``."""
     for name in ("memory", "tmp", "state"):
         (tmp_path / name).mkdir()
     return subprocess.Popen(
@@ -48,7 +48,7 @@ def start(tmp_path, *arguments):
 
 
 def await_files(process, tmp_path):
-    """Returns when there is a file in memory: the run is in the middle of an example."""
+    """Wait for a file in memory: the run is in the middle of an example."""
     while process.poll() is None:
         if any(path.is_file() for path in (tmp_path / "memory").rglob("*")):
             return
@@ -62,7 +62,7 @@ def children(pid):
 
 
 def is_there(pid):
-    """Whether a process runs: one that has ended may wait for init to take note."""
+    """Return True if a process runs; one that has ended may wait for init to reap it."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -74,8 +74,8 @@ def left(tmp_path):
     return [path for name in ("memory", "tmp") for path in (tmp_path / name).iterdir()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, in_ci(signal.SIGHUP)], ids=lambda number: number.name)
-def test_a_run_of_an_adapter_leaves_nothing_behind(tmp_path, number):
+@pytest.mark.parametrize("number", [signal.SIGTERM, thorough_param(signal.SIGHUP)], ids=lambda number: number.name)
+def test_a_run_of_an_adapter_leaves_no_files(tmp_path, number):
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     with start(tmp_path, "run", "-i", adapter, "--machine", "offset", "--max-examples", "100000") as process:
         await_files(process, tmp_path)
@@ -93,7 +93,7 @@ def test_a_run_of_an_adapter_leaves_nothing_behind(tmp_path, number):
 
 
 @pytest.mark.thorough
-def test_a_second_signal_does_not_interrupt_the_tidying_up(tmp_path):
+def test_a_second_signal_does_not_interrupt_the_cleanup(tmp_path):
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     with start(tmp_path, "run", "-i", adapter, "--machine", "time", "--max-examples", "100000") as process:
         await_files(process, tmp_path)
@@ -106,7 +106,7 @@ def test_a_second_signal_does_not_interrupt_the_tidying_up(tmp_path):
 
 @pytest.mark.jvm
 @pytest.mark.thorough
-def test_a_run_of_kafka_leaves_nothing_behind(tmp_path):
+def test_a_run_of_kafka_leaves_no_files(tmp_path):
     with start(tmp_path, "run", "--machine", "log", "--kafka", "4.4.0", "--max-examples", "100000") as process:
         await_files(process, tmp_path)
         process.terminate()
@@ -116,7 +116,7 @@ def test_a_run_of_kafka_leaves_nothing_behind(tmp_path):
     assert left(tmp_path) == []
 
 
-def test_a_signal_that_is_ignored_stays_ignored():
+def test_an_ignored_signal_remains_ignored():
     """As under nohup; and one that something else handles goes there."""
     code = (
         "import os, signal; from kidx.signals import raised_signals\n"
@@ -133,7 +133,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
 @pytest.mark.parametrize(
     ("block", "code", "out"), [("pass", -signal.SIGHUP, ""), ("os.kill(os.getpid(), 15)", 0, "ended by SIGTERM 143\n")]
 )
-def test_after_the_block_a_signal_is_what_it_was_unless_there_was_one(block, code, out):
+def test_after_the_block_the_handler_is_restored_unless_a_signal_came(block, code, out):
     """Once the process is to end, nothing interrupts what it does on its way out."""
     program = (
         "import os, signal; from kidx.signals import SignalledError, raised_signals\n"

@@ -1,4 +1,4 @@
-"""A step that does not come back: the command tells of it, keeps what it has, and ends."""
+"""A step that hangs: the command reports it, saves its results, and ends."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
-from in_ci import all_but, in_ci
 from kafka_builds import build_at
 from kafka_changes import ENDLESS, RELEASE
+from thorough_params import thorough_except, thorough_param
 
 from conformance.operations.trace import Trace
 
@@ -37,11 +37,11 @@ def endless_python(typed):
 
 
 def told(done, report):
-    """What a run that was ended by the watchdog has said and left behind."""
+    """Return the output and the files of a run that the watchdog ended."""
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr == ""
     assert done.stdout.count("no answer; it is at") == 1
-    assert "DIVERGES: 1 difference" in done.stdout.splitlines()[-1]
+    assert "DIVERGES: 1 divergence" in done.stdout.splitlines()[-1]
     events = [json.loads(line) for line in (report / "events.ndjson").read_text().splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["RunStarted", "RunFinished"]
     assert events[-1]["verdict"] == "diverges"
@@ -52,10 +52,10 @@ def told(done, report):
     return diverged, [event for event in events if event["event"] == "Result"]
 
 
-@pytest.mark.parametrize("jobs", [in_ci(1), 2])
+@pytest.mark.parametrize("jobs", [thorough_param(1), 2])
 def test_python_that_never_returns(typed, endless_python, jobs):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", jobs)
-    command += ("--shrink-time", 0)
+    command += ("--max-shrink-time", 0)
     done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
     diverged, results = told(done, typed.work / "out")
     assert "lookup" in diverged["failure"]["actual"]
@@ -92,7 +92,7 @@ def test_a_build_that_never_returns(typed, tmp_path):
     sound = build_at(tmp_path / "sound", RELEASE, "index")
     build = broken(sound, ENDLESS["search-does-not-end"].change, tmp_path / "endless")
     command = ("run", "-i", f"jvm:{sound}", "-i", f"jvm:{build}", "--machine", "time", "--machine", "offset")
-    command += ("--max-examples", 20, "--step-timeout", 5, "--shrink-time", 0)
+    command += ("--max-examples", 20, "--step-timeout", 5, "--max-shrink-time", 0)
     done = typed.apart(*command, "--report", "out", "-j", 1)
     diverged, results = told(done, typed.work / "out")
     assert diverged["failure"]["party"] == f"jvm:{build} {RELEASE}"
@@ -103,7 +103,7 @@ def test_a_build_that_never_returns(typed, tmp_path):
     assert replayed.returncode == 1
     assert "binarySearch" in replayed.stdout
     compared = typed.apart(
-        "diff", RELEASE, f"jvm:{build}", "--machine", "offset", "--step-timeout", 2, "--shrink-time", 0
+        "diff", RELEASE, f"jvm:{build}", "--machine", "offset", "--step-timeout", 2, "--max-shrink-time", 0
     )
     assert compared.returncode == 1, compared.stdout + compared.stderr
     assert "gave no answer" in compared.stdout
@@ -112,12 +112,13 @@ def test_a_build_that_never_returns(typed, tmp_path):
 
 
 @pytest.mark.jvm
+@pytest.mark.thorough
 def test_a_build_that_never_returns_from_a_crossing_of_many_cases(typed, tmp_path):
     build = broken(
         build_at(tmp_path / "sound", RELEASE, "index"), ENDLESS["search-does-not-end"].change, tmp_path / "on"
     )
     command = ("fuzz", "-i", f"jvm:{build}", "--format", "offset", "--kafka", RELEASE, "--max-examples", 10)
-    done = typed.apart(*command, "--step-timeout", 2, "--shrink-time", 0, "--report", "out", "--json")
+    done = typed.apart(*command, "--step-timeout", 2, "--max-shrink-time", 0, "--report", "out", "--json")
     told, trace = hung(typed, done, f"jvm:{build}")
     assert "AbstractIndex.binarySearch" in told["failure"]["actual"]
     assert [operation.name for operation in trace.operations[:5]] == [
@@ -168,7 +169,7 @@ def path_of_work(typed):
 
 
 def hung(typed, done, party):
-    """What an experiment that was ended by the watchdog has said: as JSON."""
+    """Return the output of an experiment that the watchdog ended, as JSON."""
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr == ""
     told = json.loads(done.stdout.splitlines()[-1])
@@ -184,15 +185,25 @@ def hung(typed, done, party):
 
 EXPERIMENTS = {
     "fuzz": ("fuzz", "--format", "offset", "--max-time", 60),
-    "small-world": ("small-world", "--machine", "offset", "--length", 3),
+    "exhaustive": ("exhaustive", "--machine", "offset", "--length", 3),
 }
 
 
-@pytest.mark.parametrize("name", all_but(["small-world"], EXPERIMENTS))
-def test_an_experiment_that_comes_to_no_end(typed, name, path_of_work):
+@pytest.mark.parametrize("name", thorough_except(["exhaustive"], EXPERIMENTS))
+def test_an_experiment_that_hangs(typed, name, path_of_work):
     (typed.work / "endless.py").write_text(ENDLESS_IN_ALL)
     implementation = "python:endless:open_index"
-    command = (*EXPERIMENTS[name], "-i", implementation, "--kafka", "4.4.0", "--step-timeout", 2, "--shrink-time", 0)
+    command = (
+        *EXPERIMENTS[name],
+        "-i",
+        implementation,
+        "--kafka",
+        "4.4.0",
+        "--step-timeout",
+        2,
+        "--max-shrink-time",
+        0,
+    )
     told, _ = hung(typed, typed.apart(*command, "--report", "out", "--json", **path_of_work), implementation)
     assert told["shrinking"] == "not shrunk"
     assert "endless.py:6" in told["failure"]["actual"]
@@ -201,8 +212,8 @@ def test_an_experiment_that_comes_to_no_end(typed, name, path_of_work):
 @pytest.mark.thorough
 def test_a_mutant_that_never_returns(typed, path_of_work):
     (typed.work / "power.py").write_text(ENDLESS_MUTANT)
-    command = [sys.executable, "power.py", "power", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
-    command += ["--shrink-time", "0", "--json", "--jobs", "1"]
+    command = [sys.executable, "power.py", "mutate", "--mutant", "never-answers", "--seed", "0", "--step-timeout", "2"]
+    command += ["--max-shrink-time", "0", "--json", "--jobs", "1"]
     environment = {**os.environ, **path_of_work, "XDG_STATE_HOME": str(typed.work / "state")}
     done = subprocess.run(
         command, cwd=typed.work, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
@@ -214,9 +225,9 @@ def test_a_mutant_that_never_returns(typed, path_of_work):
 @pytest.mark.thorough
 def test_the_steps_to_a_hang_are_shrunk(typed, endless_python, path_of_work):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", 1)
-    at_once = typed.apart(*command, "--shrink-time", 0, **path_of_work)
+    at_once = typed.apart(*command, "--max-shrink-time", 0, **path_of_work)
     whole = Trace.load(typed.work / told(at_once, typed.work / "out")[0]["trace"])
-    done = typed.apart(*command[:-4], "--report", "short", "-j", 1, "--shrink-time", 25, **path_of_work)
+    done = typed.apart(*command[:-4], "--report", "short", "-j", 1, "--max-shrink-time", 25, **path_of_work)
     diverged, _ = told(done, typed.work / "short")
     short = Trace.load(typed.work / diverged["trace"])
     assert diverged["shrinking"] == "minimal" or diverged["shrinking"].startswith("not minimal: 25 s")

@@ -1,4 +1,4 @@
-"""The compose file: three brokers that know one another, and go on when one of them is killed."""
+"""The compose file: three brokers of one cluster, which continue when one of them is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE = Path(__file__).parents[2] / "docker" / "compose.yaml"
 
 
 def compose_command() -> list[str]:
-    """Compose comes as part of the docker command, or as one of its own."""
+    """Return the command of Compose, which is part of the docker command, or a separate one."""
     if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0:
         return ["docker", "compose"]
     return ["docker-compose"]
@@ -62,7 +62,7 @@ def wait_until_known(port, brokers):
         assert deadline.pause(), found
 
 
-def test_three_brokers_are_one_cluster_and_a_killed_one_comes_back(cluster):
+def test_three_brokers_are_one_cluster_and_a_killed_one_returns(cluster):
     ports, compose = cluster
     brokers = dict(enumerate(ports, 1))
     for port in ports:

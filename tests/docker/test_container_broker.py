@@ -1,4 +1,4 @@
-"""Brokers in containers, for real: images are built, brokers started and asked, their files compared, and they die."""
+"""Brokers in real containers: images are built, brokers started and queried, their files compared, and they die."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.kafka.broker.container import ContainerBroker
 from conformance.kafka.broker.image import USER_ID, build, image_name
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address, Client
-from conformance.kafka.engine import connect
+from conformance.kafka.docker_engine import connect
 from conformance.kafka.polling import Deadline
 
 pytestmark = pytest.mark.docker
@@ -39,7 +39,7 @@ def engine():
 
 
 def containers_of(engine, directory):
-    """All containers, ended ones too, that have a directory of ours mounted."""
+    """Return all containers, ended ones too, that have a directory of ours mounted."""
     return [
         each
         for each in engine.containers.list(all=True, filters={"label": "io.kidx=broker"}, ignore_removed=True)
@@ -70,7 +70,7 @@ def test_the_answers_of_a_broker_are_found_through_its_index_files(release, engi
 
 
 @both
-def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, engine, tmp_path):
+def test_a_killed_broker_restarts_with_its_data_and_on_its_port(release, engine, tmp_path):
     with ContainerBroker(release, base=tmp_path) as broker:
         bootstrap = broker.bootstrap
         with broker.connect() as client:
@@ -89,7 +89,7 @@ def test_a_killed_broker_comes_up_again_with_its_data_and_on_its_port(release, e
             assert client.list_offset("t", -1).offset == 0
 
 
-def test_a_broker_that_dies_is_an_error_that_names_its_log_and_its_directory_is_kept(engine, tmp_path):
+def test_a_broker_that_dies_is_an_error_that_names_its_log_and_its_directory_is_retained(engine, tmp_path):
     broker = ContainerBroker(KRAFT, base=tmp_path)
 
     def live_and_die():
@@ -108,7 +108,7 @@ def test_a_broker_that_dies_is_an_error_that_names_its_log_and_its_directory_is_
     assert not containers_of(engine, tmp_path)
 
 
-def test_a_broker_that_cannot_start_says_why(engine, tmp_path):
+def test_a_broker_that_cannot_start_reports_why(engine, tmp_path):
     with (
         pytest.raises(BrokerError, match="small") as caught,
         ContainerBroker(ZOOKEEPER, config={"log.segment.bytes": "small"}, base=tmp_path),
@@ -118,7 +118,7 @@ def test_a_broker_that_cannot_start_says_why(engine, tmp_path):
     assert not containers_of(engine, tmp_path)
 
 
-def test_a_taken_port_is_replaced_by_another_and_two_brokers_do_not_meet(tmp_path, monkeypatch):
+def test_a_taken_port_is_replaced_by_another_and_two_brokers_do_not_conflict(tmp_path, monkeypatch):
     calls = []
 
     def first_the_taken_one(count):
@@ -197,7 +197,7 @@ def test_an_engine_without_the_image_is_one_line_or_a_local_process(monkeypatch,
     assert isinstance(new_broker(KRAFT), LocalBroker)
 
 
-def test_a_base_image_that_is_missing_is_one_line(monkeypatch, capsys):
+def test_a_missing_base_image_is_one_line(monkeypatch, capsys):
     assert run(monkeypatch, "kafka", "image", KRAFT, "--base", "kidx/no-such-base") == 2
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What real brokers wrote and answered, held against kidx without a broker; what there is and why: ``README.md``."""
+"""Files and responses of real brokers, compared with kidx without a broker; ``README.md`` lists them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 
 from conformance.errors import ToolError
 from conformance.experiments.golden import CHECKS, judge, load_corpus
-from conformance.experiments.golden.plan import LAST_FORMATS, setting, topics
+from conformance.experiments.golden.archive import pack, unpack
+from conformance.experiments.golden.plan import setting, topics
 from conformance.experiments.golden.replay import appends
 from conformance.experiments.golden.soundness import aborted, offset_index_findings, time_index_findings
 from conformance.experiments.golden.verdicts import read_segments
-from conformance.kafka.broker.settings import modes_of
+from conformance.kafka.broker.config import modes_of
 from conformance.kafka.releases import RELEASES
 from kidx import DIALECTS, dialect_of
 from kidx.records import Codec, file_batches
@@ -46,43 +47,60 @@ def said(findings):
 
 @every
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-def test_kidx_writes_and_answers_what_the_broker_did(corpus, check):
+def test_kidx_writes_and_returns_the_same_as_the_broker(corpus, check):
     findings = check(corpus)
     assert not findings, f"Kafka {corpus.release}, made by {corpus.command}:\n{said(findings)}"
+
+
+def test_a_corpus_is_packed_into_the_same_bytes_at_any_time(tmp_path):
+    """And packing again what the tests have unpacked changes no tracked file."""
+    copied = shutil.copytree(GOLDEN / "4.4.0", tmp_path / "4.4.0", copy_function=shutil.copyfile)
+    first = pack(copied).read_bytes()
+    for path in copied.rglob("*"):
+        os.utime(path, (1, 1))
+    assert pack(copied).read_bytes() == first
+    unpack(GOLDEN / "4.4.0.tar.xz", tmp_path / "again")
+    assert pack(tmp_path / "again" / "4.4.0").read_bytes() == first
 
 
 # -- what there is ---------------------------------------------------------------------------------------------------
 
 
-def columns(release):
-    dialect = dialect_of(release)
-    return (
-        dialect.index,
-        dialect.append,
-        dialect.leader_timestamp,
-        dialect.max_lookup,
-        dialect.shutdown,
-        dialect.translate,
-    )
+TOLD_APART = (
+    "scala_texts",
+    "unmapped_trim_is_noop",
+    "append_per_batch",
+    "leader_timestamp",
+    "max_lookup",
+    "close_loads_indexes",
+    "close_finishes_segment",
+    "translates_to_base_offset",
+    "searches_by_base_offset",
+)
+"""Behaviours visible in files and responses of a broker; a corpus represents all releases with the same ones."""
 
 
-def test_each_dialect_has_one_corpus():
-    """Of releases that differ in the versions of a request only, one stands for all."""
-    recorded = [columns(release) for release in CORPORA]
+def behaviours(release):
+    return tuple(getattr(dialect_of(release), name) for name in TOLD_APART)
+
+
+def test_each_set_of_behaviours_has_one_corpus():
+    recorded = [behaviours(release) for release in CORPORA]
     assert len(recorded) == len(set(recorded))
-    assert set(recorded) == {columns(release) for release in DIALECTS}
+    assert set(recorded) == {behaviours(release) for release in DIALECTS}
 
 
-def test_the_table_of_the_readme_is_that_of_the_dialects():
+def test_the_table_of_the_readme_has_the_releases_of_each_corpus():
     rows = [
         tuple(cell.strip() for cell in line.strip("|").split("|"))
         for line in (GOLDEN / "README.md").read_text("utf-8").splitlines()
         if line.startswith("| ") and line[2].isdigit()
     ]
-    assert [row[:7] for row in rows] == [(release, *columns(release)) for release in CORPORA]
-    for release, *_, also in rows:
-        alike = [other for other in RELEASES if other != release and columns(other) == columns(release)]
-        assert also == ", ".join(alike)
+    alike = {
+        release: [other for other in RELEASES if other != release and behaviours(other) == behaviours(release)]
+        for release in CORPORA
+    }
+    assert rows == [(release, ", ".join(others)) for release, others in alike.items()]
 
 
 def test_the_corpora_are_small():
@@ -94,7 +112,7 @@ def test_the_corpora_are_small():
 
 
 @every
-def test_a_corpus_is_what_the_plan_makes_today(corpus):
+def test_a_corpus_matches_the_present_plan(corpus):
     plan = topics(corpus.release, corpus.seed)
     assert [(p.name, p.why, p.config) for p in corpus.partitions] == [(f"{t.name}-0", t.why, t.config) for t in plan]
     assert plan == topics(corpus.release, corpus.seed)
@@ -104,7 +122,7 @@ def test_a_corpus_is_what_the_plan_makes_today(corpus):
 
 
 @every
-def test_a_corpus_has_what_makes_lookups_hard(corpus):
+def test_a_corpus_has_the_difficult_cases_of_lookups(corpus):
     mixed = batches_of(corpus, partition_of(corpus, "create-time"))
     assert {batch.codec for batch in mixed} == set(Codec)
     times = [[record.timestamp for record in batch] for batch in mixed]
@@ -132,14 +150,14 @@ def test_a_corpus_has_transactions_of_every_end(corpus):
 
 
 @every
-def test_what_is_not_exact_is_so_by_the_rules_of_the_release(corpus):
-    """Recovery cannot know of restarts; in A1, of appends; and of L1, what the leader named."""
+def test_inexact_files_follow_the_rules_of_the_release(corpus):
+    """Recovery cannot know of restarts; where one call adds one entry, of appends; up to 3.6, what the leader named."""
     dialect = dialect_of(corpus.release)
     grouped = any(len(batches) > 1 for partition in corpus.partitions for _, batches in appends(corpus, partition))
-    assert grouped == (dialect.version < LAST_FORMATS)
+    assert grouped == (dialect_of(corpus.release).old_formats != "refused")
     expected = {"SEG-7"}
-    expected |= {"SEG-3"} if grouped and dialect.append == "A1" else set()
-    expected |= {"SEG-9"} if dialect.leader_timestamp == "L1" else set()
+    expected |= {"SEG-3"} if grouped and not dialect.append_per_batch else set()
+    expected |= {"SEG-9"} if dialect.leader_timestamp == "record" else set()
     verdicts = list(judge(corpus))
     assert {each.why_not_exact.partition(":")[0] for each in verdicts if each.verdict == "sound"} == expected
     assert sum(each.verdict == "exact" for each in verdicts) > len(verdicts) / 2
@@ -168,10 +186,10 @@ def test_the_largest_timestamp_is_found_at_another_record_in_m1_only(corpus):
         if answer.offset is not None and stamps.get(answer.offset) != answer.timestamp:
             wrong.append(partition.name)
     lookup = dialect_of(corpus.release).max_lookup
-    if lookup == "M0":  # an ordinary timestamp, answered with the first record there is
+    if lookup == "unknown":  # an ordinary timestamp, answered with the first record there is
         assert not set(wrong) - {"untouched-0"}
     else:
-        assert bool(wrong) == (lookup == "M1")
+        assert bool(wrong) == (lookup == "remembered")
 
 
 # -- the checks are checked --------------------------------------------------------------------------------------------
@@ -179,13 +197,13 @@ def test_the_largest_timestamp_is_found_at_another_record_in_m1_only(corpus):
 
 @pytest.fixture
 def copied(tmp_path):
-    """A corpus to damage: of the oldest release, since all rules meet there."""
+    """Copy a corpus to corrupt it: the oldest release's, where all rules apply."""
     corpus = next(iter(CORPORA.values()))
     return dataclasses.replace(corpus, directory=Path(shutil.copytree(corpus.directory, tmp_path / "corpus")))
 
 
 def overwrite(path, position, data):
-    """From the end of the file if the position is negative."""
+    """Overwrite bytes; a negative position counts from the end of the file."""
     with path.open("r+b") as file:
         file.seek(position, os.SEEK_END if position < 0 else os.SEEK_SET)
         file.write(data)
@@ -233,7 +251,7 @@ def test_a_wrong_answer_is_found(copied):
 
 
 def lookups(offset_entries, time_entries, batches, base):
-    """All that a segment can be asked, answered through its entries; a plain list of records is all that is shared."""
+    """Return the results of all lookups in a segment through its entries; only a plain list of records is shared."""
 
     def floor(entries, key, default):
         return next((entry for entry in reversed(entries) if entry[0] <= key), default)
@@ -257,7 +275,7 @@ def lookups(offset_entries, time_entries, batches, base):
 
 
 def mutants(entries, others):
-    """The entries with one field of one of them replaced."""
+    """Yield the entries with one field of one of them replaced."""
     for number, column in product(range(len(entries)), range(2)):
         for value in others[column]:
             changed = [list(entry) for entry in entries]
@@ -268,7 +286,7 @@ def mutants(entries, others):
 
 
 @pytest.mark.parametrize("topic", ["create-time", "message-v1"])
-def test_whatever_is_called_sound_gives_every_lookup_the_right_answer(topic):
+def test_every_lookup_is_right_in_files_called_sound(topic):
     """One field of one entry is changed, to anything that occurs in the log and around it."""
     corpus = CORPORA["2.4.1"]
     seen = {"sound": 0, "wrong": 0}
@@ -309,7 +327,7 @@ def test_whatever_is_called_sound_gives_every_lookup_the_right_answer(topic):
 @pytest.mark.parametrize(
     "text", [None, "", "[]", "{}", '{"format": 2}', '{"format": 1, "columns": {}}', '{"format": 1']
 )
-def test_what_is_no_corpus_is_refused(tmp_path, text):
+def test_an_invalid_corpus_is_rejected(tmp_path, text):
     if text is not None:
         (tmp_path / "corpus.json").write_text(text, "utf-8")
     with pytest.raises(ToolError, match=r"corpus\.json"):

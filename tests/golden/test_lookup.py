@@ -20,7 +20,7 @@ def corpus(request):
 
 
 def answer(log: ReadOnlyLog, target: int) -> list:
-    """As the corpora write it down: target, offset, timestamp, epoch."""
+    """Return a result in the form of the corpora: target, offset, timestamp, epoch."""
     try:
         found = log.fetch_offset_by_timestamp(target)
     except UnsupportedTargetError:
@@ -34,7 +34,7 @@ def state(directory: Path) -> dict:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.iterdir()}
 
 
-def test_answers_are_the_brokers_and_the_files_stay_as_they_are(corpus):
+def test_results_equal_the_brokers_and_the_files_are_unchanged(corpus):
     document, root = corpus
     compared = 0
     for partition in document["partitions"]:
@@ -52,7 +52,7 @@ def test_answers_are_the_brokers_and_the_files_stay_as_they_are(corpus):
     assert compared > 100
 
 
-def test_an_active_segment_with_room_in_its_indexes_gives_the_same_answers(corpus, tmp_path):
+def test_an_active_segment_with_preallocated_indexes_gives_the_same_results(corpus, tmp_path):
     document, root = corpus
     for partition in document["partitions"]:
         directory = Path(shutil.copytree(root / partition["name"], tmp_path / partition["name"]))
@@ -63,7 +63,7 @@ def test_an_active_segment_with_room_in_its_indexes_gives_the_same_answers(corpu
                     assert answer(log, expected[0]) == expected[:4]
 
 
-def test_missing_indexes_are_rebuilt_beside_and_give_the_same_answers(corpus, tmp_path):
+def test_missing_indexes_are_rebuilt_elsewhere_and_give_the_same_results(corpus, tmp_path):
     document, root = corpus
     partition = next(partition for partition in document["partitions"] if partition["name"] == "create-time-0")
     directory = Path(shutil.copytree(root / partition["name"], tmp_path / partition["name"]))

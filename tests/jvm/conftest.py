@@ -1,4 +1,4 @@
-"""Files to dump: sound, active, damaged; every format of batch; names as a broker gives them."""
+"""Files to dump: sound, active, corrupt; every format of batch; names as a broker gives them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def specimens(tmp_path_factory) -> list[Path]:
-    """Directories of one segment or more each."""
+    """Make directories of one segment or more each."""
     root = tmp_path_factory.mktemp("specimens")
     return [make(root / make.__name__) for make in (_recorded, _active, _texts, _legacy, _damaged, _cut, _small)]
 
 
 def _recorded(target: Path) -> Path:
-    """What a broker wrote: transactions, all codecs."""
+    """Make files of a broker: transactions, all codecs."""
     for partition in ("transactions-0", "create-time-0"):
         shutil.copytree(GOLDEN / "3.6.2" / partition, target, dirs_exist_ok=True)
     (target / "leader-epoch-checkpoint").unlink()
@@ -34,7 +34,7 @@ def _recorded(target: Path) -> Path:
 
 
 def _active(target: Path) -> Path:
-    """An active segment: indexes with their preallocated tail."""
+    """Make an active segment: indexes with their preallocated tail."""
     target.mkdir()
     for path in (GOLDEN / "3.6.2" / "running" / "create-time-0").iterdir():
         shutil.copy(path, target)
@@ -43,7 +43,7 @@ def _active(target: Path) -> Path:
 
 
 def _texts(target: Path) -> Path:
-    """Keys, values and headers that are hard to print; gaps; markers of every kind; stamped and dated batches."""
+    """Make keys, values and headers that are hard to print; gaps; markers of every kind; both timestamp types."""
     target.mkdir()
     hard = [
         b"\xed\xa0\x80",
@@ -77,7 +77,7 @@ def _texts(target: Path) -> Path:
 
 
 def _legacy(target: Path) -> Path:
-    """Messages of v0 and v1."""
+    """Make messages of v0 and v1."""
     target.mkdir()
     data = b"".join(
         build_batch([(T + i, b"k", b"v%d" % i) for i in range(3)], base_offset=offset, magic=magic, codec=codec)
@@ -94,7 +94,7 @@ def _legacy(target: Path) -> Path:
 
 
 def _damaged(target: Path) -> Path:
-    """Entries that lie, a log with a bad checksum and a torn tail."""
+    """Make entries with wrong values, a log with a bad checksum and a torn tail."""
     target.mkdir()
     shutil.copytree(GOLDEN / "3.6.2" / "create-time-0", target, dirs_exist_ok=True)
     (target / "leader-epoch-checkpoint").unlink()
@@ -115,7 +115,7 @@ def _damaged(target: Path) -> Path:
 
 
 def _cut(target: Path) -> Path:
-    """A log shorter than its indexes say."""
+    """Make a log shorter than its indexes claim."""
     target.mkdir()
     shutil.copytree(GOLDEN / "3.6.2" / "transactions-0", target, dirs_exist_ok=True)
     (target / "leader-epoch-checkpoint").unlink()
@@ -125,7 +125,7 @@ def _cut(target: Path) -> Path:
 
 
 def _small(target: Path) -> Path:
-    """Empty files, preallocated ones without an entry, odd sizes, a snapshot, and a file of no known kind."""
+    """Make empty files, preallocated ones without an entry, odd sizes, a snapshot, and a file of no known kind."""
     target.mkdir()
     (target / f"{3:020d}.log").touch()
     for base in (0, 1, 2):

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import in_ci
+from thorough_params import thorough_param
 
-import conformance
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.cleaned import CleanedMachine
 from conformance.operations import Operation
-from conformance.operations.trace import Trace
 from conformance.runs.profiles import Profile
+from conformance.runs.regression_traces import kept_traces
 from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
-TRACES = sorted((Path(conformance.__file__).parent / "traces" / "cleaned").glob("*.json"))
+TRACES = kept_traces("cleaned")
 ERAS = ("2.4.0", "2.8.2", "3.0.2", "3.9.1", "3.9.2", "4.3.1", "4.4.0")
-"""One release of each set of rules of a cleaner, but for 3.1 to 3.9.0, which index otherwise only."""
+"""One release of each set of rules of a cleaner, except 3.1 to 3.9.0, which only index differently."""
 SETTINGS = {
     "segment.bytes": 400,
     "segment.index.bytes": 120,
@@ -41,7 +38,7 @@ def scratch():
 
 
 def perform(lockstep, operations):
-    """Performs operations in one example; the first difference, or None."""
+    """Execute operations in one example; return the first divergence, or None."""
     lockstep.begin()
     try:
         for operation in operations:
@@ -54,8 +51,8 @@ def perform(lockstep, operations):
     return None
 
 
-@pytest.mark.parametrize("releases", [("2.4.1", "3.9.2", "4.4.0"), in_ci(RELEASES)], ids=["three", "all"])
-def test_every_release_cleans_as_the_reference_says(releases, scratch):
+@pytest.mark.parametrize("releases", [("2.4.1", "3.9.2", "4.4.0"), thorough_param(RELEASES)], ids=["three", "all"])
+def test_every_release_cleans_as_the_reference_does(releases, scratch):
     """Duplicates, tombstones, two rounds, a reopening, and what is answered after each."""
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     records = [[[0, 1000 + i, 5, 1 + i % 3], [1, 3000 - i, i % 4 - 1, 1 + i * 7 % 4]] for i in range(12)]
@@ -81,14 +78,14 @@ def test_every_release_cleans_as_the_reference_says(releases, scratch):
 
 def test_kafka_and_the_reference_agree_on_every_trace(scratch):
     lockstep = LogLockstep([JvmLog(release) for release in ("2.4.0", "2.8.2", "3.9.0", "4.3.1", "4.4.0")], scratch)
-    for path in TRACES:
-        error = perform(lockstep, Trace.load(path).operations)
-        assert error is None, (path.stem, error.divergence)
+    for trace in TRACES:
+        error = perform(lockstep, trace.operations)
+        assert error is None, (trace.id, error.divergence)
 
 
 @pytest.mark.parametrize("place", ["chunk", "deletion"])
-def test_a_killed_cleaner_leaves_what_opening_sorts_out(place, scratch):
-    """At every place that there is, and behind the last one, where the round is done."""
+def test_files_of_a_killed_cleaner_are_resolved_on_opening(place, scratch):
+    """The cleaner is killed at every possible point, and after the last one, where the round is done."""
     lockstep = LogLockstep([JvmLog(release) for release in ("2.8.2", "3.0.2", "4.4.0")], scratch)
     written = [{"base": base, "epoch": 0, "records": [[0, 1000, 4, 1 + base % 2]]} for base in range(4)]
     before = [Operation("open_log", (SETTINGS, 0, 0, True, 10_000))]
@@ -102,7 +99,7 @@ def test_a_killed_cleaner_leaves_what_opening_sorts_out(place, scratch):
         assert error is None, error.divergence
 
 
-@pytest.mark.parametrize("releases", [("2.8.2", "4.4.0"), in_ci(ERAS)], ids=["two", "eras"])
+@pytest.mark.parametrize("releases", [("2.8.2", "4.4.0"), thorough_param(ERAS)], ids=["two", "eras"])
 def test_the_machine_is_clean(releases, scratch):
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60

@@ -1,4 +1,4 @@
-"""Damaged streams, as leaders on both sides of each change of rule take or refuse them (LG-64, LG-74 to LG-76)."""
+"""Corrupt streams, accepted or rejected by leaders on both sides of each change of rule (LG-64, LG-74 to LG-76)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SIDES = ("2.4.1", "2.6.3", "2.7.2", "3.1.2", "3.5.2", "3.6.2", "4.4.0")
 """Leaders pass over keys and values from 2.6 on, field by field from 3.6; from 2.8 on a buffer is before zstd."""
 SETTINGS = {"segment.bytes": 1 << 20, "segment.index.bytes": 96}
 FIRST = {"zstd": 4, "lz4": 4, "snappy": 17}
-"""What comes before is a magic number; in snappy also a byte of a size by which Kafka up to 3.4 makes room."""
+"""Positions before it have a magic number; in snappy also a byte of the size that Kafka up to 3.4 allocates."""
 STORED = struct.Struct("<I")
 """The size before a block of lz4; its highest bit says that the block is stored."""
 EMPTY = STORED.pack(1) + b"\0"
 KINDS_OF_BLOCK = ([], [["set", 6, 0]], [["set", 6, 1]], [["set", 6, 2]])
-"""Zstd's first block as it is, raw, raw and the last, or repeating one byte: then what is in the records is odd."""
+"""Kinds of zstd's first block: unchanged, raw, raw and last, or one repeated byte; these give odd records."""
 
 
 def damaged(codec: str) -> Iterator[dict[str, Any]]:
-    """Batches of small and large records, with one byte of their streams set, in zstd with another block's kind."""
+    """Yield batches of small and large records, with one byte of their streams set, in zstd with another block type."""
     first = FIRST[codec]
     before = KINDS_OF_BLOCK if codec == "zstd" else KINDS_OF_BLOCK[:1]
     for size, kind, place, byte in product((5, 272, 2100), before, range(first, first + 14), (0, 2, 16, 200)):
@@ -44,21 +44,21 @@ def damaged(codec: str) -> Iterator[dict[str, Any]]:
 
 
 def empty() -> Iterator[dict[str, Any]]:
-    """Batches with an empty block of lz4 instead of the end, and before more bytes."""
+    """Yield batches with an empty block of lz4 instead of the end, and before more bytes."""
     for size, more in product((0, 5, 60), (1, 5, 9, 70)):
         end = [["cut", 4], ["add", 4], ["set", -4, 1], ["add", more]]
         yield {"records": [[0, 0, size], [1, 0, size]], "codec": "lz4", "payload": end}
 
 
 def claiming() -> Iterator[dict[str, Any]]:
-    """Batches whose frame of lz4 claims checksums that it does not have, or not whole."""
+    """Yield batches whose frame of lz4 claims checksums that are missing or incomplete."""
     for size, (flags, own), cut, plain in product((5, 272), CLAIMED, range(10), ([], [["cut", 3]])):
         payload = [["set", 4, flags], ["set", 6, own], ["cut", cut]]
         yield {"records": [[0, 0, size], [1, 0, size]], "codec": "lz4", "payload": payload, "plain": plain}
 
 
 def in_blocks(number: int) -> Iterator[dict[str, Any]]:
-    """Batches whose frame of lz4 is of stored blocks, most of them with empty ones behind them."""
+    """Yield batches whose frame of lz4 has stored blocks, most of them followed by empty ones."""
     chance = random.Random(76)  # noqa: S311
     for _ in range(number):
         records = [[0, 0, chance.choice((0, 5, 40, 2048, 2100, 4500))], [1, 1, 5, chance.choice((3, 2100))]]

@@ -1,4 +1,4 @@
-"""Every damage of a compressed batch, as the releases on both sides of each change of rule refuse it."""
+"""Every corruption of a compressed batch, and the errors of releases on both sides of each change of rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import google_crc32c
 import pytest
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from conformance.lockstep.levels.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
@@ -28,14 +28,14 @@ OPEN = Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000))
 RECORDS = [SimpleRecord(1000, b"k", b"value", (("h", b"v"),)), SimpleRecord(1007, None, b"", ())]
 BODY = b"".join(write_record(number, record.timestamp - 1000, record) for number, record in enumerate(RECORDS))
 _BLOCKS = RECORD_BATCH_OVERHEAD + 17
-"""What comes before is its header, and the byte of a block's size by which Kafka up to 3.4 makes room."""
+"""Positions before it have the header, and the byte of a block's size that Kafka up to 3.4 allocates."""
 ENDLESS = b"\x80" * 11
 FRAME = bytes.fromhex("28b52ffd0058")
 """The header of a frame of zstd."""
 
 
 def with_header(batch: bytes) -> bytes:
-    """The batch with the length that it has now, and a checksum that is right."""
+    """Return the batch with its present length, and a matching checksum."""
     batch = batch[:8] + (len(batch) - 12).to_bytes(4, "big") + batch[12:]
     checksum = google_crc32c.value(batch[CHECKSUMMED_FROM:])
     return batch[:17] + checksum.to_bytes(4, "big") + batch[CHECKSUMMED_FROM:]
@@ -46,19 +46,19 @@ def flipped(data: bytes, position: int, bits: int) -> bytes:
 
 
 def batch_of(stream: bytes, codec: Codec = Codec.ZSTD, count: int = 2) -> bytes:
-    """A batch of the stream; every search looks at its records, because none is as late as it says."""
+    """Return a batch of the stream whose records every search reads: its maximal timestamp exceeds theirs."""
     return write_batch(
         stream, base_offset=0, last_offset=1, count=count, codec=codec, base_timestamp=1000, max_timestamp=2000
     )
 
 
 def block(kind: int, data: bytes, size: int | None = None, *, last: bool = False) -> bytes:
-    """A block of a frame of zstd: as it is (0), one byte repeated (1), compressed (2) or reserved (3)."""
+    """Build a block of a frame of zstd: raw (0), one byte repeated (1), compressed (2) or reserved (3)."""
     return (last | kind << 1 | (len(data) if size is None else size) << 3).to_bytes(3, "little") + data
 
 
 def damaged_records(codec: Codec) -> Iterator[bytes]:
-    """Sound streams of damaged records: each byte flipped, each number without an end, cut anywhere, miscounted."""
+    """Yield sound streams of corrupt records: flipped bytes, endless numbers, truncations, wrong counts."""
     bodies = [flipped(BODY, position, bits) for position in range(len(BODY)) for bits in (0x01, 0x40, 0x80)]
     bodies += [BODY[:position] + ENDLESS + BODY[position + 1 :] for position in range(len(BODY))]
     bodies += [BODY[:position] for position in range(len(BODY))]
@@ -68,7 +68,7 @@ def damaged_records(codec: Codec) -> Iterator[bytes]:
 
 
 def damaged_streams(codec: Codec) -> Iterator[bytes]:
-    """Streams cut anywhere, and with each byte flipped."""
+    """Yield streams that are truncated anywhere, and with each byte flipped."""
     batch = build_batch(RECORDS, codec=codec)
     for position in range(RECORD_BATCH_OVERHEAD, len(batch)):
         yield batch[:position]
@@ -77,7 +77,7 @@ def damaged_streams(codec: Codec) -> Iterator[bytes]:
 
 
 def cut_raw_blocks() -> Iterator[bytes]:
-    """Frames of zstd that end inside a block of bytes as they are, damaged in every place, or behind a whole block."""
+    """Yield frames of zstd that end inside a raw block, corrupt in every place, or after a whole block."""
     for position in range(len(BODY)):
         yield batch_of(FRAME + block(0, flipped(BODY, position, 0x40), len(BODY) + 50))
     for cut in range(len(BODY)):
@@ -87,7 +87,7 @@ def cut_raw_blocks() -> Iterator[bytes]:
 
 
 def claiming_frames() -> Iterator[bytes]:
-    """Frames of lz4 that claim a content checksum, a block's or both, and end anywhere (LG-75)."""
+    """Yield frames of lz4 that claim a content checksum, a block's or both, and end anywhere (LG-75)."""
     stream = compress(Codec.LZ4, BODY)
     for flags, own in CLAIMED:
         claiming = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
@@ -97,7 +97,7 @@ def claiming_frames() -> Iterator[bytes]:
 
 
 def damaged_frames() -> Iterator[bytes]:
-    """Frames of several blocks, as they are, repeated and compressed; each byte flipped, bytes behind them, cut."""
+    """Yield frames of raw, repeated and compressed blocks; with each byte flipped, trailing bytes, or truncated."""
     raw, empty = block(0, BODY), block(0, b"", last=True)
     sequences = compress(Codec.ZSTD, BODY * 3)[6:]
     for stream in (FRAME + raw + empty, FRAME + block(0, BODY[:9]) + block(0, BODY[9:], last=True), FRAME + sequences):
@@ -126,7 +126,7 @@ def lockstep(thorough):
 
 
 def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
-    """Every participant searches the batch for the first of its records and for one that it may have."""
+    """Search the batch with every participant for the first of its records and for one that it may have."""
     for batch in batches:
         lockstep.begin()
         try:
@@ -139,38 +139,38 @@ def hold(lockstep: SegmentLockstep, batches: Iterable[bytes]) -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4], ids=lambda codec: codec.label)
-def test_damaged_records_are_refused_alike(lockstep, codec):
+def test_corrupt_records_raise_the_same_errors(lockstep, codec):
     hold(lockstep, damaged_records(codec))
     if codec is not Codec.NONE:
         assert lockstep.statistics.exercised("3.5.2")["SEG-48"]
         assert not lockstep.statistics.exercised("3.6.2")["SEG-48"]
 
 
-def test_who_has_not_enough_memory_is_held_to_nothing(lockstep):
-    """Kafka makes room for what a record claims; here that is two gigabytes, more than Java has."""
+def test_a_participant_without_enough_memory_is_not_compared(lockstep):
+    """Kafka allocates the size that a record claims; here it is two gigabytes, more than Java has."""
     claims = b"\xfe\xff\xff\xff\x0f"
     stream = compress(Codec.LZ4, claims + BODY[1:])
     damaged = write_batch(stream, base_offset=0, last_offset=1, count=2, codec=Codec.LZ4, max_timestamp=2000)
     hold(lockstep, [damaged, build_batch(RECORDS)])
 
 
-@pytest.mark.parametrize("codec", all_but([Codec.GZIP], list(Codec)[1:]), ids=lambda codec: codec.label)
-def test_damaged_streams_are_refused_alike(lockstep, codec):
+@pytest.mark.parametrize("codec", thorough_except([Codec.GZIP], list(Codec)[1:]), ids=lambda codec: codec.label)
+def test_corrupt_streams_raise_the_same_errors(lockstep, codec):
     hold(lockstep, damaged_streams(codec))
     if codec is Codec.GZIP:
         assert lockstep.statistics.exercised("3.5.2")["SEG-49"]
         assert not lockstep.statistics.exercised("3.6.2")["SEG-49"]
 
 
-def test_frames_without_the_checksums_that_they_claim_are_refused_alike(lockstep):
+def test_frames_without_their_claimed_checksums_raise_the_same_errors(lockstep):
     hold(lockstep, claiming_frames())
 
 
-def test_damaged_frames_are_read_alike(lockstep):
+def test_corrupt_frames_have_the_same_results(lockstep):
     hold(lockstep, map(batch_of, damaged_frames()))
 
 
-def test_raw_blocks_that_are_cut_are_read_alike(lockstep, thorough):
+def test_truncated_raw_blocks_have_the_same_results(lockstep, thorough):
     hold(lockstep, cut_raw_blocks())
     if thorough:
         assert lockstep.statistics.exercised("2.6.3")["SEG-54"]

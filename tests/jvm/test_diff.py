@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.errors import ToolError
 from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, search, to_json
@@ -30,13 +30,13 @@ def families(comparison):
 
 
 def few_or_many(few, many):
-    """The same search, in CI with more examples."""
+    """Search with more examples in CI."""
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.thorough)])
 
 
 @pytest.fixture
 def conformance(tmp_path, in_process):
-    """The command line, with traces kept below the test's own directory."""
+    """Return the command line, with traces saved in the test's directory."""
 
     def run(*arguments):
         return in_process("conformance", *arguments, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)})
@@ -46,7 +46,7 @@ def conformance(tmp_path, in_process):
 
 @pytest.fixture(scope="module")
 def unmapped(tmp_path_factory):
-    """What 3.9.2 does otherwise than 3.9.1 with an offset index."""
+    """Differences of an offset index between 3.9.2 and 3.9.1."""
     return diff("3.9.1", "3.9.2", tmp_path_factory.mktemp("unmapped"), "offset", seed=1, max_examples=150)
 
 
@@ -55,7 +55,7 @@ class TestReleases:
 
     pytestmark = pytest.mark.jvm
 
-    def test_3_9_2_leaves_an_unmapped_index_alone_and_unmaps_before_it_resizes(self, unmapped):
+    def test_3_9_2_ignores_an_unmapped_index_and_unmaps_before_it_resizes(self, unmapped):
         found = unmapped
         assert {"AI-16", "AI-44"} <= families(found)
         assert not found.texts
@@ -91,7 +91,7 @@ class TestReleases:
         assert {clause["id"] for text in texts for clause in text["clauses"]["new"]} == {"TX-7b", "TX-12c"}
 
     def found_in_4_4_0(self, conformance, machine, examples):
-        """Differences by clause, of each the plainest, and texts."""
+        """Divergences by clause, the simplest of each, and texts."""
         done = conformance("diff", "4.3.1", "4.4.0", "--machine", machine, "--max-examples", examples, "--json")
         assert done.returncode == 1, done.stderr
         document = json.loads(done.stdout)
@@ -104,7 +104,7 @@ class TestReleases:
 
     @few_or_many(60, 200)
     @pytest.mark.thorough
-    def test_2_6_is_2_5_as_far_as_one_thread_can_see(self, tmp_path, examples):
+    def test_2_6_equals_2_5_for_a_single_thread(self, tmp_path, examples):
         found = diff("2.5.1", "2.6.3", tmp_path, "offset", "time", "transaction", max_examples=examples)
         assert not found.differs, [describe(difference) for difference in found.differences]
 
@@ -115,6 +115,7 @@ class TestReleases:
         assert done.returncode == 0, done.stdout + done.stderr
         assert "4.2.1 → 4.3.1: nothing differs · seed 0" in done.stdout
 
+    @pytest.mark.thorough
     def test_texts_are_one_entry(self, tmp_path):
         found = diff("3.4.1", "3.5.2", tmp_path, "time", max_examples=120)
         changed = {change.stakes for change in found.texts}
@@ -127,6 +128,7 @@ class TestReleases:
             assert change.wording.old in full
             assert len(change.operations) <= 8, full
 
+    @pytest.mark.thorough
     def test_a_seed_finds_the_same_again(self, tmp_path):
         first, second = (diff("4.3.1", "4.4.0", tmp_path, "time", max_examples=60, seed=5) for _ in range(2))
         documents = [to_json(found) for found in (first, second)]
@@ -135,7 +137,7 @@ class TestReleases:
         assert documents[0] == documents[1]
         assert documents[0]["differences"]
 
-    def test_what_cannot_be_done_is_one_line(self, conformance):
+    def test_an_impossible_request_is_one_line(self, conformance):
         for arguments, said in (
             (("diff", "3.9.1", "3.9.7"), "3.9.7"),
             (("diff", "3.9.1", "3.9.2", "--machine", "sundial"), "no machine 'sundial'"),
@@ -153,7 +155,7 @@ class TestTester:
 
     @pytest.fixture
     def stand_in(self, monkeypatch):
-        """Puts other classes in the place of Kafka's."""
+        """Replace Kafka's classes by others."""
 
         def put(subject):
             monkeypatch.setattr(OffsetMachine, "subject", staticmethod(lambda _, release, __=None: subject(release)))
@@ -164,7 +166,8 @@ class TestTester:
         stand_in(ReferenceIndex)
         assert not diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=50).differs
 
-    def test_what_no_clause_explains_is_a_finding(self, stand_in, tmp_path):
+    @pytest.mark.thorough
+    def test_a_divergence_without_a_clause_is_a_finding(self, stand_in, tmp_path):
         class Forgetful(OffsetIndex):
             def flush(self):
                 self.truncate()
@@ -187,7 +190,7 @@ class TestTester:
         assert f"replay       conformance replay {difference.trace} --kafka 4.2.1" in said
 
     @pytest.mark.thorough
-    def test_a_difference_in_the_state_alone_does_not_hide_what_follows(self, stand_in, tmp_path):
+    def test_a_divergence_in_the_state_alone_does_not_hide_later_ones(self, stand_in, tmp_path):
         class Shifting(OffsetIndex):
             def lookup(self, target):
                 found = super().lookup(target)
@@ -212,9 +215,10 @@ class TestTester:
         assert any(difference.unobserved == ("full",) for difference in found)
         assert any(difference.operations[-1].name == "lookup" for difference in found)
 
-    def test_an_answer_that_is_known_does_not_hide_what_follows(self, stand_in, tmp_path):
+    @pytest.mark.thorough
+    def test_an_expected_result_does_not_hide_later_divergences(self, stand_in, tmp_path):
         class Tired(OffsetIndex):
-            """Gives no answer, and forgets everything when it is flushed after two questions."""
+            """Index that hangs in lookups, and loses its entries on a flush after two lookups."""
 
             asked = 0
 
@@ -236,13 +240,14 @@ class TestTester:
         found = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=300, kept=False).differences
         assert {"lookup", "flush"} <= {difference.operations[-1].name for difference in found}
 
-    def test_the_traces_that_are_kept_come_first(self, stand_in, tmp_path):
+    def test_regression_traces_come_first(self, stand_in, tmp_path):
         stand_in(ReferenceIndex)
         told = diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1)
         assert families(told) == {"AI-44"}
         assert not diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, kept=False).differs
 
-    def test_it_goes_on_for_as_many_examples_as_it_is_asked_for(self, stand_in, tmp_path, monkeypatch):
+    @pytest.mark.thorough
+    def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):
         monkeypatch.setattr(search, "LIVES", (5,))
         stand_in(ReferenceIndex)
         assert diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=250, kept=False).examples >= 250
@@ -261,13 +266,13 @@ class TestTester:
             diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200)
 
 
-def test_stakes_name_what_holds_instead():
+def test_implicated_clauses_name_their_counterpart():
     assert stakes_of("3.9.1", "3.9.2", ["AI-16b", "OI-1"], []) == (("AI-16b",), ("AI-16c",))
     assert stakes_of("3.9.2", "3.9.1", [], ["AI-16b"]) == (("AI-16c",), ("AI-16b",))
     assert not stakes_of("4.2.1", "4.3.1", ["AI-16c"], ["AI-16c"]).families
 
 
-def test_stakes_may_lie_before_the_step_that_shows_them():
+def test_implicated_clauses_may_belong_to_an_earlier_step():
     steps = [("AI-44a",), ("OI-7",)]
     assert nearest_stakes("3.9.1", "3.9.2", steps, [(), ("OI-7",)]).families == {"AI-44"}
 
@@ -282,7 +287,7 @@ def test_states_are_compared_field_by_field():
 
 @pytest.mark.jvm
 class TestSegments:
-    """The same, one level up: what the releases' own segments do, each difference in words and with a trace."""
+    """The same for the releases' own segments: each divergence as text and with a trace."""
 
     @pytest.mark.parametrize(
         ("old", "new", "expected"),
@@ -291,10 +296,10 @@ class TestSegments:
             pytest.param("3.9.0", "3.9.1", {"SEG-4", "SEG-10"}, marks=pytest.mark.thorough),
             # And has one again: 4.0 was cut before.
             pytest.param("3.9.1", "4.0.0", {"SEG-4", "SEG-10", "SEG-50"}, marks=pytest.mark.thorough),
-            in_ci("4.3.1", "4.4.0", {"SEG-24"}),  # the last entry is left to the shutdown
+            thorough_param("4.3.1", "4.4.0", {"SEG-24"}),  # the last entry is left to the shutdown
         ],
     )
-    def test_what_a_release_changed_is_found(self, old, new, expected, tmp_path):
+    def test_changes_of_a_release_are_found(self, old, new, expected, tmp_path):
         found = diff(old, new, tmp_path, "segment", max_examples=90)
         assert expected <= families(found)
         for difference in found.differences:

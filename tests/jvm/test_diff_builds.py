@@ -39,7 +39,7 @@ def conformance(tmp_path, in_process):
 
 
 def differences(old, new, traces, machine="offset", examples=60):
-    """What is found, without what names the sides."""
+    """Return the findings, without the names of the sides."""
     document = to_json(compare(Plan(old, new, (machine,), traces, max_examples=examples)))
     told = [
         {name: one[name] for name in ("machine", "operation", "aspects", "steps", "clauses")}
@@ -62,7 +62,7 @@ def test_builds_of_releases_differ_as_the_releases_do(builds, tmp_path):
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("machine", ["offset", "time", "transaction", "segment", "log"])
-def test_a_build_of_a_release_differs_from_its_neighbours_as_the_release_does(builds, machine, tmp_path):
+def test_a_build_of_a_release_differs_from_its_neighbours_like_the_release(builds, machine, tmp_path):
     examples = round_of(machine)
     for old, new in (("4.2.1", "4.3.1"), ("4.3.1", "4.4.0")):
         releases = differences(old, new, tmp_path, machine, examples)
@@ -72,8 +72,8 @@ def test_a_build_of_a_release_differs_from_its_neighbours_as_the_release_does(bu
 
 
 @pytest.mark.thorough
-def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, conformance):
-    """A patch of a fork: what both do otherwise than every release is no difference."""
+def test_a_build_unknown_to_kidx_can_be_the_base(builds, tmp_path, conformance):
+    """A behaviour that a fork's base and its patch share is no difference, even if no release has it."""
     name = "equal-timestamps-appended"
     before = broken(builds[RELEASE], BROKEN[name].change, tmp_path / "before")
     after = broken(before, BROKEN["reserved-slot-given-away"].change, tmp_path / "after")
@@ -88,9 +88,10 @@ def test_a_build_that_kidx_does_not_know_can_be_the_measure(builds, tmp_path, co
 class TestGate:
     few = ("--machine", "offset", "--max-examples", 60)
 
-    def test_what_is_meant_is_exit_code_0_and_the_rest_1(self, builds, tmp_path, conformance):
+    @pytest.mark.thorough
+    def test_expected_differences_have_exit_code_0_and_others_1(self, builds, tmp_path, conformance):
         meant = tmp_path / "meant.toml"
-        command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--expect", meant, "--json")
+        command = ("diff", "4.3.1", f"jvm:{builds['4.4.0']}", *self.few, "--expectations", meant, "--json")
         families = [ENTRY.format(what=f'clause = "{clause}"') for clause in ("AI-42", "AI-19")]
         for entries, code in (
             (families, 0),
@@ -123,7 +124,7 @@ class TestGate:
         assert "@" not in heading
 
     @pytest.mark.thorough
-    def test_both_answers_stand_in_one_column(self, builds, tmp_path):
+    def test_both_results_are_in_one_column(self, builds, tmp_path):
         side = f"jvm:{builds['4.4.0']}"
         found = compare(Plan("4.3.1", side, ("offset",), tmp_path / "traces", max_examples=60))
         text = describe(found.differences[0]).splitlines()
@@ -149,9 +150,9 @@ class TestGate:
         with pytest.raises(ToolError, match=said):
             load_expected(path)
 
-    def test_what_cannot_be_compared(self):
+    def test_builds_that_cannot_be_compared(self):
         for text in ("broker", "broker:x", "exec:x", "jvm"):
             with pytest.raises(ToolError, match="cannot be compared"):
                 side_of(text)
-        with pytest.raises(ToolError, match="there is no build"):
+        with pytest.raises(ToolError, match="no build at"):
             side_of("jvm:/nowhere")

@@ -18,7 +18,7 @@ MAPS = Path("/proc/self/maps")
 
 
 @pytest.mark.jvm
-def test_a_release_has_one_class_loader_whatever_is_told_of_its_jars():
+def test_a_release_has_one_class_loader_for_any_description_of_its_jars():
     """A second one would hold all of Kafka's classes again, for as long as the process lives."""
     first = release_loader("4.4.0", "index", lambda _: None)
     assert release_loader("4.4.0", "index", lambda _: None) is first
@@ -26,7 +26,7 @@ def test_a_release_has_one_class_loader_whatever_is_told_of_its_jars():
     assert release_loader("4.4.0", "log") is not first
 
 
-def test_whatever_the_classes_are_made_of_is_in_the_name():
+def test_the_name_depends_on_all_inputs_of_the_classes():
     made_of = [
         ([("A.java", b"class A {}")], "00", "17", 17),
         ([("A.java", b"class A { }")], "00", "17", 17),
@@ -41,7 +41,7 @@ def test_whatever_the_classes_are_made_of_is_in_the_name():
 
 
 @pytest.mark.jvm
-def test_another_java_level_compiles_anew(monkeypatch):
+def test_another_java_level_compiles_again(monkeypatch):
     usual = driver._compiled()
     assert usual.parent == cache_directory() / "drivers"
     compiled = []
@@ -63,11 +63,12 @@ def test_neither_collector_sets_off_the_other_ones():
 
 @pytest.mark.jvm
 @pytest.mark.skipif(not MAPS.exists(), reason="there is no list of maps")
+@pytest.mark.thorough
 def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
-    """3.9.1 leaves one with each resize, and no collection comes by itself.
+    """3.9.1 leaves one with each resize, and no collection starts automatically.
 
-    Other tests of this process may have left some too, so that a collection can come early: there are never many more
-    than 9,216, at which the driver sets one off at the latest.
+    Other tests of this process may have left some too, so that a collection can come early. The number never exceeds
+    9,216 by much, because the driver then starts one.
     """
     index = JvmIndex("3.9.1")
     index.begin(tmp_path)

@@ -32,7 +32,7 @@ def test_it_is_no_server():
 
 
 @pytest.mark.parametrize("kind", WIDTHS)
-def test_an_index_is_kept_as_kafka_keeps_it(kind):
+def test_an_index_behaves_like_kafkas(kind):
     name = {"offset": "append", "time": "maybe_append"}[kind]
     appends = [Operation(name, (10 * n, 10 * n, False)[: 2 if kind == "offset" else 3]) for n in range(1, 6)]
     found = replayed(
@@ -53,7 +53,7 @@ def test_an_index_is_kept_as_kafka_keeps_it(kind):
 
 
 @pytest.mark.parametrize("kind", WIDTHS)
-def test_a_refused_resize_leaves_it_without_a_mapping(kind):
+def test_a_rejected_resize_leaves_it_unmapped(kind):
     refused = -2 * WIDTHS[kind]
     found = replayed(kind, opened(kind, refused), opened(kind, refused), Operation("reset"), Operation("lookup", (0,)))
     assert (found.verdict, found.steps) == ("FAILED", 4)
@@ -80,7 +80,7 @@ def told_of_a_run(tmp_path, expectations):
     return [event for event in events if isinstance(event, Diverged)], finished.verdict
 
 
-def test_what_a_run_finds_are_two_causes_one_in_each_release(tmp_path):
+def test_a_run_finds_two_causes_one_in_each_release(tmp_path):
     (tmp_path / "none").mkdir()
     found, verdict = told_of_a_run(tmp_path, tmp_path / "none")
     assert verdict == "diverges"
@@ -91,5 +91,5 @@ def test_what_a_run_finds_are_two_causes_one_in_each_release(tmp_path):
     assert all(len(event.steps) <= 4 for event in found)
 
 
-def test_a_run_finds_nothing_but_what_is_pinned_and_all_of_that(tmp_path):
+def test_a_run_finds_exactly_the_expected_divergences(tmp_path):
     assert told_of_a_run(tmp_path, None) == ([], "conforms")

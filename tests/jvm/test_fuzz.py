@@ -19,13 +19,13 @@ from kidx.segment import FileRecords
 
 pytestmark = pytest.mark.jvm
 compiles = pytest.mark.thorough
-"""What is expected of an index is compiled, once for each format: 20 s where no earlier run has left it on disk."""
+"""Expectations for an index are compiled, once for each format: 20 s without a cache on disk."""
 INDEX = {"offset": ".OffsetIndex", "time": ".TimeIndex", "txn": ".TransactionIndex"}
 
 
 @compiles
 @pytest.mark.parametrize("format_name", ["offset", "time", "txn"])
-def test_damaged_files_are_read_alike(format_name, tmp_path):
+def test_corrupt_files_have_the_same_results(format_name, tmp_path):
     releases = ("2.4.1", "3.9.2", "4.4.0")
     plan = FuzzPlan(
         (format_name,), releases, ("jvm",), tmp_path / "corpus", tmp_path / "found", 0, 300.0, max_cases=100
@@ -44,7 +44,7 @@ def test_damaged_files_are_read_alike(format_name, tmp_path):
         assert 0 < branches <= of_branches, name
 
 
-def test_damaged_logs_are_read_alike(tmp_path):
+def test_corrupt_logs_have_the_same_results(tmp_path):
     seeds = SEEDS["log"](tmp_path)
     batches = Batches("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))
     contents = [*seeds, *(seed[: len(seed) - cut] for seed in seeds for cut in (1, 20, 70))]
@@ -96,8 +96,8 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
 
 
 @pytest.mark.parametrize("defective", ["the readable reference", "what is known of batches"])
-def test_logs_of_which_two_references_differ_come_back(defective, tmp_path, monkeypatch):
-    """Of one content in 32 the readable reference is asked as well; Kafka differs from the one that wrote the case."""
+def test_logs_in_which_two_references_differ_are_returned(defective, tmp_path, monkeypatch):
+    """The readable reference also runs one content in 32; Kafka differs from the reference that wrote the case."""
     contents = [SEEDS["log"](tmp_path)[0]] * 33
     batches = Batches("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
     readable = defective == "the readable reference"
@@ -106,7 +106,7 @@ def test_logs_of_which_two_references_differ_come_back(defective, tmp_path, monk
     differs = [seen.differs for seen in batches.examine(contents)]
     batches.close()
     assert [each is not None for each in differs] == [not readable or number in (0, 32) for number in range(33)]
-    # The release is asked last.
+    # The release runs last.
     assert {each[0] for each in differs if each} == {"the quick reference" if readable else "jvm 4.4.0"}
 
 

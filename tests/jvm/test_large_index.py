@@ -19,7 +19,7 @@ pytestmark = pytest.mark.jvm
 @pytest.mark.parametrize("kind", ["offset", "time"])
 @pytest.mark.parametrize("release", ERAS)
 @pytest.mark.parametrize("bytes_more", [0, 1])
-def test_a_file_of_2_gib_is_refused_and_stays(tmp_path, release, kind, bytes_more):
+def test_a_file_of_2_gib_is_rejected_and_remains(tmp_path, release, kind, bytes_more):
     length = INT_MAX + 1 + bytes_more
     opening = Operation("open", (kind, "0", 0, 80, True))
     seen = []

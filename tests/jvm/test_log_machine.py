@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import all_but, in_ci
-from log_judges import OracleLockstep
-from log_parties import Follower, HeldTo
+from log_oracles import OracleLockstep
+from log_participants import CheckedAgainst, Follower
+from thorough_params import thorough_except, thorough_param
 
-import conformance
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
-from conformance.operations.trace import Trace
 from conformance.runs.profiles import Profile
+from conformance.runs.regression_traces import kept_traces
 from conformance.runs.shrinking import shrink
 from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
-TRACES = sorted((Path(conformance.__file__).parent / "traces" / "log").glob("*.json"))
+TRACES = kept_traces("log")
 ERAS = ("2.4.1", "2.8.2", "3.6.2", "3.9.2", "4.0.0", "4.4.0")
 """One release of each era: Scala's one class and its several, Java's indexes, its segments, A1 in 4.x, and C3."""
 REACHED = {"LO-1", "LO-6", "LG-2", "LG-31c", "LG-32", "LG-35", "LG-39", "LG-43"}
-some_traces = pytest.mark.parametrize("path", all_but(TRACES[::3], TRACES), ids=lambda path: path.stem)
-some_or_all = pytest.mark.parametrize("releases", [ERAS, in_ci(RELEASES)], ids=["eras", "all"])
+some_traces = pytest.mark.parametrize("trace", thorough_except(TRACES[::3], TRACES), ids=lambda trace: trace.id)
+some_or_all = pytest.mark.parametrize("releases", [ERAS, thorough_param(RELEASES)], ids=["eras", "all"])
 
 SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0, "retention.ms": -1}
 
@@ -43,7 +41,7 @@ def scratch():
 
 
 def search(lockstep, *, examples, steps=20, number=1):
-    """Runs the machine; the first difference, or None."""
+    """Run the machine; return the first divergence, or None."""
     machine = seed(number)(LogMachine.bind(lockstep))
     try:
         run_state_machine_as_test(machine, settings=Profile("search", examples, steps, 1).settings(examples))
@@ -53,7 +51,7 @@ def search(lockstep, *, examples, steps=20, number=1):
 
 
 def replay(lockstep, operations):
-    """Performs the operations; the first difference, or None. Those on a log that is not open are left out."""
+    """Execute the operations, except those on a closed log; return the first divergence, or None."""
     lockstep.begin()
     opened = False
     try:
@@ -71,7 +69,7 @@ def replay(lockstep, operations):
 
 
 def shortened(lockstep, error):
-    """The same difference in the shortest trace."""
+    """Return the same divergence in the shortest trace."""
 
     def still(operations):
         other = replay(lockstep, operations)
@@ -84,7 +82,7 @@ def shortened(lockstep, error):
 
 
 @some_or_all
-def test_every_release_does_what_the_reference_does(releases, scratch):
+def test_every_release_equals_the_reference(releases, scratch):
     """Outcome, state and every file of each release, over the life of one log."""
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     records = [[0, 1000], [1, 3000], [2, 2000]]
@@ -123,23 +121,21 @@ def test_the_machine_is_clean_on_a_release_of_each_era(scratch):
 
 
 @some_traces
-def test_kafka_and_the_reference_agree_on_every_trace(path, scratch):
+def test_kafka_and_the_reference_agree_on_every_trace(trace, scratch):
     """Whatever a trace shows, it is what the release itself does."""
-    trace = Trace.load(path)
     lockstep = LogLockstep([JvmLog(trace.release)], scratch)
     error = replay(lockstep, trace.operations)
     assert error is None, error.divergence
 
 
 @some_traces
-def test_every_trace_still_shows_its_difference(path, scratch):
-    trace = Trace.load(path)
+def test_every_trace_still_shows_its_difference(trace, scratch):
     if trace.failure is None or trace.failure["party"].startswith("subject:"):
         return  # agreement, which the test above shows; a subject's traces are replayed where it can be built
     participant = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
     assert participant is not None
     if "mended" in trace.made_by:
-        return  # kidx once did otherwise than its release; the test above holds it to that
+        return  # kidx once differed from its release, with which the test above compares it
     if trace.failure["against"] == "refusal":
         return  # the step's outcome is what the test above compares
     if trace.failure["against"] == "oracle":
@@ -147,7 +143,7 @@ def test_every_trace_still_shows_its_difference(path, scratch):
     elif participant[1] == trace.release:
         lockstep = LogLockstep([Follower(JvmLog(participant[1]))], scratch)
     else:
-        lockstep = LogLockstep([HeldTo(JvmLog(participant[1]), trace.release)], scratch)
+        lockstep = LogLockstep([CheckedAgainst(JvmLog(participant[1]), trace.release)], scratch)
     error = replay(lockstep, trace.operations)
     assert error is not None
     assert list(error.divergence.aspects) == trace.failure["aspects"]
@@ -172,10 +168,11 @@ def test_a_false_clean_mark_forgets_open_transactions(clean, last_stable_offset,
         assert (state.high_watermark, state.last_stable_offset) == (1, last_stable_offset), release
 
 
+@pytest.mark.thorough
 def test_the_change_of_kafka_806_is_found_unaided(scratch):
-    """Nothing tells the machine what to look for: 3.9.1 is held to 3.9.0."""
+    """The machine has no hint: 3.9.1 is checked against 3.9.0."""
     lockstep = LogLockstep(
-        [HeldTo(JvmLog("3.9.1"), "3.9.0")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+        [CheckedAgainst(JvmLog("3.9.1"), "3.9.0")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
     )
     found = search(lockstep, examples=100)
     assert found is not None
@@ -184,9 +181,10 @@ def test_the_change_of_kafka_806_is_found_unaided(scratch):
     assert ".index" in str(found.divergence.expected)
 
 
+@pytest.mark.thorough
 def test_the_close_of_4_4_0_is_found_unaided(scratch):
     lockstep = LogLockstep(
-        [HeldTo(JvmLog("4.4.0"), "4.3.1")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+        [CheckedAgainst(JvmLog("4.4.0"), "4.3.1")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
     )
     found = search(lockstep, examples=100)
     assert found is not None

@@ -1,6 +1,6 @@
-"""What kidx's own rules make of damaged frames of lz4, held to the newest release.
+"""kidx's own rules for corrupt frames of lz4, compared with the newest release.
 
-In a lockstep, the reference reads them with the libraries of the release that it is held to (LG-64).
+In a lockstep, the reference reads them with the libraries of its release instead (LG-64).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from conformance.implementations.jvm.log import JvmLog
 from conformance.strategies.leader import CLAIMED
 from kidx.records import Codec
-from kidx.records.codecs import Reading, compress, decompressed
+from kidx.records.codecs import ReadMode, compress, decompress_all
 
 pytestmark = pytest.mark.jvm
 
@@ -34,7 +34,7 @@ BLOCKS = (
 
 
 def damaged(stream: bytes) -> Iterator[bytes]:
-    """The frame with other flags, other blocks, cut, with more behind it, and with each of its first bytes changed."""
+    """Yield the frame with other flags or blocks, truncated, longer, or with one of its first bytes changed."""
     for flags, own in FLAGS:
         frame = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
         yield from (frame[: len(frame) - cut] for cut in range(min(len(frame), 30)))
@@ -48,8 +48,8 @@ def damaged(stream: bytes) -> Iterator[bytes]:
 def test_damaged_frames_are_read_as_the_newest_release_reads_them(plain):
     newest = JvmLog("4.4.0")
     for stream in damaged(compress(Codec.LZ4, plain)):
-        expected = newest.decompress(Codec.LZ4, stream, 2, reading=Reading.FIELDS)
-        found = decompressed(Codec.LZ4, stream)
+        expected = newest.decompress(Codec.LZ4, stream, 2, mode=ReadMode.FIELDS)
+        found = decompress_all(Codec.LZ4, stream)
         assert expected is not None
         assert found is not None
         assert found.ending is expected.ending, stream.hex()

@@ -1,7 +1,7 @@
-"""Record batches against Kafka's own ``MemoryRecords`` and ``FileRecords``: what is written, read and refused.
+"""Record batches against Kafka's own ``MemoryRecords`` and ``FileRecords``: written, read and rejected bytes.
 
-Damaged batches are compared with 3.9.2 and 4.4.0, which agree with each other in all but one text here. 2.4.1 refuses
-some of them differently (``AS_OF_3_6``) and is compared on sound batches.
+Corrupt batches are compared with 3.9.2 and 4.4.0, which agree with each other in all texts except one here. 2.4.1
+rejects some of them differently (``AS_OF_3_6``) and is compared on sound batches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import cramjam
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from kidx.errors import KidxError
 from kidx.records import (
@@ -57,11 +57,13 @@ KINDS = {
 """Simple class name of a Java exception: the kind it has in kidx. Whatever else Kafka throws is ``io``."""
 
 NEGATIVE_SIZE = re.compile(r"Invalid record size: -\d+ is negative\.")
-"""What 4.4 says of a negative size behind a codec; before, and in kidx, the size was not named."""
+"""Text of 4.4 for a negative size in a compressed batch; before, and in kidx, the size was not named."""
 
 OUT_OF_MEMORY = "out_of_memory"
-"""Kafka allocates what a damaged length or count claims before it looks for the bytes. With this test's small heap it
-then says nothing about the bytes, and is compared with nothing."""
+"""Kafka allocates the claimed length or count of a corrupt batch before it reads the bytes.
+
+With this test's small heap that fails without any information about the bytes, and is not compared.
+"""
 
 HEADER = (
     ("size_in_bytes", "sizeInBytes"),
@@ -89,7 +91,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Refusal:
-    """An exception: its kind, and its text where Kafka gives one of its own."""
+    """Exception: its kind, and its text where Kafka has its own."""
 
     kind: str
     text: str | None = None
@@ -211,7 +213,7 @@ class Kafka:
             record = self.attempt(lambda: iterator.next() if iterator.hasNext() else "end")
             if isinstance(record, Refusal):
                 return [*found, record]
-            if record is None:  # what 2.4 makes of a record that is larger than what is left
+            if record is None:  # the result of 2.4 for a record that is larger than the remaining bytes
                 return [*found, Refusal("invalid_record")]
             if isinstance(record, str):
                 return found
@@ -299,7 +301,7 @@ def kafka(release: str) -> Kafka:
     return Kafka(release)
 
 
-# The same questions to kidx.
+# The same queries for kidx.
 
 
 def attempt(action: Callable[[], Any]) -> Any:
@@ -353,14 +355,14 @@ def describe_all(batches: Iterator[RecordBatch]) -> list[Any]:
 
 
 def without_news(release: str, found: list[Any]) -> list[Any]:
-    """Leave out what the release does not know yet."""
+    """Omit properties that the release does not have yet."""
     if kafka(release).version >= (3, 1):
         return found
     return [{name: value for name, value in batch.items() if name != "delete_horizon_ms"} for batch in found]
 
 
 def assert_read_alike(release: str, data: bytes, directory: Path) -> None:
-    """In memory and from a file, both say the same of every batch, refusals and their texts included."""
+    """Check that both give the same for every batch, in memory and from a file, errors and their texts included."""
     ours = describe_all(iter_memory_batches(data))
     assert without_news(release, ours) == kafka(release).describe_memory(data), data.hex()
     path = directory / "00000000000000000000.log"
@@ -379,7 +381,7 @@ simple_records = st.builds(SimpleRecord, timestamps, blobs, blobs, headers)
 
 @st.composite
 def inputs(draw: st.DrawFn, magics: tuple[int, ...] = (0, 1, 2)) -> tuple[list[SimpleRecord], dict[str, Any]]:
-    """Records and options that both builders take."""
+    """Return a strategy for records and options that both builders accept."""
     magic = draw(st.sampled_from(magics))
     records = draw(st.lists(simple_records, min_size=1, max_size=5))
     if magic < 2:
@@ -407,7 +409,7 @@ def inputs(draw: st.DrawFn, magics: tuple[int, ...] = (0, 1, 2)) -> tuple[list[S
 
 @st.composite
 def damaged(draw: st.DrawFn, data: bytes) -> bytes:
-    """``data`` with one to three bits, bytes or runs changed."""
+    """Return ``data`` with one to three bits, bytes or runs changed."""
     result = bytearray(data)
     for _ in range(draw(st.integers(1, 3))):
         if not result:
@@ -428,7 +430,7 @@ def damaged(draw: st.DrawFn, data: bytes) -> bytes:
 # Writing.
 
 
-@pytest.mark.parametrize("release", all_but(("2.4.1", "4.4.0"), RELEASES))
+@pytest.mark.parametrize("release", thorough_except(("2.4.1", "4.4.0"), RELEASES))
 @given(given_input=inputs())
 @settings(max_examples=settings.default.max_examples * 150 // 100, deadline=None)
 def test_both_builders_write_the_same_bytes_or_ones_that_read_the_same(release, given_input, tmp_path_factory):
@@ -452,7 +454,7 @@ def test_both_builders_write_the_same_bytes_or_ones_that_read_the_same(release, 
 
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
-def test_a_delete_horizon_is_written_alike(release, tmp_path):
+def test_a_delete_horizon_is_written_identically(release, tmp_path):
     records = [SimpleRecord(100, b"k", None), SimpleRecord(90, b"l", b"v")]
     ours = build_batch(records, delete_horizon_ms=5000)
     assert ours == kafka(release).build(records, delete_horizon_ms=5000)
@@ -461,7 +463,7 @@ def test_a_delete_horizon_is_written_alike(release, tmp_path):
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("control_type", [ControlRecordType.ABORT, ControlRecordType.COMMIT])
-def test_markers_are_written_alike(release, control_type, tmp_path):
+def test_markers_are_written_identically(release, control_type, tmp_path):
     k = kafka(release)
     j = k.jpype
     marker = k.cls("EndTransactionMarker")(getattr(k.cls("ControlRecordType"), control_type.name), j.JInt(17))
@@ -481,7 +483,7 @@ def test_markers_are_written_alike(release, control_type, tmp_path):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_emptied_batches_are_written_alike(release, tmp_path):
+def test_emptied_batches_are_written_identically(release, tmp_path):
     k = kafka(release)
     j = k.jpype
     buffer = j.JClass("java.nio.ByteBuffer").allocate(61)
@@ -516,7 +518,7 @@ def test_emptied_batches_are_written_alike(release, tmp_path):
         {"magic": 1, "records": [SimpleRecord(1, headers=(("h", b""),))]},
     ],
 )
-def test_builders_refuse_alike(release, options):
+def test_builders_raise_the_same_errors(release, options):
     options = dict(options)
     records = options.pop("records", [SimpleRecord(1), SimpleRecord(2)])
     ours = attempt(lambda: build_batch(records, **options))
@@ -524,25 +526,25 @@ def test_builders_refuse_alike(release, options):
     assert ours == kafka(release).attempt(lambda: kafka(release).build(records, **options))
 
 
-# Reading what is wrong.
+# Reading invalid bytes.
 
 
-@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
+@pytest.mark.parametrize("release", thorough_except(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(), fits=st.booleans(), follower=st.booleans())
 @settings(max_examples=settings.default.max_examples * 250 // 100, deadline=None)
-def test_damaged_batches_are_read_alike(release, *, data, given_input, fits, follower, tmp_path_factory):
+def test_corrupt_batches_have_the_same_results(release, *, data, given_input, fits, follower, tmp_path_factory):
     records, options = given_input
     sound = build_batch(records, **options)
     broken = data.draw(damaged(sound))
-    if fits and len(broken) >= 26:  # so that the streams reach what is behind the length
+    if fits and len(broken) >= 26:  # so that the streams reach the bytes after the length
         broken = broken[:8] + struct.pack(">i", len(broken) - 12) + broken[12:]
     assert_read_alike(release, broken + (sound if follower else b""), tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
+@pytest.mark.parametrize("release", thorough_except(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(magics=(2,)), count=st.sampled_from((0, -1, 1)))
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
-def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_input, count, tmp_path_factory):
+def test_corrupt_records_in_any_codec_have_the_same_results(release, data, given_input, count, tmp_path_factory):
     records, options = given_input
     codec = options["codec"]
     body = b"".join(write_record(number, 0, record) for number, record in enumerate(records))
@@ -558,10 +560,10 @@ def test_damaged_records_are_read_alike_behind_any_codec(release, data, given_in
     assert_read_alike(release, broken, tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("release", all_but(("4.4.0",), AS_OF_3_6))
+@pytest.mark.parametrize("release", thorough_except(("4.4.0",), AS_OF_3_6))
 @given(data=st.data(), given_input=inputs(magics=(0, 1)), offset=st.sampled_from((0, 1, 4, 1000)))
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
-def test_damaged_messages_are_read_alike_behind_any_codec(release, data, given_input, offset, tmp_path_factory):
+def test_corrupt_messages_in_any_codec_have_the_same_results(release, data, given_input, offset, tmp_path_factory):
     records, options = given_input
     magic, codec = options["magic"], options["codec"]
     assume(codec is not Codec.NONE)
@@ -639,7 +641,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @pytest.mark.parametrize("frame", FRAMES)
-def test_unusual_frames_are_read_alike(release, frame, tmp_path):
+def test_unusual_frames_have_the_same_results(release, frame, tmp_path):
     codec, data = FRAMES[frame]
     batch = write_batch(data, base_offset=7, last_offset=8, count=2, codec=Codec(codec), base_timestamp=0)
     assert_read_alike(release, batch, tmp_path)
@@ -651,7 +653,7 @@ def test_unusual_frames_are_read_alike(release, frame, tmp_path):
     [b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"a\xe2\x28\xa1b", b"\xc0\xaf", b"\xf8\x88\x80\x80\x80"],
     ids=bytes.hex,
 )
-def test_header_keys_that_are_not_utf8_are_read_alike(release, key, tmp_path):
+def test_header_keys_that_are_not_utf8_have_the_same_results(release, key, tmp_path):
     head = b"\x00\x00\x00\x01\x01\x02" + bytes((2 * len(key),)) + key + b"\x01"
     body = bytes((2 * len(head),)) + head
     assert_read_alike(release, write_batch(body, base_offset=0, last_offset=0, count=1), tmp_path)
@@ -659,7 +661,7 @@ def test_header_keys_that_are_not_utf8_are_read_alike(release, key, tmp_path):
 
 @pytest.mark.parametrize("release", AS_OF_3_6)
 @pytest.mark.parametrize("magic", [-128, -1, 0, 1, 2, 3, 127])
-def test_ends_are_found_alike(release, magic, tmp_path):
+def test_ends_are_the_same(release, magic, tmp_path):
     """RB-4: where streams end, and what batches too short for their header say."""
     for length in (0, 11, 12, 16, 17, 18, 26, 29, 30, 60, 61, 62):
         for claimed in (-1, 13, 14, 17, 18, 49, 2**31 - 13, 2**31 - 12, 2**31 - 1):

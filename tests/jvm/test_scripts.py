@@ -1,4 +1,4 @@
-"""``replay --script``: the script runs, asserts, and fails where an answer is wrong."""
+"""``replay --export``: the script runs, asserts, and fails where an answer is wrong."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
-from conformance.kafka.fetch import class_path, tool_jar
+from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.regression_traces import kept_traces
@@ -108,7 +108,7 @@ def test_a_script_of_a_segment_or_log_replays_its_trace(tmp_path):
 
 
 def compiled(class_path, sources, target):
-    """Compiles Java in the JVM that runs here."""
+    """Compile Java in the JVM of the test."""
     jpype = start_jvm()
     compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
     messages = jpype.JClass("java.io.StringWriter")()
@@ -118,7 +118,7 @@ def compiled(class_path, sources, target):
 
 
 def run_by_junit(directory, release):
-    """Compiles the tests of a directory, runs them there, and returns how that process ended."""
+    """Compile the tests of a directory, run them there, and return how that process ended."""
     jars = os.pathsep.join(map(str, [*class_path(release, "index"), tool_jar("junit")]))
     compiled(jars, directory.glob("*.java"), directory / "classes")
     java = [Path(find_java().home) / "bin" / "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -147,7 +147,7 @@ HOSTILE = (
 
 
 def test_hostile_names_are_names_of_files_in_java(tmp_path):
-    """What is compiled opens and renames just these files; nothing of them is executed."""
+    """The compiled program opens and renames exactly these files; nothing of them is executed."""
     for number, hostile in enumerate(HOSTILE):
         steps = (
             Operation("open", ("offset", hostile, 0, 64, True)),
@@ -166,7 +166,7 @@ def test_hostile_names_are_names_of_files_in_java(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.parametrize("release", [in_ci("3.4.1"), in_ci("3.9.2"), "4.4.0"])
+@pytest.mark.parametrize("release", [thorough_param("3.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_java_tests_are_run_by_junit(tmp_path, release):
     """Kafka's own classes pass them, with all operations; one whose expectation is wrong fails."""
     traces = [*EVERYTHING, *(trace for kind in ("offset", "time", "transaction") for trace in kept_traces(kind)[:3])]

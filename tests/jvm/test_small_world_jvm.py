@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from in_ci import all_but, in_ci
+from thorough_params import thorough_except, thorough_param
 
 from conformance.experiments.small_world.crashes import explore_crashes
-from conformance.experiments.small_world.sequences import explore
+from conformance.experiments.small_world.sequences import check_all_sequences
 from conformance.operations import KINDS
 
 pytestmark = pytest.mark.jvm
 
 
-@pytest.mark.parametrize("kind", all_but(["transaction"], KINDS))
+@pytest.mark.parametrize("kind", thorough_except(["transaction"], KINDS))
 def test_kafka_agrees_on_every_sequence_of_two(kind):
-    explored = explore(kind, 2, ("2.4.1", "3.9.2", "4.4.0"))
+    explored = check_all_sequences(kind, 2, ("2.4.1", "3.9.2", "4.4.0"))
     assert explored.failure is None
     assert explored.sequences >= 100
 
 
-@pytest.mark.parametrize("release", [in_ci("3.9.2"), "4.4.0"])
+@pytest.mark.parametrize("release", [thorough_param("3.9.2"), "4.4.0"])
 @pytest.mark.thorough
 def test_kafka_agrees_on_every_crash_point(release):
     crashed = list(explore_crashes(release))

@@ -9,18 +9,19 @@ from threading import Thread
 
 import pytest
 
+from conformance.commands import options
 from conformance.commands.options import chosen_releases
-from conformance.kafka import builds, lock, releases
+from conformance.kafka import builds, lock_file, releases
 from conformance.kafka.releases import RELEASES, load_release, user_locks
-from kidx.dialect import DIALECTS, NEWEST, adopt, dialect_of
+from kidx.dialect import DIALECTS, NEWEST, dialect_of, register_release, version_of
 
 LEFT_OUT = "4.0.1"
-"""It is brought back; the dialect of 4.0.0, before it, is another one."""
+"""Release that is removed and restored; the dialect of 4.0.0, before it, differs."""
 
 
 @pytest.fixture
 def lock_of_it(tmp_path, in_process):
-    """Performs the command line with a configuration directory of the test's own."""
+    """Run the command line with a configuration directory of the test."""
 
     def run(*words, **environment):
         own = {"KIDX_CONFIG": str(tmp_path / "configuration"), "XDG_STATE_HOME": str(tmp_path)}
@@ -31,7 +32,7 @@ def lock_of_it(tmp_path, in_process):
 
 @pytest.fixture(autouse=True)
 def known_again():
-    """What is known of releases is afterwards what it was."""
+    """Restore the known releases after the test."""
     known = dict(DIALECTS)
     yield
     DIALECTS.clear()
@@ -45,9 +46,9 @@ def forget():
 
 @pytest.fixture
 def without_it(monkeypatch):
-    """The package without the lock and the dialect of a release."""
+    """Remove the lock and the dialect of a release from the package."""
     rest = tuple(release for release in RELEASES if release != LEFT_OUT)
-    for module in (lock, releases, builds):
+    for module in (lock_file, releases, builds):
         monkeypatch.setattr(module, "RELEASES", rest)
     del DIALECTS[LEFT_OUT]
     forget()
@@ -93,8 +94,22 @@ def damaged_mirror():
 @pytest.mark.jvm
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+def test_a_published_release_is_locked_on_its_first_use(tmp_path, lock_of_it):
+    words = ("run", "--kafka", "4.2.0", "--machine", "transaction", "--max-examples", "5")
+    first = lock_of_it(*words)
+    assert first.returncode == 0, first.stderr
+    assert "locking Kafka 4.2.0 in" in first.stderr
+    assert (tmp_path / "configuration" / "locks" / "4.2.0.toml").is_file()
+    again = lock_of_it(*words)
+    assert again.returncode == 0, again.stderr
+    assert "locking" not in again.stderr
+
+
+@pytest.mark.jvm
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("without_it")
-def test_a_release_that_is_left_out_is_brought_back(tmp_path, lock_of_it):
+def test_a_removed_release_is_restored(tmp_path, lock_of_it):
     unknown = lock_of_it("run", "--kafka", LEFT_OUT)
     assert unknown.returncode == 2
     assert f"conformance kafka lock {LEFT_OUT}" in unknown.stderr
@@ -103,7 +118,7 @@ def test_a_release_that_is_left_out_is_brought_back(tmp_path, lock_of_it):
     path = tmp_path / "configuration" / "locks" / f"{LEFT_OUT}.toml"
     assert str(path) in done.stdout
     assert f"conformance diff 4.0.0 {LEFT_OUT}" in done.stdout
-    ours = tomllib.loads((lock.LOCKS / f"{LEFT_OUT}.toml").read_text("utf-8"))
+    ours = tomllib.loads((lock_file.LOCKS / f"{LEFT_OUT}.toml").read_text("utf-8"))
     assert tomllib.loads(path.read_text("utf-8")) == ours, "coordinates, digests, sizes and groups"
     held = lock_of_it("run", "--kafka", LEFT_OUT, "--machine", "offset", "--max-examples", 20, "-j", 1)
     assert held.returncode == 1, "it has the dialect of 4.0.0, and does otherwise"
@@ -117,44 +132,44 @@ class TestWhatCannotBeLocked:
         return line
 
     @pytest.mark.parametrize("text", ["4.1", "latest", "", "../4.1.1", "4.1.1\n", "4.1.1\x1b[2J", "4.1.1-rc0", "٤.1.1"])
-    def test_what_is_no_version(self, text, lock_of_it):
-        assert "is no release of Kafka: write it as 4.2.0" in self.told(lock_of_it("kafka", "lock", text))
+    def test_an_invalid_version(self, text, lock_of_it):
+        assert "is not a release of Kafka; write it as 4.2.0" in self.told(lock_of_it("kafka", "lock", text))
 
-    def test_what_the_package_has(self, lock_of_it):
-        assert "Kafka 4.3.1 is locked by this package" in self.told(lock_of_it("kafka", "lock", "4.3.1"))
+    def test_a_version_of_the_package(self, lock_of_it):
+        assert "Kafka 4.3.1 is already locked by this package" in self.told(lock_of_it("kafka", "lock", "4.3.1"))
 
-    def test_what_is_too_old(self, lock_of_it):
+    def test_a_version_that_is_too_old(self, lock_of_it):
         assert "older than 2.4.0" in self.told(lock_of_it("kafka", "lock", "1.1.1"))
 
     @pytest.mark.jvm
-    def test_what_is_not_published(self, tmp_path, lock_of_it):
+    def test_an_unpublished_version(self, tmp_path, lock_of_it):
         line = self.told(lock_of_it("kafka", "lock", "4.1.99"))
-        assert "Kafka 4.1.99 cannot be locked" in line
+        assert "cannot lock Kafka 4.1.99" in line
         assert "not found" in line
         assert not (tmp_path / "configuration").exists()
 
     @pytest.mark.jvm
     def test_no_repository_answers(self, tmp_path, lock_of_it):
         done = lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR="http://127.0.0.1:9")
-        assert "Kafka 4.1.1 cannot be locked" in self.told(done)
+        assert "cannot lock Kafka 4.1.1" in self.told(done)
         assert not (tmp_path / "configuration").exists()
 
     @pytest.mark.jvm
-    def test_a_jar_that_is_not_what_was_published(self, tmp_path, lock_of_it, damaged_mirror):
+    def test_a_jar_that_differs_from_the_published_one(self, tmp_path, lock_of_it, damaged_mirror):
         line = self.told(lock_of_it("kafka", "lock", "4.1.1", KIDX_MAVEN_MIRROR=damaged_mirror))
-        assert "Kafka 4.1.1 cannot be locked: Checksum mismatch" in line
+        assert "cannot lock Kafka 4.1.1: Checksum mismatch" in line
         assert not (tmp_path / "configuration").exists()
 
 
 class TestTheUsersLocks:
     def test_a_release_has_the_dialect_before_it(self, own_locks):
-        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8")
+        text = (lock_file.LOCKS / "4.4.0.toml").read_text("utf-8")
         (own_locks / "4.9.0.toml").write_text(text.replace('release = "4.4.0"', 'release = "4.9.0"'), "utf-8")
         assert load_release("4.9.0").jars == load_release("4.4.0").jars
-        assert dialect_of("4.9.0").index == DIALECTS[NEWEST].index
+        assert dialect_of("4.9.0").rules() == DIALECTS[NEWEST].rules()
 
-    def test_they_are_listed_as_the_users_and_all_stays_the_packages(self, own_locks, lock_of_it, tmp_path):
-        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8")
+    def test_user_locks_are_listed_as_such_and_do_not_change_the_package(self, own_locks, lock_of_it, tmp_path):
+        text = (lock_file.LOCKS / "4.4.0.toml").read_text("utf-8")
         (own_locks / "4.10.0.toml").write_text(text.replace('release = "4.4.0"', 'release = "4.10.0"'), "utf-8")
         (own_locks / "notes.toml").write_text("", "utf-8")
         (own_locks / "4.3.1.toml").write_text("", "utf-8")  # the package's own counts
@@ -167,6 +182,12 @@ class TestTheUsersLocks:
         assert [row["release"] for row in rows] == [*RELEASES, "4.10.0"]
         assert [row["release"] for row in rows if row["users"]] == ["4.10.0"]
         assert chosen_releases(["all"]) == RELEASES
+
+    def test_every_is_each_published_release(self, own_locks, monkeypatch):
+        text = (lock_file.LOCKS / "4.3.1.toml").read_text("utf-8")
+        (own_locks / "4.3.0.toml").write_text(text.replace('release = "4.3.1"', 'release = "4.3.0"'), "utf-8")
+        monkeypatch.setattr(options, "PUBLISHED", "4.3.0 4.3.1")
+        assert chosen_releases(["every"]) == tuple(sorted((*RELEASES, "4.3.0"), key=version_of))
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -181,18 +202,18 @@ class TestTheUsersLocks:
             ("groups = [", 'groups = ["x", '),
         ],
     )
-    def test_one_that_is_no_lock_is_refused(self, own_locks, old, new, lock_of_it, tmp_path):
-        text = (lock.LOCKS / "4.4.0.toml").read_text("utf-8").replace('release = "4.4.0"', 'release = "4.9.0"')
+    def test_an_invalid_lock_is_rejected(self, own_locks, old, new, lock_of_it, tmp_path):
+        text = (lock_file.LOCKS / "4.4.0.toml").read_text("utf-8").replace('release = "4.4.0"', 'release = "4.9.0"')
         old = old.replace('release = "4.4.0"', 'release = "4.9.0"')
         assert old in text
         (own_locks / "4.9.0.toml").write_text(text.replace(old, new), "utf-8")
         done = lock_of_it("run", "--kafka", "4.9.0", KIDX_CONFIG=str(tmp_path))
         assert done.returncode == 2
-        assert "is no lock of Kafka 4.9.0" in done.stderr
+        assert "is not a lock file of Kafka 4.9.0" in done.stderr
         assert "4.9.0" not in DIALECTS
 
 
 def test_a_release_is_not_adopted_twice():
-    assert adopt("4.3.1") is DIALECTS["4.3.1"]
+    assert register_release("4.3.1") is DIALECTS["4.3.1"]
     with pytest.raises(ValueError, match="older than all"):
-        adopt("0.1.0")
+        register_release("0.1.0")

@@ -1,4 +1,4 @@
-"""Campaigns against implementations made in the test itself: nothing is registered anywhere."""
+"""SessionRuns against implementations made in the test itself: nothing is registered anywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSHRUNK = Unshrunk("dev", PROFILES["dev"].examples, PROFILES["dev"].steps, None
 
 @dataclass
 class Campaign:
-    """What a run came to."""
+    """Result of a run."""
 
     conforms: bool
     divergences: list[Diverged] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Campaign:
 
 @pytest.fixture(scope="session")
 def kills():
-    """``kills.py`` beside this file, a program of its own."""
+    """Return ``kills.py``, loaded as a program."""
     specification = importlib.util.spec_from_file_location("kills", Path(__file__).with_name("kills.py"))
     module = sys.modules["kills"] = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -50,7 +50,7 @@ def kills():
 
 @pytest.fixture
 def implementations(monkeypatch):
-    """What ``-i NAME`` stands for in this test: a function of the release that gives an implementation."""
+    """Return a function that defines ``-i NAME`` in this test: a function from the release to an implementation."""
     made = {}
 
     def subject(_machine, specification, release, _progress=None):
@@ -64,7 +64,7 @@ def implementations(monkeypatch):
 
 @pytest.fixture
 def campaign(implementations, tmp_path):
-    """Runs the machine against implementations given by name."""
+    """Run the machine against implementations given by name."""
 
     def carry_out(
         machine,
@@ -81,7 +81,7 @@ def campaign(implementations, tmp_path):
         implementations.update(subjects)
         events = []
         names, traces = tuple(subjects), tmp_path / "traces"
-        # Without the kept traces: it is the machines that have to find a defect, not our memory of it.
+        # Without regression traces: the machines must find a defect unaided.
         plan = Plan(
             releases,
             names,

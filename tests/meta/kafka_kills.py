@@ -1,7 +1,7 @@
-"""Records the traces that kill the broken builds of Kafka: ``python -m tests.meta.kafka_kills [NAME ...]``.
+"""Recorder of the traces that kill the broken builds of Kafka: ``python -m tests.meta.kafka_kills [NAME ...]``.
 
-``python -m tests.meta.kafka_kills --table`` prints the table of ``reports/broken_kafkas.md``: every build is looked for
-without the traces that the package keeps.
+``python -m tests.meta.kafka_kills --table`` prints the table of ``reports/broken_kafkas.md``: every build is searched
+for without the regression traces.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
@@ -16,28 +17,30 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from broken_kafka import broken
 from kafka_builds import build_at
 from kafka_changes import BROKEN, ENDLESS, RELEASE, Broken
+from kill_file import keep_kill, load_kills
 
 from conformance.events import Diverged, Event, Result
+from conformance.operations.trace import Trace
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from kidx.commands.line import say
 
-KILLS = Path(__file__).parent / "kafka_kills"
+KILLS = Path(__file__).with_suffix(".ndjson")
 EXAMPLES = 2_000
 
 
 def hunt(
     build: Path, machine: str, traces: Path, *, seconds: float = 120.0, shrink: float = 5.0, kept: bool = True
 ) -> list[Event]:
-    """The events of a run of one machine against a build that ends with the first difference.
+    """Return the events of a run of one machine against a build that ends with the first divergence.
 
     Args:
-        build: its directory.
-        machine: which drives it.
-        traces: where the trace is written.
-        seconds: after so many, or after ``EXAMPLES``, the hunt is over.
-        shrink: seconds for shrinking.
-        kept: whether the traces that the package keeps come first, as in every run.
+        build: The directory of the build.
+        machine: The machine that drives it.
+        traces: The directory for the trace.
+        seconds: The time limit; ``EXAMPLES`` is a limit, too.
+        shrink: Seconds for shrinking.
+        kept: True if the regression traces come first, as in every run.
     """
     events: list[Event] = []
     plan = Plan(
@@ -58,7 +61,7 @@ def hunt(
 
 
 def found_in(events: list[Event]) -> tuple[Diverged | None, int, int]:
-    """The first difference, and the examples and steps until it was found."""
+    """Return the first divergence, and the examples and steps until it was found."""
     first = next((event for event in events if isinstance(event, Diverged)), None)
     rows = [event for event in events if isinstance(event, Result)]
     return first, sum(row.examples for row in rows), sum(row.steps for row in rows)
@@ -77,9 +80,9 @@ def main(names: list[str]) -> int:
                 missing += 1
                 say(f"{name}: NOT FOUND by the {machine} machine in {examples} examples, {steps} steps")
                 continue
-            KILLS.mkdir(exist_ok=True)
-            text = Path(first.trace).read_text("utf-8").replace(f"jvm:{build}", f"jvm:{name}")
-            (KILLS / f"{name}.json").write_text(text, "utf-8")
+            trace = Trace.load(first.trace)
+            failure = {**(trace.failure or {}), "party": f"jvm:{name} {RELEASE}"}
+            keep_kill(KILLS, name, replace(trace, failure=failure))
             what = first.clause or first.shape
             say(f"{name} | {machine} | {examples} examples, {steps} steps | {len(first.steps)} steps | {what}")
             sys.stdout.flush()
@@ -87,7 +90,7 @@ def main(names: list[str]) -> int:
 
 
 def table() -> int:
-    """Which machine finds each build unaided, after how many examples and steps."""
+    """Print which machine finds each build unaided, after how many examples and steps."""
     say(f"# Broken builds of Kafka {RELEASE}")
     say("")
     say("One instruction of the bytecode is another one. `python -m tests.meta.kafka_kills --table` prints this page:")
@@ -118,7 +121,7 @@ def table() -> int:
 def _wanted(names: list[str]) -> dict[str, Broken]:
     if names:
         return {name: BROKEN[name] for name in names}
-    return {name: one for name, one in BROKEN.items() if not (KILLS / f"{name}.json").exists()}
+    return {name: one for name, one in BROKEN.items() if name not in load_kills(KILLS)}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Records for every mutant the trace that kills it: ``python -m tests.meta.kills [MUTANT ...]``, in the repository.
+"""Recorder of the trace that kills each mutant: ``python -m tests.meta.kills [MUTANT ...]``, in the repository.
 
-What ``conformance run -i mutant:NAME`` finds and shrinks, one file a mutant in ``tests/meta/kills``. The tests perform
-these traces, which takes milliseconds; that the machines find the mutants unaided is what ``conformance power`` shows.
+It stores the shrunk finding of ``conformance run -i mutant:NAME``, one line per mutant in ``kills.ndjson``. The tests
+replay these traces, which takes milliseconds; ``conformance mutate`` shows that the machines find the mutants unaided.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ import sys
 import tempfile
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 from conformance.cli import main
 from conformance.implementations.mutants import MUTANTS, Mutant
 from conformance.operations.trace import Trace
+from tests.support.kill_file import keep_kill, load_kills
 
-KILLS = Path(__file__).with_name("kills")
+KILLS = Path(__file__).with_suffix(".ndjson")
 
 
 def record(mutant: Mutant) -> Trace:
-    """The trace of the first difference between a mutant and the reference.
+    """Return the trace of the first divergence between a mutant and the reference.
 
     Raises:
-        LookupError: none was found.
+        LookupError: None was found.
     """
     words = ["conformance", "run", "-i", f"mutant:{mutant.name}", "--kafka", mutant.release]
     words += ["--machine", mutant.machine, "--profile", "ci", "--seed", "0", "--max-examples", "2000"]
-    words += ["--stop-at-first", "--json"]
+    words += ["--fail-fast", "--json"]
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as home, patch.dict("os.environ", XDG_STATE_HOME=home):
         with patch.object(sys, "argv", words), redirect_stdout(printed), suppress(SystemExit):
@@ -43,12 +45,14 @@ def record(mutant: Mutant) -> Trace:
 
 
 def kill_of(mutant: Mutant) -> Trace:
-    """The recorded trace."""
-    return Trace.load(KILLS / f"{mutant.name}.json")
+    """Return the recorded trace."""
+    return _recorded(KILLS)[mutant.name]
+
+
+_recorded = cache(load_kills)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [name for name in MUTANTS if not (KILLS / f"{name}.json").exists()]:
-        made = record(MUTANTS[name]).save(KILLS)
-        made.rename(KILLS / f"{name}.json")
+    for name in sys.argv[1:] or sorted(MUTANTS.keys() - load_kills(KILLS).keys()):
+        keep_kill(KILLS, name, record(MUTANTS[name]))
         print(name, flush=True)  # noqa: T201

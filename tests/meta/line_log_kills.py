@@ -1,9 +1,8 @@
-"""Records the traces that kill defects of a log behind pipes: ``python -m tests.meta.line_log_kills [NAME ...]``."""
+"""Recorder of the traces that kill defects of a log over pipes: ``python -m tests.meta.line_log_kills [NAME ...]``."""
 
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,28 +12,30 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "adapters"))
 from log_defects import DEFECTS
 
 from conformance.events import Diverged, Event
+from conformance.operations.trace import Trace
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from kidx.commands.line import say
+from tests.support.kill_file import keep_kill, load_kills
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
-KILLS = Path(__file__).parent / "line_log_kills"
+KILLS = Path(__file__).with_suffix(".ndjson")
 RELEASE = "4.4.0"
 EXAMPLES = 600
 
 
 def command() -> list[str]:
-    """The adapter, without its release."""
+    """Return the command of the adapter, without its release."""
     return [sys.executable, str(ADAPTERS / "line_log.py")]
 
 
 def implementation(*arguments: str) -> str:
-    """The adapter, as a specification."""
+    """Return the adapter, as a specification."""
     return f"exec:{shlex.join([*command(), RELEASE, *arguments])}"
 
 
 def hunt(name: str, traces: Path, *, shrink: float = 10.0) -> Diverged | None:
-    """The first difference of a run of the log machine from seed 0, with nothing but Python; None if there is none."""
+    """Return the first divergence of a run of the log machine from seed 0, with only Python, or None."""
     events: list[Event] = []
     plan = Plan(
         (RELEASE,),
@@ -54,15 +55,14 @@ def hunt(name: str, traces: Path, *, shrink: float = 10.0) -> Diverged | None:
 
 
 def main() -> None:
-    """Hunts the defects that are named, or those that have no trace yet."""
-    KILLS.mkdir(exist_ok=True)
-    for name in sys.argv[1:] or [name for name in DEFECTS if not (KILLS / f"{name}.json").exists()]:
+    """Record traces of the named defects, or of those without a trace."""
+    for name in sys.argv[1:] or [name for name in DEFECTS if name not in load_kills(KILLS)]:
         with tempfile.TemporaryDirectory() as directory:
             found = hunt(name, Path(directory))
             if found is None:
                 say(f"{name}: not found within {EXAMPLES} examples")
                 continue
-            shutil.copy(found.trace, KILLS / f"{name}.json")
+            keep_kill(KILLS, name, Trace.load(found.trace))
             say(f"{name}: {len(found.steps)} steps, {found.shape}")
 
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md is about this tree: every room is on it, and every path that it names is there."""
+"""docs/architecture.md matches this tree: every package is on it, and every path that it names exists."""
 
 import re
 import tomllib
@@ -18,14 +18,14 @@ LAYERS = {
 PATHS = re.findall(r"`((?:conformance|kidx|tests|docs)/[\w./]+)`", PAGE)
 
 
-def test_there_are_layers_and_paths_to_look_for():
+def test_layers_and_paths_are_found():
     assert LAYERS.keys() == {"kidx", "conformance"}
     assert len(PATHS) > 20
 
 
 @pytest.mark.parametrize("package", LAYERS)
 def test_every_room_is_on_the_page_and_in_the_picture(package):
-    section = PAGE.partition(f"## The rooms of {package}\n")[2].partition("\n## ")[0]
+    section = PAGE.partition(f"## Packages of {package}\n")[2].partition("\n## ")[0]
     column = PICTURE.partition(f"<!-- {package} -->")[2].partition("<!-- end -->")[0]
     for room in LAYERS[package]:
         assert f"`{room}`" in section, room

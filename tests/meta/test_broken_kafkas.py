@@ -1,23 +1,22 @@
 """Mutation testing of Kafka itself: builds that are broken in one place of their bytecode are found.
 
-Every broken build has the trace that kills it in ``kafka_kills``: ``python -m tests.meta.kafka_kills`` records them.
+Each has the trace that kills it in ``kafka_kills.ndjson``: ``python -m tests.meta.kafka_kills`` records them.
 """
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from broken_kafka import JUMPS, broken
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
+from kill_file import load_kills
 
 from conformance.implementations.jvm import virtual_machine
-from conformance.operations.trace import Trace
 from conformance.runs.replay import replay
 from tests.meta.kafka_kills import KILLS, found_in, hunt
 
 pytestmark = pytest.mark.jvm
+TRACES = load_kills(KILLS)
 KILLED = sorted(BROKEN)
 FEW = (
     "search-goes-the-other-way",
@@ -40,7 +39,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def build(sound, name, tmp_path, monkeypatch):
-    """The broken build of a test; its class loader is closed and let go of afterwards."""
+    """Make the broken build of a test; its class loader is closed and released afterwards."""
     loaders = {}
     monkeypatch.setattr(virtual_machine, "_BUILDS", loaders)
     yield broken(sound, BROKEN[name].change, tmp_path / "build")
@@ -49,16 +48,15 @@ def build(sound, name, tmp_path, monkeypatch):
 
 
 def replayed(build, name):
-    return replay(Trace.load(KILLS / f"{name}.json"), [RELEASE], [f"jvm:{build}"])
+    return replay(TRACES[name], [RELEASE], [f"jvm:{build}"])
 
 
-def test_enough_are_killed_and_each_has_its_own_trace():
+def test_enough_builds_are_killed_and_each_has_its_own_trace():
     assert sum(BROKEN[name].change.old in JUMPS for name in KILLED) >= 45
-    assert {path.stem for path in KILLS.glob("*.json")} == set(KILLED)
-    for name in KILLED:
-        document = json.loads((KILLS / f"{name}.json").read_text("utf-8"))
-        assert document["failure"]["party"] == f"jvm:{name} {RELEASE}"
-        assert document["machine"] == BROKEN[name].machine
+    assert set(TRACES) == set(KILLED)
+    for name, trace in TRACES.items():
+        assert trace.failure["party"] == f"jvm:{name} {RELEASE}"
+        assert trace.machine == BROKEN[name].machine
     assert {BROKEN[name].machine for name in FEW} == {"offset", "time", "transaction", "segment", "log"}
     assert set(FEW) <= set(KILLED)
 
@@ -67,7 +65,7 @@ def test_enough_are_killed_and_each_has_its_own_trace():
 def test_its_trace_kills_it_where_it_was_recorded(name, build):
     found = replayed(build, name)
     assert found.verdict == "FAILED"
-    recorded = json.loads((KILLS / f"{name}.json").read_text("utf-8"))["failure"]
+    recorded = TRACES[name].failure
     assert (found.divergence.step, list(found.divergence.aspects)) == (recorded["step"], recorded["aspects"])
 
 

@@ -1,4 +1,4 @@
-"""What the default suite leaves out, a stage of CI performs; read from the lines of ``.ci/run`` as bash reads them."""
+"""Stages of CI, which run the tests that the default suite omits; ``.ci/run`` is read as bash reads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES = LINES[LINES.index("counted=(") : LINES.index("step 'every release in lo
 
 
 def stages() -> list[list[str]]:
-    """The words of each call of pytest, where Go and Maven are there."""
+    """Return the arguments of each call of pytest, on a machine with Go and Maven."""
     script = f"""
         seed=1
         step() {{ :; }}
@@ -43,7 +43,7 @@ QUICK = [words for words in stages() if "--thorough" not in words]
 
 @pytest.mark.parametrize("some", [QUICK, THOROUGH], ids=["quick", "thorough"])
 def test_every_folder_is_performed_once(some):
-    """That of the containers has a stage of its own beside the others, and nothing in it waits."""
+    """The folder of the containers has its own stage next to the others, and none of its tests is deselected."""
     performed = [folder for words in some for folder in folders_of(words)]
     assert sorted(performed) == sorted(FOLDERS - {"docker"})
     assert not [path for path in (TESTS / "docker").glob("*.py") if "thorough" in path.read_text("utf-8")]
@@ -55,7 +55,7 @@ def test_all_that_waits_is_selected():
 
 
 def test_no_tier_is_skipped():
-    """Each that a test waits for is required by the stage that performs its folder."""
+    """Each tier that a test needs is required by the stage that runs its folder."""
     for words in (*QUICK, *THOROUGH):
         text = "".join(
             path.read_text("utf-8") for folder in folders_of(words) for path in (TESTS / folder).glob("test_*.py")
@@ -64,6 +64,6 @@ def test_no_tier_is_skipped():
         assert needed <= set(words[words.index("--require") + 1].split(",")), words
 
 
-def test_every_tier_is_looked_after(pytestconfig):
-    """One that is not in the list would be performed where it cannot be."""
+def test_every_tier_is_listed(pytestconfig):
+    """A tier that is not in the list would run where it cannot."""
     assert set(pytestconfig.getini("conformance_tiers")) == set(TIERS)

@@ -1,7 +1,8 @@
-"""``docs/builds.md`` and the gates cannot drift: their commands are performed."""
+"""Commands of ``docs/builds.md`` and the gates, which are run so that they cannot drift."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from broken_kafka import broken
-from in_ci import in_ci
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
+from pages import the_block
+from thorough_params import thorough_param
 from typer.main import get_command
 
 from conformance.cli import app
@@ -27,11 +29,11 @@ PAGE = (ROOT / "docs" / "builds.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = [line for language, body in BLOCKS if language == "console" for line in body.splitlines()]
 KAFKA = [line for line in COMMANDS if line.startswith("conformance kafka")]
-"""Performed with other releases by tests/jvm/test_user_locks.py and tests/jvm/test_propose.py: they load a release."""
+"""Commands that load a release: tests/jvm/test_user_locks.py and tests/jvm/test_propose.py run them."""
 COMMANDS = [line for line in COMMANDS if line not in KAFKA]
 (MEANT,) = (body for language, body in BLOCKS if language == "toml")
 (BISECT,) = (body for language, body in BLOCKS if language == "sh")
-README = (ROOT / "README.md").read_text("utf-8")
+CI_PAGE = (ROOT / "docs" / "ci.md").read_text("utf-8")
 GATE = (ROOT / "docs" / "kafka-gate.yml").read_text("utf-8")
 FEW = {"run": ["--max-examples", "5", "-j", "1"], "diff": ["--max-examples", "60", "--machine", "offset"], "replay": []}
 ENDS = dict.fromkeys(COMMANDS, 1) | {COMMANDS[0]: 0, COMMANDS[3]: 0}
@@ -46,7 +48,7 @@ STEPS = (
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """What the page speaks of: builds, a trace, the differences that are meant."""
+    """Make the inputs of the page: builds, a trace, the expected differences."""
     work = tmp_path_factory.mktemp("builds")
     for name, release in (("build", "4.4.0"), ("before", "4.3.1"), ("after", "4.4.0")):
         build_at(work / name, release)
@@ -64,7 +66,7 @@ def environment(work):
 @pytest.mark.jvm
 @pytest.mark.parametrize(
     "command",
-    [line if " replay " in line or line == COMMANDS[1] else in_ci(line) for line in COMMANDS],
+    [line if " replay " in line or line == COMMANDS[1] else thorough_param(line) for line in COMMANDS],
     ids=lambda command: "-".join(command.split()[1:4]),
 )
 def test_every_command_of_the_page(command, work, in_process):
@@ -100,17 +102,17 @@ def test_git_bisect_finds_the_commit(work, tmp_path):
     assert re.search(r"is the first bad commit.*number 5", said, re.DOTALL), said
 
 
-def test_the_commands_about_releases_are_there():
+def test_the_commands_about_releases_exist():
     commands = get_command(app).commands["kafka"].commands
-    assert [line.split()[2] for line in KAFKA] == ["lock", "propose"]
+    assert [line.split()[2] for line in KAFKA] == ["lock", "infer-dialect"]
     for line in KAFKA:
         _, _, name, *words = shlex.split(line)
         known = {option for parameter in commands[name].params for option in parameter.opts}
         assert {word for word in words if word.startswith("-")} <= known
 
 
-@pytest.mark.parametrize("gate", [GATE, README], ids=["kafka", "readme"])
-def test_the_gates_use_options_that_there_are(gate):
+@pytest.mark.parametrize("gate", [GATE, CI_PAGE], ids=["kafka", "ci"])
+def test_the_gates_use_existing_options(gate):
     commands = get_command(app).commands
     lines = re.findall(r"^ +(?:- run: )?conformance (.*?)(?: \|\| .*)?$", gate, re.MULTILINE)
     assert lines
@@ -121,7 +123,7 @@ def test_the_gates_use_options_that_there_are(gate):
 
 
 def steps_of(workflow):
-    """Condition and script of each step that runs a script, in order."""
+    """Yield condition and script of each step that runs a script, in order."""
     pattern = r"^      - (?:if: (?P<when>.*)\n        )?run: (?P<script>\|\n(?: {10}.*\n)+|.*\n)"
     for when, script in re.findall(pattern, workflow, re.MULTILINE):
         yield (
@@ -130,15 +132,11 @@ def steps_of(workflow):
         )
 
 
-GATE_STEPS = list(
-    steps_of(
-        next(body for language, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL) if language == "yaml")
-    )
-)
+GATE_STEPS = list(steps_of(the_block("yaml", page="docs/ci.md")))
 
 
 def conformance_in(directory):
-    """A directory for the PATH with the command line of this tree."""
+    """Make a directory for the PATH with the command line of this tree."""
     directory.mkdir(parents=True)
     command = directory / "conformance"
     code = "from conformance.cli import main; main()"
@@ -147,29 +145,59 @@ def conformance_in(directory):
     return f"{directory}{os.pathsep}{os.environ['PATH']}"
 
 
+def built_with_go(directory, sources):
+    """Build a program of these sources."""
+    program = directory / "built"
+    variables = os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOWORK": "off", "CGO_ENABLED": "0"}
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=sources, env=variables, check=True)
+    return program
+
+
+def the_template(directory):
+    """Build the adapter that `conformance init --lang go` writes."""
+    command = [sys.executable, "-c", "from conformance.cli import main; main()", "init", "--lang", "go", "template"]
+    subprocess.run(command, cwd=directory, check=True, capture_output=True)
+    return built_with_go(directory, directory / "template")
+
+
+def unfinished(directory):
+    """Build the index of docs/testing-an-implementation.md: it appends to a full one."""
+    code = the_block("python", containing="def answer(op, r)")
+    program = directory / "my_index.py"
+    program.write_text(code, "utf-8")
+    return program
+
+
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("index", "red"),
     [
-        in_ci("one that is right", []),
+        thorough_param("the example in Go", [], marks_too=pytest.mark.go),
+        thorough_param("a template", [], marks_too=pytest.mark.go),
         ("one that talks nonsense", ["conformance smoke"]),
-        in_ci("one that is of another release", ["conformance run"]),
+        thorough_param("the unfinished one of the docs", ["conformance run"]),
     ],
 )
-def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
-    """Performs its steps as a runner does: each in bash -e, those after a red one only if they say so."""
+def test_the_workflow_of_the_docs_has_one_red_step(tmp_path, index, red):
+    """It runs the steps as a runner does: each in bash -e, those after a red one only if they allow it.
+
+    All releases take part, and the profile is ci, unchanged; only the number of examples is limited.
+    """
     adapter = tmp_path / "my-index"
+    example = ROOT / "tests" / "adapters" / "go"
     sources = {
-        "one that is right": 'exec "$PYTHON" -m tests.adapters.line_index --release "$1"',
-        "one that talks nonsense": "echo nonsense",
-        "one that is of another release": 'exec "$PYTHON" -m tests.adapters.line_index --release 2.4.1',
+        "the example in Go": lambda: f'exec {built_with_go(tmp_path, example)} --release "$1"',
+        "a template": lambda: f'exec {the_template(tmp_path)} "$1"',
+        "one that talks nonsense": lambda: "echo nonsense",
+        "the unfinished one of the docs": lambda: f"exec {sys.executable} {unfinished(tmp_path)}",
     }
-    adapter.write_text(f"#!/bin/sh\n{sources[index]}\n", "utf-8")
+    adapter.write_text(f"#!/bin/sh\n{sources[index]()}\n", "utf-8")
     adapter.chmod(0o755)
     variables = environment(tmp_path) | {
         "PATH": conformance_in(tmp_path / "bin"),
         "PYTHON": sys.executable,
         "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
-        "INDEX": re.search(r"INDEX: (\S+ \S+)", README)[1],
+        "INDEX": re.search(r"INDEX: (\S+ \S+)", CI_PAGE)[1],
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
     }
     failed = []
@@ -181,7 +209,8 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
             continue
         if "hashFiles" in when and not (tmp_path / "out" / "events.ndjson").exists():
             continue
-        text = text.replace("--kafka all --profile ci", "--kafka 2.4.1 --kafka 4.4.0 --max-examples 10 --shrink-time 0")
+        text = text.replace("--report out", "--report out --max-examples 5 --max-shrink-time 0")
+        assert ("--kafka all --profile ci --level must" in text) is ("conformance run" in text)
         done = subprocess.run(
             ["bash", "-e", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
         )
@@ -189,14 +218,18 @@ def test_the_gate_of_the_readme_has_one_red_step(tmp_path, index, red):
             failed.append(" ".join(text.split()[:2]))
             assert "Traceback" not in done.stderr, done.stderr
     assert failed == red
+    if "conformance smoke" not in red:
+        events = (tmp_path / "out" / "events.ndjson").read_text("utf-8").splitlines()
+        assert json.loads(events[-1])["event"] == "RunFinished"
+        assert len(json.loads(events[0])["releases"]) > 20
 
 
 GITHUB_ALONE = ("pip install", "gh pr comment")
-"""What the gate for Kafka does that is not done here: fetching this project, and writing into a pull request."""
+"""Steps of the gate for Kafka that are not run here: fetching this project, and writing into a pull request."""
 
 
 def gradle_has_built(checkout, jars):
-    """The jars where `./gradlew core:jar` puts them."""
+    """Put jars where `./gradlew core:jar` puts them."""
     for kind in ("libs", "dependant-libs-2.13.18"):
         (checkout / "core" / "build" / kind).mkdir(parents=True)
     for jar in jars.glob("*.jar"):
@@ -204,11 +237,12 @@ def gradle_has_built(checkout, jars):
         (checkout / "core" / "build" / kind / jar.name).symlink_to(jar.resolve())
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.jvm
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sound", "rolls-when-just-full"])
 def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
-    """Performs its scripts in a checkout as Gradle leaves it; the build itself is made of a release's jars."""
+    """Its scripts run in a checkout as Gradle leaves it; the build itself is made of a release's jars."""
     assert f"RELEASE: {NEWEST} " in GATE
     build = build_at(tmp_path / "jars", RELEASE)
     if name != "sound":

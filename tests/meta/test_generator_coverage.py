@@ -1,32 +1,37 @@
-"""What a run has been through is counted, and what it should have been through is demanded."""
+"""Generator coverage: events of a run are counted, and required rows must be reached."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from conformance.expectations import Ledger
+from conformance.attribution.tables import ROWS
+from conformance.errors import CoverageError
+from conformance.events import RunFinished
+from conformance.expectations import ExpectationTracker
 from conformance.lockstep import Lockstep
-from conformance.lockstep.generator_coverage import (
-    Cell,
-    cells_of,
-    empty_cells,
-    impossible_cells,
-    load_demands,
-    measured,
-)
+from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_rows, name_of, rows_for, steps_of
 from conformance.machines import MACHINES
-from conformance.operations import Operation, every_signature
+from conformance.operations import Operation
+from conformance.runs import verdicts
+from conformance.runs.campaign import run as carry_out
+from conformance.runs.evidence import Evidence
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.rounds import play
-from conformance.runs.verdicts import coverage_of
+from conformance.runs.verdicts import coverage_of, missing_coverage
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def cells(tmp_path):
-    """What a few steps of an offset index come to."""
+def kinds(tmp_path):
+    """Return the kinds of results of a few steps of an offset index."""
     lockstep = Lockstep([], tmp_path, releases=["2.4.1", "4.4.0"])
     lockstep.begin()
     for operation in (
@@ -40,67 +45,102 @@ def cells(tmp_path):
     ):
         lockstep.perform(operation)
     lockstep.end()
-    return cells_of(lockstep.statistics.cells)
+    return lockstep.statistics.kinds
 
 
-def test_every_step_falls_into_one_cell(cells):
-    """Counted once, not once for each dialect."""
-    assert cells == {
-        Cell("open", "nothing", "ok"): 1,
-        Cell("append", "empty", "ok"): 1,
-        Cell("append", "one entry", "invalid_offset"): 1,
-        Cell("append", "one entry", "ok"): 1,
-        Cell("append", "full", "invalid_argument"): 1,
-        Cell("close", "full", "ok"): 1,
-        Cell("lookup", "closed", "closed"): 1,
-    }
+def row_of(clause, operation, result="ok"):
+    (row,) = (row for row in rows_for("offset") if row.clause == clause and row.is_about(operation, result))
+    return row
 
 
-def test_every_machine_has_demands_that_make_sense():
-    demands = load_demands()
-    assert set(demands) == set(MACHINES)
-    for machine, demanded in demands.items():
-        assert len(demanded.must) > 40, machine
-        assert demanded.examples > 0
-        assert {cell.operation for cell in demanded.must} <= set(every_signature())
-        assert not impossible_cells(machine, dict.fromkeys(demanded.must, 1))
-        assert all(reason for _, reason in demanded.cannot)
+def test_every_step_is_counted_once(kinds):
+    """Not once for each dialect."""
+    assert kinds.total() == 7
+    assert steps_of(row_of("OI-3", "append"), kinds) == 2
+    assert steps_of(row_of("OI-3", "append", "invalid_argument"), kinds) == 1
+    assert steps_of(row_of("OI-7", "lookup"), kinds) == 0
+    assert steps_of(row_of("AI-19a", "lookup", "closed"), kinds) == 1
 
 
-def test_a_cell_that_stays_empty_is_reported(cells):
-    empty = empty_cells("offset", cells)
-    assert Cell("append", "damaged", "invalid_argument") in empty
-    assert Cell("append", "empty", "ok") not in empty
-    assert empty_cells("offset", cells, supported=["flush"]) == [cell for cell in empty if cell.operation == "flush"]
-    assert not empty_cells("offset", dict.fromkeys(load_demands()["offset"].must, 1))
+def test_every_machine_has_rows_and_few_are_rare():
+    assert set(EXAMPLES) == set(MACHINES)
+    for machine in MACHINES:
+        rare = [row for row in rows_for(machine) if row.rare]
+        assert len(rows_for(machine)) > 20, machine
+        assert len(rare) < len(rows_for(machine)) / 3, machine
 
 
-def test_a_cell_that_cannot_be_and_was_is_reported(cells):
-    assert not impossible_cells("offset", cells)
-    ((cell, reason),) = impossible_cells("offset", {Cell("append", "full", "ok"): 1})
-    assert cell.state == "full"
-    assert reason
+def test_rows_have_unique_names():
+    for machine, rows in ROWS.items():
+        assert len({name_of(row) for row in rows}) == len(rows), machine
 
 
-def test_the_histogram_is_an_event_a_row_and_says_what_holds(cells):
-    rows = {row.name: row for row in measured("offset", cells, demanded=True)}
-    assert rows["append × one entry"].figures == {"invalid_offset": 1, "ok": 1} | {
-        cell.outcome: 0
-        for cell in load_demands()["offset"].must
-        if cell[:2] == ("append", "one entry") and cell.outcome not in ("ok", "invalid_offset")
-    }
-    assert rows["append × damaged"].holds is False
+def test_a_row_that_no_step_is_about_is_reported(kinds):
+    missed = missed_rows("offset", kinds)
+    assert "OI-7" in {row.clause for row in missed}
+    assert not any(steps_of(row, kinds) or row.rare for row in missed)
+    resizes = missed_rows("offset", kinds, supported={"resize"})
+    assert resizes == [row for row in missed if "resize" in row.operations.split()]
+    every = {(name, result, (row.clause,)): 1 for row in rows_for("offset") for name, result in pairs(row)}
+    assert not missed_rows("offset", every)
+
+
+def pairs(row):
+    return [
+        (name, None if result == "ok" else result) for name in row.operations.split() for result in row.results.split()
+    ]
+
+
+def test_the_rows_are_events_and_have_their_results(kinds):
+    rows = {row.name: row for row in measured("offset", kinds, demanded=True)}
+    appended, answered = (name_of(row_of(*row)) for row in (("OI-3", "append"), ("OI-7", "lookup")))
+    assert (rows[appended].figures, rows[appended].holds) == ({"steps": 2}, True)
+    assert (rows[answered].figures, rows[answered].holds) == ({"steps": 0}, False)
+    assert {rows[name_of(row)].holds for row in rows_for("offset") if row.rare} == {None}
     assert all(row.table == "coverage of the offset machine" for row in rows.values())
-    assert {row.holds for row in measured("offset", cells, demanded=False)} == {None}
+    assert {row.holds for row in measured("offset", kinds, demanded=False)} == {None}
 
 
-def test_kept_traces_are_not_what_the_generator_reaches(tmp_path):
-    """A short run with many kept traces has not drawn enough that cells could be demanded of it."""
+def test_regression_traces_do_not_count_as_generator_coverage(tmp_path):
+    """A short run with many regression traces has not drawn enough for required rows."""
     plan = Plan(("4.4.0",), (), ("offset",), PROFILES["ci"], tmp_path, max_examples=3)
-    with machine_run(plan, "offset", tmp_path / "scratch", Ledger(())) as run:
+    with machine_run(plan, "offset", tmp_path / "scratch", ExpectationTracker(())) as run:
         evidence = play(run, 0, None, lambda _: None)
-        rows = list(coverage_of(run, evidence))
     assert evidence.examples == 3 + len(kept_traces("offset"))
     assert evidence.drawn == 3
-    told = sum(count for row in rows for count in row.figures.values())
-    assert 0 < told == evidence.drawn_cells.total() < evidence.cells.total()
+    assert 0 < evidence.drawn_kinds.total() < evidence.kinds.total()
+
+
+@pytest.mark.parametrize("demand", [False, True])
+def test_only_a_run_that_demands_it_answers_for_the_generator(tmp_path, demand):
+    """A user's run of the ci profile reports nothing about the harness's own rows, whatever it has skipped."""
+    plan = Plan(("4.4.0",), (), ("offset",), PROFILES["ci"], tmp_path, demand_coverage=demand)
+    with machine_run(plan, "offset", tmp_path / "scratch", ExpectationTracker(())) as run:
+        evidence = Evidence(drawn=EXAMPLES["offset"])
+        assert bool(missing_coverage(run, evidence)) is demand
+        assert {row.holds for row in coverage_of(run, evidence)} == ({False, None} if demand else {None})
+
+
+@pytest.mark.thorough
+def test_missed_rows_of_the_generator_are_reported_after_the_verdict(tmp_path, monkeypatch):
+    """The events are complete: every row and the footer come before the error."""
+    monkeypatch.setitem(verdicts.EXAMPLES, "transaction", 1)
+    kafka = ("python:tests.adapters.python_index:open_index",)
+    plan = Plan(("4.4.0",), kafka, ("transaction",), PROFILES["ci"], tmp_path, max_examples=1, demand_coverage=True)
+    events = []
+    with pytest.raises(CoverageError, match="the transaction machine never came to"):
+        carry_out(plan, events.append)
+    footer = events[-1]
+    assert isinstance(footer, RunFinished)
+    assert footer.verdict == "conforms"
+    assert "never came to" in footer.details["uncovered"][0]
+    carry_out(replace(plan, demand_coverage=False), events.append)
+    assert "uncovered" not in events[-1].details
+
+
+def test_ci_demands_it():
+    runs = (ROOT / ".ci" / "run").read_text("utf-8").replace("\\\n", " ").splitlines()
+    demanding = [line for line in runs if "--demand-coverage" in line]
+    driven = re.findall(r"--machine (\w+)", " ".join(demanding))
+    assert sorted(driven) == sorted(EXAMPLES)
+    assert all("--profile ci" in line and "--kafka all" in line for line in demanding)

@@ -1,36 +1,37 @@
-"""The tester is tested: defects in a log behind pipes are killed, and the sound log survives the same traces."""
+"""The tester is tested: defects in a log over pipes are killed, and the sound log survives the same traces."""
 
 from __future__ import annotations
 
 import pytest
-from in_ci import all_but
+from kill_file import load_kills
+from thorough_params import thorough_except
 
 from conformance.implementations.process import ProcessLog
 from conformance.lockstep.levels.log import LogLockstep
-from conformance.operations.trace import Trace
 from conformance.runs.replay import perform_all, replay
 from tests.meta.line_log_kills import DEFECTS, KILLS, RELEASE, command, hunt, implementation
 
+TRACES = load_kills(KILLS)
 
-def test_there_are_enough_of_them_and_each_has_a_trace():
+
+def test_there_are_enough_defects_and_each_has_a_trace():
     assert len(DEFECTS) >= 20
-    assert {path.stem for path in KILLS.glob("*.json")} == set(DEFECTS)
+    assert set(TRACES) == set(DEFECTS)
     assert all(defect.__doc__ for defect in DEFECTS.values())
 
 
-@pytest.mark.parametrize("name", all_but(list(DEFECTS)[::4], DEFECTS))
+@pytest.mark.parametrize("name", thorough_except(list(DEFECTS)[::4], DEFECTS))
 def test_a_planted_defect_is_killed_by_its_trace(name):
-    trace = Trace.load(KILLS / f"{name}.json")
-    assert replay(trace, [RELEASE], [implementation("--defect", name)]).verdict == "FAILED"
+    assert replay(TRACES[name], [RELEASE], [implementation("--defect", name)]).verdict == "FAILED"
 
 
 def test_the_sound_log_survives_the_traces(tmp_path):
-    """Two releases, and one process for each but for crashes."""
+    """There are two releases, with one process each unless it crashes."""
     for release in (RELEASE, "3.9.2"):
         log = ProcessLog([*command(), release], release)
         lockstep = LogLockstep([log], tmp_path / release)
         for name in DEFECTS:
-            perform_all(lockstep, Trace.load(KILLS / f"{name}.json").operations)
+            perform_all(lockstep, TRACES[name].operations)
         assert not lockstep.statistics.unsupported
         log.close()
 

@@ -1,6 +1,6 @@
 """Every mutant is killed by the trace that once killed it, and is what it says: one thing wrong, with its clause.
 
-That the machines find all of them unaided, in the ci profile, is what ``conformance power`` shows; CI runs it.
+That the machines find all of them unaided, in the ci profile, is what ``conformance mutate`` shows; CI runs it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
-from conformance.experiments.mutation.hunting import LIMIT, hunt
+from conformance.experiments.mutation.hunting import LIMIT, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.replies import FAILURE
@@ -20,13 +20,13 @@ from conformance.runs.replay import replay
 from kidx.errors import ToolError
 
 
-def test_there_are_enough_of_every_machine():
+def test_there_are_enough_mutants_of_every_machine():
     assert len(MUTANTS) >= 60
     by_machine = {machine: [m for m in MUTANTS.values() if m.machine == machine] for machine in MACHINES}
     assert all(len(mutants) >= 15 for mutants in by_machine.values()), by_machine
 
 
-def test_a_mutant_says_what_is_wrong_and_which_clause_it_breaks():
+def test_a_mutant_has_a_description_and_a_broken_clause():
     clauses = load_clauses()
     for each in MUTANTS.values():
         assert each.title.endswith("."), each
@@ -47,27 +47,27 @@ def test_the_trace_that_killed_a_mutant_kills_it(kills, each):
     assert replay(trace, [each.release], []).verdict == "FIXED"
 
 
-def test_no_trace_is_left_of_a_mutant_that_is_gone(kills):
-    assert {path.stem for path in kills.KILLS.iterdir()} == set(MUTANTS)
+def test_no_trace_of_a_removed_mutant_remains(kills):
+    assert kills.load_kills(kills.KILLS).keys() == MUTANTS.keys()
 
 
-def test_a_kill_is_recorded_as_it_is_kept(kills):
+def test_a_kill_is_recorded_as_it_is_stored(kills):
     each = mutant("forgets-to-trim")
     made = kills.record(each)
     assert (made.machine, made.release, made.title) == (each.machine, each.release, each.title)
     assert replay(made, [each.release], [f"mutant:{each.name}"]).verdict == "FAILED"
 
 
-@pytest.mark.parametrize("machine", all_but(("time", "segment"), MACHINES))
+@pytest.mark.parametrize("machine", thorough_except(("time", "segment"), MACHINES))
 def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
-    """From one seed; ``conformance power``, which CI runs, takes all of them, also those that take long."""
+    """One seed is enough here; ``conformance mutate``, which CI runs, takes all of them, also slow ones."""
     name = max(each.name for each in chosen_mutants(machines=(machine,)))
-    found = hunt(MUTANTS[name], seed=0)
+    found = search_kill(MUTANTS[name], seed=0)
     assert found.examples is not None, f"survived {LIMIT} examples"
     assert f"error='{FAILURE}'" not in found.actual, found
 
 
-def test_hunts_come_back_in_order_and_a_survivor_is_named():
+def test_results_are_in_order_and_a_survivor_is_named():
     few = chosen_mutants(("forgets-the-length-check", "never-full"))
     measured = measure(few, (1, 2), limit=1, jobs=1)
     assert [each.mutant for each in measured] == list(few)

@@ -1,4 +1,4 @@
-"""What holds for the repository as a whole."""
+"""Properties of the repository as a whole."""
 
 import os
 import re
@@ -25,12 +25,12 @@ def _text(name):
 
 @pytest.mark.skipif("KIDX_WHEEL" not in os.environ, reason="only the bootstrapped environment holds the wheel")
 @pytest.mark.parametrize("package", [kidx, conformance])
-def test_the_wheel_is_what_is_tested(package):
+def test_the_wheel_is_tested(package):
     """The packages under test are the installed ones, not the source tree."""
     assert ROOT / package.__name__ not in Path(package.__file__).parents
 
 
-def test_kidx_does_not_know_conformance():
+def test_kidx_does_not_import_conformance():
     """Imports go in one direction."""
     importing = re.compile(r"^\s*(from|import) conformance", re.MULTILINE)
     assert not [path for path in (ROOT / "kidx").rglob("*.py") if importing.search(path.read_text("utf-8"))]
@@ -38,7 +38,7 @@ def test_kidx_does_not_know_conformance():
 
 @pytest.mark.skipif(not TRACKED, reason="no git checkout")
 def test_no_jar_and_no_registry_host_in_the_repository():
-    """Kafka's jars stay out, and clients know their own registries."""
+    """Kafka's jars are not in the repository, and clients know their own registries."""
     assert not [name for name in TRACKED if name.endswith((".jar", ".class"))]
     for name in TRACKED:
         assert not HOSTS.search(_text(name)), name

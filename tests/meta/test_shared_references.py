@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
@@ -38,7 +38,7 @@ SOME = (
 
 
 def alone(reference):
-    """The references of some releases, each for itself, as subjects of a lockstep."""
+    """Return the references of some releases, one by one, as subjects of a lockstep."""
 
     class Alone(reference):
         def __init__(self, release):
@@ -53,13 +53,14 @@ def run(machine, lockstep, number):
     run_state_machine_as_test(bound, settings=PROFILES["ci"].settings(EXAMPLES))
 
 
-@pytest.mark.parametrize("number", [0, in_ci(1)])
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("number", [0, thorough_param(1)])
 @pytest.mark.parametrize(
     ("machine", "kind", "reference"),
-    [in_ci("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
+    [thorough_param("log", LogLockstep, ReferenceLog), ("segment", SegmentLockstep, ReferenceSegment)],
     ids=["log", "segment"],
 )
-def test_shared_references_say_what_each_one_says(tmp_path, machine, kind, reference, number):
+def test_shared_references_equal_separate_ones(tmp_path, machine, kind, reference, number):
     lockstep = kind(map(alone(reference), SOME), tmp_path, attribute=False)
     active, end = [], lockstep.end
 
@@ -78,11 +79,11 @@ class Wrong(UnifiedLog):
     """Deletes one record less in the releases before 3.0."""
 
     def delete_records(self, offset):
-        super().delete_records(offset if self.dialect.snapshots_go_at_once else offset - 1)
+        super().delete_records(offset if self.dialect.snapshot_renamed_with_segment else offset - 1)
 
 
-def test_a_reference_that_is_told_apart_is_asked_alone(tmp_path):
-    """What the reference does wrong for one release is seen, though another one's performs for it at first."""
+def test_a_reference_with_a_different_result_is_run_alone(tmp_path):
+    """An error of the reference for one release is detected, though another release's executes for it at first."""
     lockstep = LogLockstep(map(alone(ReferenceLog), ("2.8.2", "3.9.2")), tmp_path)
     for group in lockstep.groups:
         group.reference.implementation.unified_log = Wrong
@@ -90,8 +91,8 @@ def test_a_reference_that_is_told_apart_is_asked_alone(tmp_path):
         run("log", lockstep, 1)
 
 
-def test_a_release_that_refuses_an_answer_refuses_it_alone(tmp_path):
-    """From 3.8 on a damaged batch is read for its largest timestamp, which 3.7 remembers."""
+def test_a_release_that_raises_another_error_raises_it_alone(tmp_path):
+    """From 3.8 on a corrupt batch is read for its largest timestamp, which 3.7 caches."""
     damaged = {"records": [[0, 0, 0], [1, 0, 0]], "codec": "lz4", "plain": [["set", 0, 0]]}
     settings = {"segment.bytes": 300, "segment.index.bytes": 24}
     lockstep = LogLockstep(map(alone(ReferenceLog), ("3.7.2", "3.8.1")), tmp_path)
@@ -106,7 +107,7 @@ def test_a_release_that_refuses_an_answer_refuses_it_alone(tmp_path):
     assert (older.value, newer.error) == (((0, 1, 0),), "invalid_record")
 
 
-def test_a_field_that_all_members_agree_in_tells_nobody_apart():
+def test_a_field_in_which_all_members_agree_distinguishes_none():
     members = [DIALECTS[release] for release in ("3.1.2", "3.2.3", "4.4.0")]
     shared = SharedDialect(members)
     assert shared.start_moves_other_offsets
@@ -119,7 +120,7 @@ def test_a_field_that_all_members_agree_in_tells_nobody_apart():
 def test_members_leave_where_they_differ_from_the_newest():
     old, middle, new = (DIALECTS[release] for release in ("2.8.2", "3.9.2", "4.4.0"))
     shared = SharedDialect([old, middle, new])
-    assert shared.snapshots_go_at_once
+    assert shared.snapshot_renamed_with_segment
     assert (shared.take_left(), shared.take_left()) == ([old], [])
     assert shared.close_finishes_segment is False
     assert shared.take_left() == [middle]

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import pytest
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.lockstep import DivergenceError
@@ -36,17 +36,17 @@ def failure_of(lockstep, operations):
 
 @pytest.fixture
 def lockstep_of():
-    """A lockstep of the machine of a mutant, with the mutant."""
+    """Return a lockstep of the machine of a mutant, with the mutant."""
     with scratch_directory() as scratch:
         yield lambda mutant: MACHINES[mutant.machine].new_lockstep([implementation_of(mutant, mutant.release)], scratch)
 
 
-def test_every_level_is_there():
+def test_every_level_has_a_mutant():
     assert len(UNSHRUNK) > 20
     assert {MUTANTS[name].machine for name in UNSHRUNK} == {"offset", "time", "transaction", "segment", "log"}
 
 
-@pytest.mark.parametrize("name", all_but(list(UNSHRUNK)[::3], UNSHRUNK))
+@pytest.mark.parametrize("name", thorough_except(list(UNSHRUNK)[::3], UNSHRUNK))
 def test_the_trace_of_a_planted_defect_is_as_short_as_before_or_shorter(name, lockstep_of):
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])
@@ -59,7 +59,7 @@ def test_the_trace_of_a_planted_defect_is_as_short_as_before_or_shorter(name, lo
     for number in range(1, len(found.operations) - 1):
         rest = found.operations[:number] + found.operations[number + 1 :]
         if not is_sane(rest):
-            continue  # a damage to a file that is in use
+            continue  # a corruption of a file that is in use
         try:
             other = failure_of(lockstep, rest)
         except (TypeError, ValueError, LookupError):
@@ -67,7 +67,7 @@ def test_the_trace_of_a_planted_defect_is_as_short_as_before_or_shorter(name, lo
         assert other is None or not is_same(other.divergence, failure.divergence), rest
 
 
-def test_what_does_not_come_again_is_told_and_left_as_it_is(lockstep_of):
+def test_a_divergence_that_does_not_recur_is_reported_and_unchanged(lockstep_of):
     """An implementation that fails once in its life, as one does whose memory was short."""
     name = "stops-one-early"
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
@@ -80,7 +80,7 @@ def test_what_does_not_come_again_is_told_and_left_as_it_is(lockstep_of):
     assert "not come again" in found.shrinking
 
 
-def test_time_that_is_up_is_told(lockstep_of):
+def test_an_expired_time_limit_is_reported(lockstep_of):
     name = "writes-though-read-only"
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])

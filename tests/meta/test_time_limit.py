@@ -6,8 +6,8 @@ import io
 
 import pytest
 from hypothesis import Phase, settings
-from in_ci import in_ci
 from rich.console import Console
+from thorough_params import thorough_param
 
 from conformance.events import Result
 from conformance.implementations.kidx.index import ReferenceIndex
@@ -22,7 +22,7 @@ QUICK = settings(PROFILES["dev"].settings(CHUNK), phases=[Phase.generate])
 
 
 def examples_before(machine: str, limit: int | None) -> list[list[str]]:
-    """What is done in 25 examples, if time is up before the one with this number."""
+    """Return the examples of a run of 25, if time is up before the example with this number."""
     with scratch_directory() as scratch, without_local_constants():
         lockstep = MACHINES[machine].new_lockstep([], scratch, releases=["4.4.0"])
         done: list[list[str]] = []
@@ -45,7 +45,9 @@ def examples_before(machine: str, limit: int | None) -> list[list[str]]:
         return [*done, [str(operation) for operation in lockstep.operations]]
 
 
-@pytest.mark.parametrize(("machine", "limit"), [("offset", 1), ("offset", 14), in_ci("log", 1), in_ci("log", 14)])
+@pytest.mark.parametrize(
+    ("machine", "limit"), [("offset", 1), ("offset", 14), *(thorough_param("log", limit) for limit in (1, 14))]
+)
 def test_the_examples_up_to_the_limit_are_those_of_the_seed(machine, limit):
     whole, cut = examples_before(machine, None), examples_before(machine, limit)
     assert len(cut) == limit < len(whole)
@@ -62,17 +64,17 @@ def results_of(implementations, tmp_path, max_time: float | None) -> list[Result
         for event in events:
             write(event)
     results = [event for event in events if isinstance(event, Result)]
-    assert ("cut by --max-time: offset" in text.getvalue()) == any(r.details.get("cut_by_time") for r in results)
+    assert ("stopped by --max-time: offset" in text.getvalue()) == any(r.details.get("cut_by_time") for r in results)
     return results
 
 
-def test_a_run_without_time_does_one_example_and_says_so(implementations, tmp_path):
+def test_a_run_without_time_runs_one_example_and_reports_it(implementations, tmp_path):
     (result,) = results_of(implementations, tmp_path, 0.0)
     assert result.examples == 1
     assert result.details == {"cut_by_time": True}
 
 
-@pytest.mark.parametrize("max_time", [in_ci(None), 10_000.0])
+@pytest.mark.parametrize("max_time", [thorough_param(None), 10_000.0])
 def test_a_run_with_time_does_them_all(implementations, tmp_path, max_time):
     (result,) = results_of(implementations, tmp_path, max_time)
     assert result.examples >= 30

@@ -21,7 +21,7 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
-"""How Spark does the same with less of a processor."""
+"""Settings of Spark that use less processor time."""
 
 
 def wheel_java():
@@ -54,13 +54,13 @@ def spark():
 
 @pytest.fixture(scope="session")
 def quick():
-    """Settings of Spark for tests."""
+    """Return settings of Spark for tests."""
     return QUICK
 
 
 @pytest.fixture
 def segments(spark):
-    """Rows of a content as plain tuples by column name, sorted."""
+    """Return rows of a content as plain tuples by column name, sorted."""
 
     def read(path, content="records", **options):
         reader = spark.read.format("kafka_segments").option("content", content)
@@ -71,7 +71,7 @@ def segments(spark):
 
 @pytest.fixture(scope="session")
 def write_partition():
-    """Writes a partition as a broker of the newest release would have recovered it."""
+    """Write a partition as after a recovery by a broker of the newest release."""
 
     def write(directory, segments, interval=4096):
         directory.mkdir(parents=True)
@@ -90,7 +90,7 @@ def write_partition():
 
 @pytest.fixture(scope="session")
 def long_log(tmp_path_factory, write_partition):
-    """Topic ``long``, one partition: 40,000 records of 100 bytes, a second apart, in four segments of 1 MB."""
+    """Write topic ``long``, one partition: 40,000 records of 100 bytes, a second apart, in four segments of 1 MB."""
     directory = tmp_path_factory.mktemp("long") / "long-0"
 
     def batch(base):

@@ -1,4 +1,4 @@
-"""What does not fit is refused with a line that says what there is; damage fails, or is left out on request."""
+"""Invalid input is rejected with a line that lists the alternatives; corruption fails, or is skipped on request."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ pytestmark = pytest.mark.spark
 def test_spark_shows_the_line(segments, tmp_path, spark, long_log):
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match="there are records, batches, offset_index, time_index, txn_index, seg"):
+    with pytest.raises(
+        AnalysisException, match="choose from records, batches, offset_index, time_index, txn_index, seg"
+    ):
         segments(long_log, "recrods")
     with pytest.raises(AnalysisException, match="holds no Kafka segments"):
         segments(tmp_path).count()
-    with pytest.raises(AnalysisException, match="there is no other here; the topics are long"):
+    with pytest.raises(AnalysisException, match="unknown topic or partition other; choose from long"):
         segments(long_log, subscribe="other").count()
-    with pytest.raises(AnalysisException, match="has no column offset string; it has key binary, value binary"):
+    with pytest.raises(AnalysisException, match="has no column offset string; choose from key binary, value binary"):
         spark.read.format("kafka_segments").schema("offset string").load(str(long_log)).count()
     with pytest.raises(AnalysisException, match="missing: long-0, unknown: long-1"):
         segments(long_log, startingOffsets='{"long": {"1": 5}}').count()
 
 
 @pytest.mark.thorough
-def test_damage_fails_or_is_left_out(segments, tmp_path, long_log):
+def test_corruption_fails_or_is_skipped(segments, tmp_path, long_log):
     from pyspark.errors import PythonException
 
     copy = tmp_path / "log" / "long-0"
@@ -45,4 +47,4 @@ def test_damage_fails_or_is_left_out(segments, tmp_path, long_log):
     assert [tuple(row) for row in rows] == [(10_000, min(lost))]
     log.write_bytes(data[:-7])
     found = segments(copy.parent, "batches").where("error is not null").select("segment", "error").collect()
-    assert [(row.segment, "no whole batch" in row.error) for row in found] == [(10_000, True)]
+    assert [(row.segment, "no complete batch" in row.error) for row in found] == [(10_000, True)]

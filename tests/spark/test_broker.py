@@ -26,7 +26,7 @@ def broker(tmp_path_factory):
 
 
 def produce(kafka, bootstrap):
-    """Two partitions of a topic by the producer's clock, one by the broker's, and one with transactions."""
+    """Write two partitions of a topic with CreateTime, one with LogAppendTime, and one with transactions."""
     admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
     small = {"segment.bytes": "200000", "index.interval.bytes": "2000"}
     tiny = small | {"segment.bytes": "2000"}
@@ -71,7 +71,7 @@ def produce(kafka, bootstrap):
 
 
 def consumed(kafka, bootstrap, topic, partitions, *, times=None, isolation="read_uncommitted"):
-    """All records, or those from one time to another, as the consumer gives them."""
+    """Return all records, or those from one time to another, as the consumer returns them."""
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=None,
@@ -111,7 +111,7 @@ def by_place(rows):
 
 
 @pytest.mark.thorough
-def test_spark_sees_what_a_consumer_got(broker, segments, tmp_path):
+def test_spark_sees_the_records_of_a_consumer(broker, segments, tmp_path):
     running, kafka = broker
     bootstrap = running.bootstrap
     undecided = produce(kafka, bootstrap)

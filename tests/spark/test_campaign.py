@@ -46,7 +46,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
     killed = []
 
     def kill_one():
-        """Kills the first worker that is seen at a cell, by the process id in the name of its directory."""
+        """Kill the first worker that is running a cell, by the process id in the name of its directory."""
         until = time.monotonic() + 120
         while not killed and time.monotonic() < until:
             for path in directory.glob(f"{PARTIAL}-*"):
@@ -83,7 +83,7 @@ def test_a_killed_worker_loses_nothing(spark, tmp_path):
 
 
 @pytest.mark.thorough
-def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
+def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp_path):
     from conformance.errors import ToolError
     from conformance.experiments.campaign.run import document, run_on_spark
     from kidx.spark import fleet
@@ -102,9 +102,9 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
 
     none = run_on_spark(spark, plan_of(tmp_path / "b", max_time=0.0), (1,), tmp_path / "b")
     assert (len(none.left), none.done, none.exit_code) == (4, (), 2)
-    with pytest.raises(ToolError, match="holds a campaign with other implementations"):
+    with pytest.raises(ToolError, match="has a campaign with other implementations"):
         run_on_spark(spark, plan, (1,), tmp_path / "b")
-    with pytest.raises(ToolError, match="run -i broker with the engine local"):
+    with pytest.raises(ToolError, match="run -i broker with --engine local"):
         run_on_spark(spark, replace(plan, implementations=("broker",)), (1,), tmp_path / "c")
 
     right = run_on_spark(spark, replace(plan, implementations=("jvm",)), (2,), tmp_path / "d")
@@ -118,7 +118,7 @@ def test_differences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
 
 
 @pytest.mark.thorough
-def test_a_cell_that_the_time_limit_cuts_is_told_and_done_again(spark, tmp_path):
+def test_a_cell_that_the_time_limit_cuts_is_reported_and_repeated(spark, tmp_path):
     from conformance.experiments.campaign.run import cells_of, document, perform, run_on_spark
 
     directory = tmp_path / "campaign"

@@ -1,4 +1,4 @@
-"""Queries for Spark's own Kafka source, asked on a broker and on its files: every option and its precedence."""
+"""Queries for Spark's own Kafka source, run on a broker and on its files: every option and its precedence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from conformance.kafka.broker import LocalBroker
-from conformance.kafka.fetch import fetch, tool_jar
+from conformance.kafka.jar_fetch import fetch, tool_jar
 from conformance.kafka.releases import load_release
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.thorough]
@@ -31,7 +31,7 @@ def times(**of_topic: dict[int, int]) -> str:
 
 
 # Topics: orders, three partitions of 30 records, a second apart; orders.old, whose first 10 of 20 records are deleted;
-# stamped, by the broker's clock; ledger, with transactions; empty. START + 30,000 is behind everything in orders.
+# stamped, with LogAppendTime; ledger, with transactions; empty. START + 30,000 is after everything in orders.
 CASES: dict[str, dict[str, Any]] = {
     "one topic": {"subscribe": "orders"},
     "two topics": {"subscribe": "orders, stamped"},
@@ -150,7 +150,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 class Answer(NamedTuple):
-    """Rows, or that it was refused, and what it said."""
+    """Rows, or the error message."""
 
     rows: list[tuple[Any, ...]] | None
     tasks: int
@@ -185,7 +185,7 @@ def broker(tmp_path_factory):
         admin.delete_records({kafka.TopicPartition("orders.old", 0): 10}, timeout_ms=LIMIT_MS)
         admin.close()
         for name, ending in (("one", "commit"), ("two", "abort"), ("three", None)):
-            # The one that is not ended stays open for as long as a broker allows.
+            # The transaction that is not ended remains open for as long as a broker allows.
             writer = kafka.KafkaProducer(**common, transactional_id=name, transaction_timeout_ms=900_000)
             writer.init_transactions()
             writer.begin_transaction()
@@ -210,7 +210,7 @@ def broker(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ask(spark, broker):
-    """What each of both sources answers."""
+    """Return the answers of both sources."""
     clients = [jar for jar in load_release(RELEASE).jars if jar.name.startswith("kafka-clients-")]
     jars = [tool_jar("connector"), tool_jar("connector-tokens"), tool_jar("commons-pool2"), *fetch(clients)]
     for jar in jars:
@@ -238,7 +238,7 @@ DIFFERENT: dict[str, tuple[set[str] | None, set[str] | None]] = {
     "an assigned partition that is not there": ({"orders"}, None),
     "start behind the log, loss allowed": (None, set()),
 }
-"""Topics in the rows of Spark's own source and of ours where they differ, as docs/spark.md has it; None: refused."""
+"""Topics in the rows of Spark's own source and of ours where they differ, as in docs/spark.md; None is an error."""
 
 
 @pytest.mark.parametrize("case", CASES)

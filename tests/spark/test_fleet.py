@@ -27,7 +27,7 @@ def flip(path, position, bit=1):
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory):
-    """Two brokers' directories from golden corpora, and what was done to them."""
+    """Make two brokers' directories from golden corpora, and return their planted faults."""
     root = tmp_path_factory.mktemp("fleet")
     for number, release in ((1, "3.9.2"), (2, "4.0.2")):
         shutil.copytree(GOLDEN / release, root / f"broker{number}", ignore=shutil.ignore_patterns("running", "*.json"))
@@ -85,7 +85,7 @@ def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark,
 
 
 @pytest.mark.thorough
-def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, monkeypatch):
+def test_a_run_continues_where_it_was_and_has_the_same_result(spark, brokers, tmp_path, monkeypatch):
     from kidx.errors import ToolError
     from kidx.spark import fleet
     from kidx.spark.fleet import sizing
@@ -127,7 +127,7 @@ def test_a_run_goes_on_where_it_was_and_ends_the_same(spark, brokers, tmp_path, 
 
 
 @pytest.mark.thorough
-def test_the_segments_of_a_partition_are_shared_out_and_put_together_again(spark, long_log, tmp_path, monkeypatch):
+def test_the_segments_of_a_partition_are_distributed_and_joined_again(spark, long_log, tmp_path, monkeypatch):
     from kidx.spark import fleet
     from kidx.spark.fleet import sizing
 
@@ -141,7 +141,7 @@ def test_the_segments_of_a_partition_are_shared_out_and_put_together_again(spark
 
 @pytest.fixture
 def changing(tmp_path, write_partition):
-    """Two log directories with partitions of three segments, each for another change."""
+    """Make two log directories with partitions of three segments, each for another change."""
     root = tmp_path / "changing"
     for number, names in ((1, "start recovery epochs leftover last spoilt mended untouched"), (2, "clean")):
         data = root / f"broker{number}"
@@ -161,7 +161,7 @@ def changing(tmp_path, write_partition):
 
 
 def change(root):
-    """Everything that a verdict depends on and that is not size or time of a segment's files."""
+    """Change everything that affects a verdict and is not size or time of a segment's files."""
     one, two = root / "broker1", root / "broker2"
     (one / "log-start-offset-checkpoint").write_text("0\n1\nstart 0 500\n")
     (one / "recovery-point-offset-checkpoint").write_text("0\n1\nrecovery 0 500\n")
@@ -191,7 +191,7 @@ def test_a_resumed_run_depends_on_all_that_a_verdict_depends_on(spark, changing,
     assert after.findings != before.findings
     assert second.findings() == after.findings
     assert verdicts_of(second) == {(file.path, file.verdict) for file in after.files}
-    # Anew: all of broker 2, the last segment and the one that has become it, and two indexes.
+    # Verified again: all of broker 2, the last segment and the segment that has become the last, and two indexes.
     assert second.resumed == first.summary.segments - 3 - 1 - 1 - 2
 
 

@@ -1,4 +1,4 @@
-"""A narrow question reads a small part of the bytes, and gets the very rows that reading everything gives."""
+"""Selective queries, which read a small part of the bytes, and return the same rows as reading everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OFF = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture
 def asked(segments, tmp_path):
-    """The offsets that a query gives, and what it read."""
+    """Return the offsets that a query returns, and the bytes that it read."""
     number = iter(range(100))
 
     def ask(path, condition="true", **options):
@@ -39,6 +39,7 @@ def test_options_of_time_read_by_the_index(asked, long_log):
     assert some.bytes_read * 20 < full.bytes_read
 
 
+@pytest.mark.thorough
 def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
     condition = f"timestamp >= {at(39_000)} and timestamp < {at(39_100)}"
     pushed, some = asked(long_log, condition)
@@ -48,8 +49,10 @@ def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
     finally:
         spark.conf.set(OFF, "true")
     assert pushed == kept == list(range(39_000, 39_100))
+    assert [each.split()[:2] for each in some.pushed] == [["timestamp", ">="], ["timestamp", "<"]]
+    assert full.pushed == ()
     assert some.bytes_read * 20 < full.bytes_read
-    # Behind an upper bound older records may follow, unless an option says that they do not.
+    # After an upper bound older records may follow, unless an option excludes that.
     early = f"timestamp between {at(1000)} and {at(1099)}"
     unsure, more = asked(long_log, early)
     sure, less = asked(long_log, early, timestampDisorderMs=0)

@@ -1,4 +1,4 @@
-"""Segments behind fsspec, in a store that other processes reach by its URL: one that speaks WebHDFS."""
+"""Segments in an fsspec store that other processes reach by its URL: one with the WebHDFS protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = 1_700_000_000_000
 
 
 class Hdfs(BaseHTTPRequestHandler):
-    """Directory listings and ranges of files, as a name node and its data nodes give them; errors likewise."""
+    """Server of directory listings and ranges of files, like a name node and its data nodes; errors, too."""
 
     def do_GET(self):
         url = urlsplit(self.path)
@@ -67,6 +67,7 @@ def store(long_log):
     server.server_close()
 
 
+@pytest.mark.thorough
 def test_a_narrow_question_asks_a_remote_store_for_little(segments, store, tmp_path):
     url = f"webhdfs://127.0.0.1:{store.server_port}/"
     bounds = {"startingTimestamp": START + 25_000_000, "endingTimestamp": START + 25_050_000}

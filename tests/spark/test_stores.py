@@ -24,7 +24,7 @@ SPOILT = f"create-time-0/{0:020d}.index"
 
 @pytest.fixture
 def data(tmp_path, thorough):
-    """A log directory with a fault; three partitions of it will do to see how they come and go."""
+    """Make a log directory with a fault; three partitions are enough for the transfers."""
     copy = tmp_path / "top" / "data"
     others = () if thorough else ("log-append-time-0", "message-*", "restarted-0", "untouched-0")
     left_out = shutil.ignore_patterns("running", "*.json", *others)
@@ -44,7 +44,7 @@ def told(findings, before, after):
 
 
 class KillsWorkers(logging.Handler):
-    """Kills the processes that verify when the server is first asked for a log."""
+    """Hook that kills the verifying processes when the server gets the first request for a log."""
 
     def __init__(self):
         super().__init__()
@@ -122,13 +122,14 @@ def test_an_s3_server_holds_segments_and_tables_though_workers_die(spark, data, 
         server.stop()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "changed",
-    # The test above resumes a run with tables behind fsspec, too.
+    # The test above resumes a run with tables in fsspec, too.
     [pytest.param((), id="once"), pytest.param((f"data/{SPOILT}",), id="resumed", marks=pytest.mark.thorough)],
 )
 @pytest.mark.thorough
-def test_a_file_system_of_ones_own_and_a_dying_worker_through_spark_connect(data, quick, changed, tmp_path):
+def test_a_custom_file_system_and_a_dying_worker_through_spark_connect(data, quick, changed, tmp_path):
     site = tmp_path / "site"
     (site / "drawer-1.dist-info").mkdir(parents=True)
     (site / "drawer-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: drawer\nVersion: 1\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from kidx.records import build_batch
 
@@ -19,7 +19,7 @@ def disk(tmp_path):
 
 
 def append(disk, partition, base, first, batches, *, torn=0):
-    """Batches of three records each behind what a log has; the last one may be half there."""
+    """Append batches of three records each to a log; the last one may be half written."""
     log = disk / f"t-{partition}" / f"{base:020d}.log"
     log.parent.mkdir(exist_ok=True)
     records = [(1_700_000_000_000, b"k", b"v")] * 3
@@ -30,7 +30,7 @@ def append(disk, partition, base, first, batches, *, torn=0):
 
 
 def begin(sink):
-    """Starts a query and waits until it has read what is there.
+    """Start a query and wait until it has read the existing records.
 
     Spark gives the Python of a streaming source 10 s to start, and no setting changes that: on a machine that is too
     busy for it, the query is started again.
@@ -51,7 +51,7 @@ def begin(sink):
 
 
 @pytest.mark.thorough
-def test_each_record_comes_once_over_restarts(spark, disk, tmp_path):
+def test_each_record_arrives_once_over_restarts(spark, disk, tmp_path):
     def take():
         stream = spark.readStream.format("kafka_segments").option("subscribe", "t").load(str(disk))
         assert stream.isStreaming
@@ -91,8 +91,8 @@ def test_each_record_comes_once_over_restarts(spark, disk, tmp_path):
     assert taken() == everything + Counter((0, offset) for offset in range(27, 30))
 
 
-def test_what_comes_while_it_is_followed_comes_once(spark, disk):
-    """In memory, within one query; the test above goes on with a checkpoint, and over segments and partitions."""
+def test_records_that_arrive_during_a_query_arrive_once(spark, disk):
+    """It runs in memory, within one query; the test above uses a checkpoint, and several segments and partitions."""
     rest = append(disk, 0, 0, 0, 2, torn=10)
     stream = spark.readStream.format("kafka_segments").option("subscribe", "t").load(str(disk))
     following = begin(stream.select("partition", "offset").writeStream.format("memory").queryName("followed"))
@@ -110,9 +110,9 @@ def test_what_comes_while_it_is_followed_comes_once(spark, disk):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("content", "batches"), in_ci("endingOffsets", '{"t": {"0": 1}}'), in_ci("isolationLevel", "read_committed")],
+    [("content", "batches"), thorough_param("endingOffsets", '{"t": {"0": 1}}'), thorough_param("replicas", "all")],
 )
-def test_what_cannot_be_followed_is_refused_by_name(option, value, spark, disk):
+def test_unsupported_streams_are_rejected_by_name(option, value, spark, disk):
     append(disk, 0, 0, 0, 1)
     stream = spark.readStream.format("kafka_segments").option(option, value)
 
@@ -122,3 +122,25 @@ def test_what_cannot_be_followed_is_refused_by_name(option, value, spark, disk):
     with pytest.raises(Exception, match="readStream") as raised:
         follow()
     assert "spark.read" in str(raised.value)
+
+
+@pytest.mark.thorough
+def test_limits_are_respected_and_available_now_reads_only_existing_records(spark, disk, tmp_path):
+    """Limits have the form of Spark 4.2; micro-batches are counted by the progress of the query."""
+    append(disk, 0, 0, 0, 20)
+    stream = spark.readStream.format("kafka_segments").option("subscribe", "t").option("maxOffsetsPerTrigger", 25)
+    writer = stream.load(str(disk)).select("offset").writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(tmp_path / "out"))
+    for _ in range(5):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+            break
+        except Exception as error:
+            if "worker failed to connect back" not in str(error):
+                raise
+    assert [progress.numInputRows for progress in query.recentProgress if progress.numInputRows] == [25, 25, 10]
+    rows = [row.offset for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert sorted(rows) == list(range(60))
+    source = query.lastProgress.sources[0]
+    assert source.latestOffset == '{"t-0": 60}'

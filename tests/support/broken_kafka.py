@@ -1,18 +1,17 @@
-"""Builds of Kafka with one thing changed in their bytecode: a comparison, a constant, a call left out.
+"""Builds of Kafka with one changed instruction: a comparison, a constant, an omitted call.
 
-ASM reads and writes the classes, in the Java that runs here; no source of Kafka is needed for it.
+ASM reads and writes the class files, in the Java of the tests. Kafka's source is not needed.
 """
 
 from __future__ import annotations
 
 import shutil
 import zipfile
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
-from conformance.kafka.fetch import tool_jar
+from conformance.implementations.jvm.bytecode import asm_class, class_file, read_class
+from conformance.implementations.jvm.virtual_machine import start_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,21 +21,21 @@ JUMPS = {
     "==": 159, "!=": 160, "<": 161, ">=": 162, ">": 163, "<=": 164,
     "null": 198, "!null": 199,
 }  # fmt: skip
-"""The comparisons that jump, by what they jump at; ``"<0"`` follows the comparison of two longs, too."""
+"""Comparisons that jump, by their jump condition; ``"<0"`` follows the comparison of two longs, too."""
 NAMES = {code: name for name, code in JUMPS.items()}
 ARITHMETIC = {"+": 96, "+long": 97, "-": 100, "-long": 101, "*": 104, "/": 108, "%": 112}
 _ARITHMETIC_NAMES = {code: name for name, code in ARITHMETIC.items()}
 
 
 class Change(NamedTuple):
-    """One instruction of a method, and what becomes of it.
+    """Change of one instruction of a method.
 
     Attributes:
-        class_name: below ``org.apache.kafka``, with slashes.
-        method: its name; all that have it are looked at, in the order of the class file.
-        old: the comparison, operator, constant or called method that is there.
-        number: which of them, from 0.
-        new: what takes its place; empty for nothing: a call without a result is left out.
+        class_name: Name of the class below ``org.apache.kafka``, with slashes.
+        method: Name of the method. Overloads are searched in the order of the class file.
+        old: The present comparison, operator, constant or called method.
+        number: Index of the occurrence, from 0.
+        new: The replacement. If it is empty, a call without a result is omitted.
     """
 
     class_name: str
@@ -46,25 +45,8 @@ class Change(NamedTuple):
     new: str
 
 
-@cache
-def asm() -> Any:
-    """The loader of ASM's classes."""
-    return class_loader([tool_jar("asm"), tool_jar("asm-tree")])
-
-
-def _asm_class(name: str) -> Any:
-    return start_jvm().JClass(f"org.objectweb.asm.{name}", loader=asm())
-
-
-def _read(data: bytes) -> Any:
-    jpype = start_jvm()
-    node = _asm_class("tree.ClassNode")()
-    _asm_class("ClassReader")(jpype.JArray(jpype.JByte)(data)).accept(node, 0)
-    return node
-
-
 def _text(instruction: Any) -> str:  # noqa: PLR0911 -- a table by kind of instruction
-    """What a change calls an instruction; empty if none can be about it."""
+    """Return the text of an instruction that a change can name, or an empty string."""
     code = int(instruction.getOpcode())
     if code in NAMES:
         return NAMES[code]
@@ -83,8 +65,8 @@ def _text(instruction: Any) -> str:  # noqa: PLR0911 -- a table by kind of instr
 
 
 def listing(data: bytes, method: str) -> Iterator[tuple[str, str]]:
-    """Signature and text of every instruction of a method that a change can be about."""
-    for each in _read(data).methods:
+    """Return the signature of every method and the text of every instruction that a change can name."""
+    for each in read_class(data).methods:
         if str(each.name) == method:
             for instruction in each.instructions.toArray():
                 if text := _text(instruction):
@@ -92,8 +74,8 @@ def listing(data: bytes, method: str) -> Iterator[tuple[str, str]]:
 
 
 def changed(data: bytes, change: Change) -> bytes:
-    """The class file with the change made."""
-    node = _read(data)
+    """Return the class file with the change applied."""
+    node = read_class(data)
     seen = 0
     for method in node.methods:
         if str(method.name) != change.method:
@@ -102,9 +84,7 @@ def changed(data: bytes, change: Change) -> bytes:
             if _text(instruction) == change.old:
                 if seen == change.number:
                     _replace(method.instructions, instruction, change.new)
-                    writer = _asm_class("ClassWriter")(1)  # COMPUTE_MAXS
-                    node.accept(writer)
-                    return bytes(writer.toByteArray())
+                    return class_file(node)
                 seen += 1
     raise LookupError(f"{change.class_name}.{change.method} has no {change.old} number {change.number}, but {seen}")
 
@@ -119,23 +99,23 @@ def _replace(instructions: Any, old: Any, new: str) -> None:
         if int(old.getOpcode()) != 184:  # INVOKESTATIC
             pops.insert(0, 87)
         for code in reversed(pops):
-            instructions.insertBefore(old, _asm_class("tree.InsnNode")(code))
+            instructions.insertBefore(old, asm_class("tree.InsnNode")(code))
         put = {"": 0, "true": 4, "false": 3, "0L": 9}[new]
     else:
         put = ARITHMETIC[new] if new in ARITHMETIC else {"0L": 9, "1L": 10}.get(new, 0)
         if not put:
             instructions.insertBefore(
-                old, _asm_class("tree.LdcInsnNode")(start_jvm().JClass("java.lang.Integer")(int(new)))
+                old, asm_class("tree.LdcInsnNode")(start_jvm().JClass("java.lang.Integer")(int(new)))
             )
-    instructions.set(old, _asm_class("tree.InsnNode")(put))
+    instructions.set(old, asm_class("tree.InsnNode")(put))
 
 
 def _arguments(call: Any) -> list[str]:
-    return [str(one.getDescriptor()) for one in _asm_class("Type").getArgumentTypes(call.desc)]
+    return [str(one.getDescriptor()) for one in asm_class("Type").getArgumentTypes(call.desc)]
 
 
 def class_of(build: Path, class_name: str) -> tuple[Path, bytes]:
-    """The jar of a build that has a class of Kafka, and the class file."""
+    """Return the path of the jar of a build that contains a class of Kafka, and the class file."""
     for jar in sorted(build.glob("kafka*.jar")):
         with zipfile.ZipFile(jar) as archive:
             if f"org/apache/kafka/{class_name}.class" in archive.namelist():
@@ -144,7 +124,7 @@ def class_of(build: Path, class_name: str) -> tuple[Path, bytes]:
 
 
 def broken(build: Path, change: Change, target: Path) -> Path:
-    """A build like another one, with a change: links to its jars, and a copy of the one that differs."""
+    """Copy a build of Kafka with one change: links to its jars, and one modified copy."""
     jar, data = class_of(build, change.class_name)
     target.mkdir(parents=True)
     for other in build.glob("*.jar"):
@@ -153,7 +133,7 @@ def broken(build: Path, change: Change, target: Path) -> Path:
     name = f"org/apache/kafka/{change.class_name}.class"
     shutil.copyfile(jar, target / jar.name)
     with zipfile.ZipFile(target / jar.name, "a") as copy:
-        # The table of contents is written anew when it is closed: without the old entry, whose bytes stay unread.
+        # Closing appends a new table of contents without the old entry, whose bytes are never read.
         copy.filelist.remove(copy.NameToInfo.pop(name))
         copy.writestr(name, changed(data, change))
     return target

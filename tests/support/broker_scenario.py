@@ -1,4 +1,4 @@
-"""The first scenario: produce out of order, ask by time, stop, and find the same answers in the files.
+"""First scenario: produce out of order, query by time, stop, and find the same results in the files.
 
 ``run_scenario(broker)`` takes a started broker, and leaves it stopped with its files untouched::
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
     from conformance.kafka.broker.broker import Broker
     from conformance.kafka.broker.workload import Batch
-    from conformance.kafka.client import Answer, Client
+    from conformance.kafka.client import Client, OffsetResult
     from kidx.dialect import Dialect
 
 TOPIC = "kidx-scenario"
 RECORDS = 600
 
-# Special timestamps: the ListOffsets version that brought each, and the clause that says what it means.
+# Special timestamps: the first ListOffsets version that has each, and the clause that defines it.
 SPECIALS = {-1: (0, "LO-2"), -2: (0, "LO-1"), -3: (7, ""), -4: (8, "LO-3"), -5: (9, "LO-4")}
-_MAX_CLAUSE = {"M1": "LO-9", "M2": "LO-10"}
+_MAX_CLAUSE = {"remembered": "LO-9", "read": "LO-10"}
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What a scenario came to. ``seed`` and ``records`` repeat it; the other numbers say how much was looked at."""
+    """Result of a scenario. ``seed`` and ``records`` repeat it; the other numbers say how much was checked."""
 
     release: str
     mode: str
@@ -57,15 +57,15 @@ class ScenarioResult:
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was as it must be."""
+        """Return True if every check passed."""
         return not self.mismatches
 
 
 def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic: str = TOPIC) -> ScenarioResult:
-    """Run the scenario on a started broker; it is stopped afterwards, and can be started again.
+    """Run the scenario on a started broker. Afterwards the broker is stopped, and can be started again.
 
     Raises:
-        BrokerError: the broker died, did not do what it was asked, or did not stop cleanly.
+        BrokerError: The broker died, failed a request, or did not stop cleanly.
     """
     batches = plan(seed, records)
     dialect = dialect_of(broker.release)
@@ -116,7 +116,7 @@ def create(client: Client, topic: str, config: dict[str, str]) -> None:
 
 
 def produce(client: Client, topic: str, batches: Iterable[Batch]) -> None:
-    """Append each batch by itself, acknowledged by all replicas before the next one."""
+    """Append each batch in its own request, acknowledged by all replicas before the next one."""
     for batch in batches:
         records = [SimpleRecord(message.timestamp, None, message.value) for message in batch.messages]
         data = build_batch(records, codec=Codec[(COMPRESSION[batch.partition] or "none").upper()])
@@ -132,7 +132,7 @@ def _clause_of(special: int, dialect: Dialect) -> str:
 
 
 def _content_mismatches(name: str, partition: Partition, sent: list[Batch]) -> Iterator[Mismatch]:
-    """Make sure that the log holds what was produced, batch for batch: else all the rest would prove little."""
+    """Check that the log holds the batches that were produced; otherwise the other checks prove little."""
     stored = [
         [(record.timestamp, record.value) for record in batch]
         for segment in partition.segments
@@ -145,7 +145,7 @@ def _content_mismatches(name: str, partition: Partition, sent: list[Batch]) -> I
         yield Mismatch("RB-1", name, f"the {len(expected)} batches that were produced", where)
 
 
-def _compared(clause: str, name: str, answered: Answer, looked_up: Answer) -> Iterator[Mismatch]:
+def _compared(clause: str, name: str, answered: OffsetResult, looked_up: OffsetResult) -> Iterator[Mismatch]:
     if answered != looked_up:
         yield Mismatch(
             clause, f"{name} at {answered.target}", f"{looked_up} (through the index files)", f"{answered} (the broker)"
@@ -154,6 +154,6 @@ def _compared(clause: str, name: str, answered: Answer, looked_up: Answer) -> It
 
 @contextmanager
 def _copied(directory: Path) -> Iterator[Path]:
-    """Give a copy of a directory: what a broker left behind is evidence."""
+    """Return a copy of a directory, because a broker's files are evidence."""
     with tempfile.TemporaryDirectory(prefix="kidx-copy-") as temporary:
         yield Path(shutil.copytree(directory, Path(temporary) / directory.name))

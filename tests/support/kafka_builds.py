@@ -1,4 +1,4 @@
-"""Builds of Kafka, made of the locked jars: a directory of links, with or without some of them."""
+"""Builds of Kafka from the locked jars: a directory of links, complete or with changes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def build_at(
     *,
     named: Callable[[str], str | None] = lambda name: name,
 ) -> Path:
-    """A directory of a release's jars.
+    """Make a directory of a release's jars.
 
     Args:
-        directory: where; made if it is not there.
-        release: whose jars.
-        group: which of them.
-        named: gives a jar another name; None leaves it out.
+        directory: The target; created if it does not exist.
+        release: The release whose jars are linked.
+        group: The group of jars.
+        named: Function from the name of a jar to its new name; None omits the jar.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for jar in class_path(release, group):
@@ -36,7 +36,7 @@ def build_at(
 
 
 def patched(build: Path, jar_name: str, entries: Mapping[str, bytes | None]) -> Path:
-    """Replaces a jar of a build by a copy with other entries; None removes one."""
+    """Replace a jar of a build by a copy with other entries; None removes an entry."""
     (jar,) = (path for path in build.glob("*.jar") if path.name.startswith(jar_name))
     with zipfile.ZipFile(jar) as source:
         content = {name: source.read(name) for name in source.namelist() if not name.endswith("/")}

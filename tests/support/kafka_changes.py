@@ -1,6 +1,6 @@
-"""Changes of the bytecode of Kafka 4.3.1, each with the machine that has to find it.
+"""Changes of the bytecode of Kafka 4.3.1, each with the machine that must find it.
 
-A comparison is named by what jumps: ``if (a < b)`` jumps over its block at ``>=``.
+A comparison is named by its jump instruction: ``if (a < b)`` jumps over its block at ``>=``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _EPOCHS = "storage/internals/epoch/LeaderEpochFileCache"
 
 
 class Broken(NamedTuple):
-    """A build that is broken in one thing.
+    """Build with one defect.
 
     Attributes:
-        machine: which has to find it.
-        change: what is changed.
+        machine: The machine that must find the defect.
+        change: The change of the bytecode.
     """
 
     machine: str
@@ -106,4 +106,4 @@ BROKEN = {
 ENDLESS = {
     "search-does-not-end": _broken("offset", "AbstractIndex", "binarySearch", ">=", 0, ">"),
 }
-"""Builds whose calls do not come back."""
+"""Builds whose calls do not return."""

@@ -1,6 +1,6 @@
-"""A release's own ``kafka-dump-log`` (``DumpLogSegments``), run in this process; the judge of ``kidx dump``.
+"""A release's own ``kafka-dump-log`` (``DumpLogSegments``), run in this process; the oracle for ``kidx dump``.
 
-Kafka opens index files read-only but creates the ones that are missing: hand it copies.
+Kafka opens index files read-only but creates missing ones, so pass it copies.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
-from conformance.kafka.releases import version_key
-
-_MOVED = version_key("4.3.0")
-"""From here on the class is one of kafka-tools, before it is one of the server's (DL-1)."""
+from kidx.dialect import dialect_of
 
 
 class Dumped(NamedTuple):
-    """What one run printed.
+    """Output of one run.
 
     Attributes:
-        stdout, stderr: the texts.
-        error: simple name of the Java exception that ended it; None if it ended normally.
+        stdout, stderr: The printed texts.
+        error: Simple name of the Java exception that ended the run, or None if it ended normally.
     """
 
     stdout: str
@@ -29,7 +26,7 @@ class Dumped(NamedTuple):
 
 
 class _Streams:
-    """Java's standard streams, turned to memory. Scala remembers the first one it sees, so it is one for all."""
+    """Java's standard streams, redirected to memory. Scala remembers the first stream, so all runs share one."""
 
     def __init__(self) -> None:
         jpype = start_jvm()
@@ -51,20 +48,20 @@ _streams = cache(_Streams)
 
 @cache
 def _main(release: str) -> Any:
-    name = "org.apache.kafka.tools.DumpLogSegments" if version_key(release) >= _MOVED else "kafka.tools.DumpLogSegments"
-    return start_jvm().JClass(name, loader=release_loader(release, "log")).main
+    package = "org.apache.kafka.tools" if dialect_of(release).dump_tool_in_own_jar else "kafka.tools"
+    return start_jvm().JClass(f"{package}.DumpLogSegments", loader=release_loader(release, "log")).main
 
 
 def kafka_dump(release: str, *arguments: str) -> Dumped:
-    """Runs ``kafka-dump-log`` of a release.
+    """Run ``kafka-dump-log`` of a release.
 
     Args:
-        release: a locked release; 4.4.0 has no published tool.
-        arguments: as on its command line, and valid ones: it answers bad ones by ending the process.
+        release: The locked release.
+        arguments: A valid command line, because an invalid one makes it end the process.
 
     Raises:
-        ToolError: no Java, or jars that cannot be had.
-        TypeError: the release has no such class.
+        ToolError: No Java, or the jars are not available.
+        TypeError: The release has no such class.
     """
     streams = _streams()
     streams.taken()

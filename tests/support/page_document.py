@@ -1,4 +1,4 @@
-"""A page as a browser would take it apart."""
+"""A page, parsed as a browser does it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Document(HTMLParser):
-    """What a test asks of a page: tags in balance, ids, links, and what is fetched."""
+    """Parser of a page that collects balanced tags, ids, links, and fetched resources."""
 
     VOID = frozenset({"meta", "link", "input", "br"})
 

@@ -1,6 +1,6 @@
-"""Reads a partition's files with kidx and holds them to what must be true of them.
+"""Reader of a partition's files, which checks them against invariants.
 
-Nothing here asks a broker: ``broker_scenario`` compares what the files say with what a broker answered.
+Nothing here queries a broker: ``broker_scenario`` compares the files with a broker's responses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 from conformance.kafka.broker.mismatch import Mismatch
-from conformance.kafka.client import Answer
+from conformance.kafka.client import OffsetResult
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import KidxError
 from kidx.records import iter_batches
@@ -52,11 +52,11 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """As its time index says, by which a lookup chooses its segment."""
+        """Return the largest timestamp in its time index, by which a lookup chooses its segment."""
         return self.time_index.last_entry.timestamp
 
     def batches_from(self, position: int) -> Iterator[RecordBatch]:
-        """Give the batches in the file from a byte position on, which must be the start of one."""
+        """Yield the batches in the file from a byte position on, which must be the start of a batch."""
         return iter_batches(self.data, position, source=str(self.log))
 
     def batch_at(self, position: int) -> RecordBatch | None:
@@ -65,7 +65,7 @@ class Segment:
         return self.batches[place] if place >= 0 and self._positions[place] == position else None
 
     def mismatches(self) -> Iterator[Mismatch]:
-        """Hold the files to the clauses that concern them alone."""
+        """Check the files against the clauses that concern them alone."""
         end = self.batches[-1].position + self.batches[-1].size_in_bytes if self.batches else 0
         if end != len(self.data):
             yield Mismatch("RB-4", str(self.log), f"batches up to the end, {len(self.data)}", f"batches up to {end}")
@@ -139,11 +139,11 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log begins, nothing having been deleted from its front."""
+        """Return the first offset of the log, of which nothing was deleted."""
         return self.segments[0].base_offset
 
     def mismatches(self) -> Iterator[Mismatch]:
-        """Hold every segment to its clauses, and the segments to one another."""
+        """Check every segment against its clauses, and the segments against each other."""
         for segment in self.segments:
             yield from segment.mismatches()
         for before, segment in pairwise(self.segments):
@@ -153,15 +153,15 @@ class Partition:
                     "SEG-23", str(segment.log), f"begins with {end}, where the last one ended", segment.log.stem
                 )
 
-    # -- answers, through the indexes only -------------------------------------------------------------------------
+    # -- results, through the indexes only -------------------------------------------------------------------------
 
-    def answer(self, target: int) -> Answer:
-        """Return the answer to a timestamp or a special one."""
+    def answer(self, target: int) -> OffsetResult:
+        """Return the result for a timestamp or a special one."""
         found = self._first_record(target) if target >= 0 else self._special(target)
-        return Answer(target) if found is None else Answer(target, *found)
+        return OffsetResult(target) if found is None else OffsetResult(target, *found)
 
     def _first_record(self, target: int) -> Found | None:
-        """The first record at or after a time (LO-6, SEG-52, FR-1)."""
+        """Return the first record at or after a time (LO-6, SEG-52, FR-1)."""
         segment = next((s for s in self.segments if s.largest_timestamp >= target), None)
         if segment is None:
             return None
@@ -175,7 +175,7 @@ class Partition:
         )
 
     def _special(self, special: int) -> Found | None:
-        """What LO-1 to LO-4, LO-9 and LO-10 say; None where there is no answer."""
+        """Return the result that LO-1 to LO-4, LO-9 and LO-10 require, or None."""
         epochs = [batch.partition_leader_epoch for segment in self.segments for batch in segment.batches]
         if special == -1:
             return self.segments[-1].batches[-1].next_offset, -1, epochs[-1]
@@ -188,7 +188,7 @@ class Partition:
     def _max_timestamp(self, epoch: int) -> Found | None:
         segment = max(self.segments, key=lambda s: s.largest_timestamp)  # the first on ties
         largest, offset = segment.time_index.last_entry
-        if self.dialect.max_lookup == "M1":
+        if self.dialect.max_lookup == "remembered":
             return offset, largest, epoch
         return _first(
             segment.batches_from(segment.offset_index.lookup(offset).position),

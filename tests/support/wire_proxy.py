@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001, RET503 -- a defect has one signature, and leaves alone what it is not about
-"""A proxy in front of a real broker, that rewrites what it answers to ListOffsets and Fetch: planted defects."""
+"""Proxy in front of a real broker that rewrites responses to ListOffsets and Fetch: planted defects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING = (0, -1, -1, -1)
 
 @dataclass
 class Asked:
-    """A question that a defect may answer otherwise, and what the broker knows of its topic."""
+    """Request that a defect may answer differently, and the broker's state of its topic."""
 
     version: int
     isolation: int
@@ -44,7 +44,7 @@ class Asked:
 
     @property
     def batches(self):
-        """All batches that a fetch gives, and those that one has given before they were deleted."""
+        """Return all batches that a fetch returns, and those that one has returned before they were deleted."""
         return self._once("batches", self._fetched)
 
     def _fetched(self):
@@ -57,7 +57,7 @@ class Asked:
         return [known[base] for base in sorted(known)]
 
     def _once(self, what, ask):
-        """Asks the broker once, until something is done to it."""
+        """Query the broker once, until its state changes."""
         key = self.topic, what
         if key not in self.cache:
             self.cache[key] = ask()
@@ -68,7 +68,7 @@ class Asked:
 
     @property
     def records(self):
-        """All records that are left."""
+        """Return all records that remain."""
         start = self.start
         return self._once("records", lambda: [r for batch in self.batches for r in batch if r.offset >= start])
 
@@ -93,7 +93,7 @@ class Asked:
 
 
 class Proxy:
-    """Takes connections, passes requests on, and lets one defect at a time spoil the answers."""
+    """Proxy that accepts connections, forwards requests, and applies one defect at a time to the responses."""
 
     def __init__(self, upstream):
         self.upstream = upstream
@@ -109,7 +109,7 @@ class Proxy:
 
     @contextmanager
     def spoiling(self, *, answers=None, fetches=None):
-        """Spoils answers to ListOffsets or to Fetch in the block, and counts them anew."""
+        """Apply a defect to responses to ListOffsets or to Fetch in the block, and count them from 0."""
         self.defect, self.spoils_fetch, self.spoilt = answers, fetches, 0
         try:
             yield self
@@ -183,7 +183,7 @@ class Proxy:
 
 @contextmanager
 def proxy_of(upstream):
-    """A proxy in front of a broker."""
+    """Start a proxy in front of a broker."""
     proxy = Proxy(upstream)
     try:
         yield proxy
@@ -203,12 +203,12 @@ def _decoded(key, request, reply, version):
 
 
 def _header(form, version):
-    """Bytes of an answer's header: its number, and that no tags follow."""
+    """Return the header of a response: the correlation id, and no tagged fields."""
     return 5 if form.flexible_version_q(version) else 4
 
 
 def _encoded(answers, reply, version):
-    answers._header = None  # what is decoded lacks it, and encoding asks for it
+    answers._header = None  # decoding drops it, and encoding needs it
     return reply[: _header(answers, version)] + bytes(answers.encode(version=version))
 
 
@@ -216,7 +216,7 @@ def _encoded(answers, reply, version):
 
 
 def record(found, was):
-    """An answer that is a record, in the epoch of the right one."""
+    """Return a result with this record, in the epoch of the right one."""
     return NOTHING if found is None else (0, found.offset, found.timestamp, was[3])
 
 
@@ -226,7 +226,7 @@ def visible(asked):
 
 
 def last_not_after(asked, was):
-    """The last record at or before the target, not the first at or after it."""
+    """Return the last record at or before the target, not the first at or after it."""
     if asked.is_time:
         return record(
             max((r for r in visible(asked) if r.timestamp <= asked.target), key=lambda r: r.offset, default=None), was
@@ -234,104 +234,104 @@ def last_not_after(asked, was):
 
 
 def only_after(asked, was):
-    """A record at the target itself is passed over."""
+    """Skip a record at the target itself."""
     if asked.is_time and was[2] == asked.target:
         return record(next((r for r in visible(asked) if r.timestamp > asked.target), None), was)
 
 
 def last_of_equals(asked, was):
-    """Of records with the same timestamp, the last."""
+    """Return the last record of those with the same timestamp."""
     if asked.is_time and was[1] >= 0:
         return record([r for r in visible(asked) if r.timestamp == was[2]][-1], was)
 
 
 def base_of_batch(asked, was):
-    """The offset of a record's batch."""
+    """Return the offset of a record's batch."""
     if asked.is_time and was[1] >= 0:
         return (0, asked.batch_of(was[1]).base_offset, *was[2:])
 
 
 def next_offset_between(asked, was):
-    """Off by one where the target is between two timestamps."""
+    """Be off by one where the target is between two timestamps."""
     if asked.is_time and was[1] >= 0 and was[2] != asked.target:
         return (0, was[1] + 1, *was[2:])
 
 
 def nothing_before_first(asked, was):
-    """A target before the first timestamp overflows."""
+    """Let a target before the first timestamp overflow."""
     if asked.is_time and asked.target < min(r.timestamp for r in asked.records):
         return NOTHING
 
 
 def thirty_two_bits(asked, was):
-    """Targets are cut to 32 bits."""
+    """Truncate targets to 32 bits."""
     if asked.is_time and asked.target >= 1 << 31:
         target = (asked.target & 0xFFFFFFFF) - (1 << 32) * bool(asked.target & 0x80000000)
         return record(next((r for r in visible(asked) if r.timestamp >= target), None), was)
 
 
 def target_for_timestamp(asked, was):
-    """The target is given back as the record's timestamp."""
+    """Return the target as the record's timestamp."""
     if asked.is_time and was[1] >= 0:
         return (0, was[1], asked.target, was[3])
 
 
 def deleted_records(asked, was):
-    """A search by timestamp finds records before the log start."""
+    """Let a search by timestamp find records before the log start."""
     if asked.is_time:
         return record(next((r for b in asked.batches for r in b if r.timestamp >= asked.target), None), was)
 
 
 def earliest_is_zero(asked, was):
-    """The earliest offset stays where it was."""
+    """Never advance the earliest offset."""
     if asked.target == -2 and was[0] == 0:
         return (0, 0, *was[2:])
 
 
 def earliest_is_next(asked, was):
-    """The earliest offset is one too large."""
+    """Return an earliest offset that is one too large."""
     if asked.target == -2 and was[0] == 0:
         return (0, was[1] + 1, *was[2:])
 
 
 def latest_is_last(asked, was):
-    """The latest offset is that of the last record."""
+    """Return the last record's offset as the latest offset."""
     if asked.target == -1 and was[0] == 0 and was[1] > 0:
         return (0, was[1] - 1, *was[2:])
 
 
 def latest_ignores_isolation(asked, was):
-    """Committed reads may go to the high watermark."""
+    """Return the high watermark to committed reads."""
     if asked.target == -1 and was[0] == 0:
         return (0, asked.end, *was[2:])
 
 
 def time_ignores_isolation(asked, was):
-    """Committed reads find undecided records."""
+    """Return undecided records to committed reads."""
     if asked.is_time and asked.isolation and was[1] < 0:
         return record(next((r for r in asked.records if r.timestamp >= asked.target), None), was)
 
 
 def debugger_is_consumer(asked, was):
-    """As replica -2, a reader of committed records sees no more than a consumer."""
+    """Show as replica -2 no more to a reader of committed records than to a consumer."""
     if asked.target == -1 and asked.replica == -2 and asked.isolation and was[0] == 0:
         return (0, asked.stable, *was[2:])
 
 
 def largest_is_last_of_batch(asked, was):
-    """The largest timestamp has the last offset of its batch."""
+    """Return the last offset of the batch with the largest timestamp."""
     if asked.target == -3 and was[1] >= 0:
         return (0, asked.batch_of(was[1]).last_offset, *was[2:])
 
 
 def largest_is_newest(asked, was):
-    """The largest timestamp is taken for the last record's."""
+    """Return the last record's timestamp as the largest one."""
     if asked.target == -3 and was[1] >= 0:
         return record(visible(asked)[-1], was)
 
 
 def largest_is_producers(asked, was):
-    """Of a topic with LogAppendTime, the largest timestamp is the producer's."""
+    """Return the producer's largest timestamp of a topic with LogAppendTime."""
     if asked.target == -3 and was[1] >= 0:
         batch = asked.batch_of(was[1])
         if batch.timestamp_type.name == "LOG_APPEND_TIME":
@@ -339,7 +339,7 @@ def largest_is_producers(asked, was):
 
 
 def time_is_producers(asked, was):
-    """Of a topic with LogAppendTime, a search by timestamp gives the producer's."""
+    """Search by the producer's timestamps in a topic with LogAppendTime."""
     if asked.is_time and was[1] >= 0:
         batch = asked.batch_of(was[1])
         if batch.timestamp_type.name == "LOG_APPEND_TIME":
@@ -347,79 +347,97 @@ def time_is_producers(asked, was):
 
 
 def nothing_has_target(asked, was):
-    """Nothing is said with the target as timestamp."""
+    """Return no record, with the target as timestamp."""
     if asked.is_time and was == NOTHING:
         return (0, -1, asked.target, -1)
 
 
 def nothing_is_end(asked, was):
-    """Where there is no record, the end is answered."""
+    """Return the log end offset where no record qualifies."""
     if asked.is_time and was == NOTHING:
         return (0, asked.end, -1, -1)
 
 
 def nothing_is_error(asked, was):
-    """Where there is no record, an error is answered."""
+    """Return an error where no record qualifies."""
     if asked.is_time and was == NOTHING:
         return (1, -1, -1, -1)
 
 
 def nothing_has_epoch(asked, was):
-    """Nothing is said with a leader epoch."""
+    """Return no record, with a leader epoch."""
     if asked.is_time and was == NOTHING and asked.version >= 4:
         return (0, -1, -1, 0)
 
 
 def another_epoch(asked, was):
-    """Records have an epoch that there never was."""
+    """Return records with an epoch that never existed."""
     if asked.is_time and was[1] >= 0 and asked.version >= 4:
         return (*was[:3], 7)
 
 
 def doubles_are_answered(asked, was):
-    """A partition that is asked for twice is answered."""
+    """Return a result for a partition that a request names twice."""
     if was[0] == 42:
         return (0, 0, -1, -1)
 
 
 def unknown_is_nothing(asked, was):
-    """A partition that is not there has nothing."""
+    """Return no record for an unknown partition."""
     if was[0] == 3:
         return NOTHING
 
 
 def unknown_has_epoch(asked, was):
-    """A partition that is not there has a leader epoch beside the error."""
+    """Return a leader epoch together with the error for an unknown partition."""
     if was[0] == 3 and asked.version >= 4:
         return (*was[:3], 0)
 
 
 def newer_epoch_is_taken(asked, was):
-    """A reader that knows of a newer leader is answered."""
+    """Return a result to a client that knows a newer leader."""
     if was[0] == 75 or was[0] == 76:
         return (0, asked.end, -1, 0)
 
 
+def doubles_are_out_of_range(asked, was):
+    """Return another error for a partition that a request names twice."""
+    if was[0] == 42:
+        return (1, *was[1:])
+
+
+def unknown_is_out_of_range(asked, was):
+    """Return another error for an unknown partition."""
+    if was[0] == 3:
+        return (1, *was[1:])
+
+
+def newer_epoch_is_fenced(asked, was):
+    """Return the error for an older leader epoch to a client that knows a newer one."""
+    if was[0] == 75:
+        return (74, *was[1:])
+
+
 def goes_on_to_later_segments(asked, was):
-    """Where Kafka has no answer although a record is there, it is answered: what is promised, but not Kafka's."""
+    """Return a record where Kafka finds none although one qualifies: documented, but not what Kafka returns."""
     if asked.is_time and was == NOTHING and asked.start:
         return record(next((r for r in visible(asked) if r.timestamp >= asked.target), None), (0, 0, 0, 0))
 
 
 def unknown_is_latest(asked, was):
-    """A special target of later versions is answered as if it had none."""
+    """Return no record for a special target of later versions."""
     if was[0] == 35:
         return (0, 0, -1, -1)
 
 
 def no_aborted_transactions(part):
-    """A fetch names no aborted transactions."""
+    """Omit the aborted transactions of a fetch."""
     found, part.aborted_transactions = part.aborted_transactions, []
     return found
 
 
 def stable_is_high_watermark(part):
-    """A fetch says that everything is stable."""
+    """Return the high watermark as the last stable offset of a fetch."""
     was, part.last_stable_offset = part.last_stable_offset, part.high_watermark
     return was != part.high_watermark
 
@@ -454,16 +472,22 @@ DEFECTS = {
     unknown_has_epoch: {"LO-25"},
     newer_epoch_is_taken: {"LO-26"},
 }
-"""Each that breaks a promise, with the clauses that may say so."""
+"""Defects that break a documented promise, with the clauses that may report them."""
+OTHER_ERRORS: dict = {
+    doubles_are_out_of_range: "LO-24",
+    unknown_is_out_of_range: "LO-25",
+    newer_epoch_is_fenced: "LO-26",
+}
+"""Defects that return another error than the protocol documents, with the clause that reports it."""
 NOT_KAFKAS: dict = {
     goes_on_to_later_segments: {"LO-23"},
     unknown_is_latest: {"LO-15c", "LO-10", "LO-3a", "LO-4", "LO-5"},
 }
-"""Each that is not Kafka's answer."""
+"""Defects whose result differs from Kafka's only."""
 
 
 def stamped_is_as_created(part):
-    """Batches of a topic with LogAppendTime come back with the producer's timestamps, as CreateTime."""
+    """Return batches of a topic with LogAppendTime with the producer's timestamps, as CreateTime."""
     found = bytearray()
     stamped = [batch for batch in iter_memory_batches(part.records or b"") if not batch.is_control]
     if not any(batch.timestamp_type.name == "LOG_APPEND_TIME" for batch in stamped):
@@ -478,14 +502,14 @@ def stamped_is_as_created(part):
 
 
 def damaged(part):
-    """Batches come back with a bit of their last byte flipped."""
+    """Flip a bit of the last byte of each batch."""
     if part.records:
         part.records = part.records[:-1] + bytes([part.records[-1] ^ 1])
     return bool(part.records)
 
 
 def without_leader_epochs(part):
-    """Batches come back with leader epoch -1, which no leader gives them; their checksum does not cover it."""
+    """Return batches with leader epoch -1, which no leader assigns; their checksum does not cover it."""
     batches = [bytearray(batch.to_bytes()) for batch in iter_memory_batches(part.records or b"")]
     for data in batches:
         struct.pack_into(">i", data, 12, -1)

@@ -26,14 +26,14 @@ BOTH = pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])
 
 
 def file_of(kind, *offsets: int, base: int = 0) -> bytes:
-    """Entries of these offsets; position and timestamp are ten times as much."""
+    """Write an index file with entries of these offsets; position and timestamp are ten times as large."""
     if kind is OffsetIndex:
         return b"".join(struct.pack(">ii", offset - base, 10 * offset) for offset in offsets)
     return b"".join(struct.pack(">qi", 10 * offset, offset - base) for offset in offsets)
 
 
 def add(index, *offsets: int) -> None:
-    """The same by appending."""
+    """Append entries of these offsets; position and timestamp are ten times as large."""
     for offset in offsets:
         if isinstance(index, OffsetIndex):
             index.append(offset, 10 * offset)
@@ -64,8 +64,8 @@ def test_a_new_file_is_preallocated_in_whole_entries(kind, length, entries, path
 @pytest.mark.parametrize("size", [7, 0, -1])
 @pytest.mark.parametrize("writable", [True, False])
 @BOTH
-def test_a_new_file_without_room_is_refused_and_left_empty(kind, size, writable, path):
-    """The refusal comes after the creation, so 0 bytes stay and count as an existing index (AI-3b, AI-3c, AI-4a)."""
+def test_a_new_file_without_capacity_is_rejected_and_left_empty(kind, size, writable, path):
+    """The error follows the creation: an empty file remains and counts as existing (AI-3b, AI-3c, AI-4a)."""
     with pytest.raises(InvalidArgumentError) as refusal:
         kind(path, 0, size, writable)
     assert refusal.value.kafka_message == f"Invalid max index size: {size}"
@@ -77,8 +77,8 @@ def test_a_new_file_without_room_is_refused_and_left_empty(kind, size, writable,
 
 
 @BOTH
-def test_a_new_file_cannot_be_made_read_only(kind, path):
-    """The length of a read-only handle cannot be set: EINVAL, and again 0 bytes stay (AI-2, AI-4a, AI-4b)."""
+def test_a_new_file_cannot_be_created_read_only(kind, path):
+    """The length of a read-only handle cannot be set: EINVAL, and a file of 0 bytes remains (AI-2, AI-4a, AI-4b)."""
     with pytest.raises(OSError, match="read-only") as refusal:
         kind(path, 0, 80, writable=False)
     assert (refusal.value.errno, refusal.value.filename) == (22, str(path))
@@ -96,7 +96,7 @@ def test_a_missing_directory_is_an_io_error(kind, tmp_path):
 @pytest.mark.parametrize("writable", [True, False])
 @BOTH
 def test_an_existing_file_opens_as_full(kind, writable, path):
-    """The length counts, not the size asked for; zeros at the end are entries, a partial one is none (AI-5, AI-9)."""
+    """The length counts, not the requested size; zeros at the end are entries, a partial entry is not (AI-5, AI-9)."""
     content = file_of(kind, 3, -1, 0) + b"part"
     path.write_bytes(content)
     index = kind(path, 100, 800, writable)
@@ -107,7 +107,7 @@ def test_an_existing_file_opens_as_full(kind, writable, path):
 
 
 def test_a_time_index_is_full_one_entry_earlier(path):
-    """The last slot is kept for the roll; with room for one entry or none it is always full (AI-6)."""
+    """The last slot is reserved for the roll; with capacity for one entry or none it is always full (AI-6)."""
     for size, appended, full in ((36, 1, False), (36, 2, True), (12, 0, True)):
         path.unlink(missing_ok=True)
         with TimeIndex(path, 0, size) as index:
@@ -129,7 +129,7 @@ def test_a_path_may_be_text_and_is_always_a_path(kind, path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @BOTH
 def test_read_only_opening_needs_no_write_permission(kind, tmp_path, path):
-    """Another user, neither file nor directory writable: lookups work, writing is refused, nothing changes (AI-2)."""
+    """Another user, file and directory not writable: lookups work, writes raise, nothing changes (AI-2)."""
     path.write_bytes(file_of(kind, 1, 2))
     path.chmod(0o444)
     tmp_path.chmod(0o555)
@@ -172,8 +172,8 @@ except PermissionError:
 
 
 @BOTH
-def test_no_descriptor_stays_open(kind, path):
-    """An unmapped index holds no descriptor, also after a refusal, a resize and a flush."""
+def test_no_descriptor_remains_open(kind, path):
+    """An unmapped index holds no descriptor, also after an error, a resize and a flush."""
     descriptors = Path("/proc/self/fd")
     before = len(list(descriptors.iterdir()))
     with pytest.raises(InvalidArgumentError):
@@ -218,7 +218,7 @@ def test_offsets_beyond_a_long_wrap(kind, path):
 
 @BOTH
 def test_texts_name_the_absolute_path(kind, tmp_path, monkeypatch):
-    """An index opened by a relative name is refused by its absolute one, as in Kafka (AI-8)."""
+    """An error of an index that was opened by a relative name has its absolute name, as in Kafka (AI-8)."""
     monkeypatch.chdir(tmp_path)
     with kind("a", 10, 80) as index, pytest.raises(IndexOffsetOverflowError) as refusal:
         index.relative_offset(9)
@@ -231,7 +231,7 @@ def test_texts_name_the_absolute_path(kind, tmp_path, monkeypatch):
 
 @EVERY_RELEASE
 @BOTH
-def test_a_slot_past_the_end_is_refused_in_the_dialects_words(kind, release, path):
+def test_a_slot_past_the_end_raises_with_the_text_of_the_dialect(kind, release, path):
     """A comma for offset indexes; two blanks and a full stop in Scala's time index (OI-8b, OI-8c, TI-8b, TI-8c)."""
     scala = release in ("2.4.1", "3.4.1")
     name = f"index {path}, which" if kind is OffsetIndex else f"{' ' if scala else ''}time index {path} which"
@@ -247,7 +247,7 @@ def test_a_slot_past_the_end_is_refused_in_the_dialects_words(kind, release, pat
 
 @BOTH
 def test_a_negative_slot_is_out_of_bounds_or_wraps(kind, path):
-    """-1 is refused by the buffer, not counted from the end; 32-bit products may come out inside (OI-8d, AI-41)."""
+    """The buffer rejects -1, it does not count from the end; 32-bit products may wrap to inside (OI-8d, AI-41)."""
     with kind(path, 0, 80) as index:
         add(index, 1, 2)
         for n in (-1, -(2**28) if kind is OffsetIndex else -(2**29)):
@@ -257,7 +257,7 @@ def test_a_negative_slot_is_out_of_bounds_or_wraps(kind, path):
 
 
 def test_iteration_sees_the_file_as_it_is(path):
-    """An index closed under an iterator is refused, not read from nowhere (AI-19a)."""
+    """An index that is closed during an iteration raises, and is not read from unmapped memory (AI-19a)."""
     index = OffsetIndex(path, 0, 80)
     add(index, 1, 2)
     entries = iter(index)
@@ -273,7 +273,7 @@ def test_iteration_sees_the_file_as_it_is(path):
 @EVERY_RELEASE
 @BOTH
 def test_resize_rounds_and_keeps_the_entries(kind, release, path):
-    """To 51 bytes, which are 48; the same again is False; what follows is appended behind what was there (AI-10)."""
+    """A resize to 51 bytes gives 48; the same again returns False; later appends follow the old entries (AI-10)."""
     with kind(path, 0, 120, dialect=release) as index:
         add(index, 1, 2)
         assert index.resize(51)
@@ -287,7 +287,7 @@ def test_resize_rounds_and_keeps_the_entries(kind, release, path):
 
 
 @BOTH
-def test_a_read_only_index_becomes_writable_by_resize(kind, path):
+def test_resizing_a_read_only_index_makes_it_writable(kind, path):
     """Kafka maps the resized file for writing whatever it was opened for (AI-10)."""
     path.write_bytes(file_of(kind, 1))
     with kind(path, 0, writable=False) as index:
@@ -343,7 +343,7 @@ def test_after_a_failed_shrink_the_cursor_is_at_the_start(kind, release, path):
 
 
 @BOTH
-def test_growth_is_zeros_but_removed_entries_stay(kind, path):
+def test_growth_is_zeros_but_removed_entries_remain(kind, path):
     """Bytes cut off come back as zeros; bytes of entries that were only truncated are still there (AI-13, AI-14)."""
     with kind(path, 0, 120) as index:
         add(index, 1, 2, 3)
@@ -384,7 +384,7 @@ def test_reset_without_a_size_empties_the_file(kind, path):
 @EVERY_RELEASE
 @BOTH
 def test_trimming_cuts_the_tail_and_a_partial_entry(kind, release, path):
-    """What the sanity check refused passes afterwards (AI-16a)."""
+    """A file that the sanity check rejected passes after trimming (AI-16a)."""
     path.write_bytes(file_of(kind, 1, 2) + b"part")
     with kind(path, 0, dialect=release) as index:
         with pytest.raises(CorruptIndexError):
@@ -396,8 +396,8 @@ def test_trimming_cuts_the_tail_and_a_partial_entry(kind, release, path):
 
 @EVERY_RELEASE
 @BOTH
-def test_a_length_that_the_system_refuses(kind, release, path):
-    """A negative one: an OSError, and the index goes on or, with the remap lock, is left unmapped (AI-44a, AI-44b)."""
+def test_a_length_that_the_system_rejects(kind, release, path):
+    """A negative length: an OSError, and the index is usable or, with the remap lock, unmapped (AI-44a, AI-44b)."""
     index = kind(path, 0, 120, dialect=release)
     add(index, 1)
     with pytest.raises(OSError, match="Invalid argument"):
@@ -432,7 +432,7 @@ def test_close_trims_up_to_x5(kind, release, path):
 @EVERY_RELEASE
 @BOTH
 def test_a_closed_index_knows_its_counters_and_nothing_else(kind, release, path):
-    """Counters and last entry stay, what needs the bytes is refused; a truncation has counted down before (AI-19)."""
+    """Counters and last entry remain, other operations raise; a truncation changes the count before (AI-19)."""
     index = kind(path, 3, 120, dialect=release)
     add(index, 4, 5)
     index.close_handler()
@@ -482,8 +482,8 @@ def test_trim_and_flush_when_unmapped(kind, release, path):
 
 @EVERY_RELEASE
 @BOTH
-def test_a_with_block_closes_what_is_still_open(kind, release, path):
-    """An index deleted inside the block stays deleted; up to X3 Kafka's own close would bring it back (AI-16b)."""
+def test_a_with_block_closes_an_open_index(kind, release, path):
+    """An index that is deleted inside the block remains deleted; up to X3 Kafka's close would re-create it (AI-16b)."""
     with kind(path, 0, 120, dialect=release) as index:
         add(index, 1)
         index.delete_if_exists()
@@ -506,7 +506,7 @@ def test_appending_to_a_closed_index(release, path):
 
 
 @BOTH
-def test_delete_unmaps_and_tells_whether_there_was_a_file(kind, path):
+def test_delete_unmaps_and_returns_whether_the_file_existed(kind, path):
     """The length still counts the tail: deleting does not trim (AI-18, AI-20b)."""
     index = kind(path, 0, 120, dialect="4.3.1")
     assert index.delete_if_exists()
@@ -516,8 +516,8 @@ def test_delete_unmaps_and_tells_whether_there_was_a_file(kind, path):
 
 @EVERY_RELEASE
 @pytest.mark.parametrize("writable", [True, False])
-def test_flush_leaves_content_as_it_is(release, writable, path, monkeypatch):
-    """Pages are forced in every dialect; X6 also syncs the file if it is where the index believes it (AI-23)."""
+def test_flush_leaves_content_unchanged(release, writable, path, monkeypatch):
+    """Pages are forced in every dialect; X6 also syncs the file if it exists under the name of the index (AI-23)."""
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     path.write_bytes(file_of(OffsetIndex, 1, 2))
@@ -546,7 +546,7 @@ def test_closing_a_read_only_index_trims_a_partial_entry(release, path):
 @EVERY_RELEASE
 @BOTH
 def test_rename_moves_the_file_under_the_mapping(kind, release, path):
-    """The index goes on under its new name, appends and resizes included (AI-21a)."""
+    """The index is usable under its new name, appends and resizes included (AI-21a)."""
     with kind(path, 0, 120, dialect=release) as index:
         target = path.with_suffix(".deleted")
         index.rename_to(str(target))
@@ -559,7 +559,7 @@ def test_rename_moves_the_file_under_the_mapping(kind, release, path):
 
 @BOTH
 def test_a_failed_rename_changes_the_name(kind, path):
-    """The file stays, the index has taken the new name: a resize looks there, a delete finds nothing (AI-21b)."""
+    """The file is not renamed, but the index has the new name: a resize uses it, a delete finds no file (AI-21b)."""
     index = kind(path, 0, 120)
     target = path.parent / "missing" / "a"
     with pytest.raises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Which clauses a step exercises: short scenarios on the reference, each with what its last step must show."""
+"""Clauses that a step exercises: short scenarios on the reference, each with the expected clauses of its last step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def transaction(start: int = 0) -> Operation:
 
 
 def exercised(directory, steps, release="4.4.0"):
-    """The clauses of the last step, performed by the reference after the others."""
+    """Return the clauses of the last step, after the reference has executed all steps."""
     reference, tracked = ReferenceIndex(release), TrackedIndex(release)
     reference.begin(directory)
     name, clauses = "", ()
@@ -211,24 +211,24 @@ SCENARIOS = [
     SCENARIOS,
     ids=[f"{shown.split()[0]}-{release}-{steps[-1].name}" for shown, _, release, steps in SCENARIOS],
 )
-def test_the_last_step_shows_these_clauses_and_not_those(tmp_path, shown, not_shown, release, steps):
+def test_the_last_step_exercises_exactly_these_clauses(tmp_path, shown, not_shown, release, steps):
     clauses = exercised(tmp_path, steps, release)
     assert [clause for clause in shown.split() if clause not in clauses] == []
     assert [clause for clause in not_shown.split() if clause in clauses] == []
     assert len(set(clauses)) == len(clauses)
 
 
-def test_what_is_only_observed_comes_first(tmp_path):
+def test_observed_clauses_come_first(tmp_path):
     assert exercised(tmp_path, [time(), LATE]) == ("TI-20a", "AI-8")
 
 
-def test_nothing_is_said_of_an_operation_that_is_not_supported():
+def test_an_unsupported_operation_exercises_no_clause():
     tracked = TrackedIndex("4.4.0")
     follow(tracked, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
     assert clauses_of(ONE, tracked, Observation(Outcome("unsupported"), State(0, 10, False, 80, (0,)))) == ()
 
 
-def test_a_refused_length_unmaps_where_the_mapping_is_released_first():
+def test_a_rejected_length_unmaps_where_the_mapping_is_released_first():
     # What Kafka does from 3.9.2 on, whatever the reference makes of it.
     state = State(0, 10, False, 80, (0,))
     for release, lost in (("3.9.2", True), ("4.1.0", False)):
@@ -250,7 +250,7 @@ def _unmapped(state: State) -> TrackedIndex:
     ("clauses", "facets", "left_out"),
     [
         (("TI-20a", "AI-8"), ("bytes",), True),
-        # Accepting the offset is no better way of refusing it.
+        # Accepting the offset is not an allowed alternative to the error.
         (("TI-20a", "AI-8"), ("outcome", "state", "bytes"), False),
         (("TI-20b", "TI-21b"), ("outcome", "state", "bytes"), True),
         (("AI-14b", "AI-14a", "OI-10"), ("bytes",), True),
@@ -265,20 +265,20 @@ def _unmapped(state: State) -> TrackedIndex:
         (("OI-3",), (), False),
         ((), (), False),
         ((), ("bytes",), False),
-        # A flush after closing that is done instead of refused, and has left another state.
+        # A flush after closing that succeeds instead of raising, and leaves another state.
         (("AI-19b",), ("outcome", "state"), True),
         (("AI-19b",), ("state",), False),
         (("AI-19b",), ("outcome", "bytes"), False),
     ],
 )
-def test_the_particular_decides_about_what_it_excuses(clauses, facets, left_out):
+def test_the_specific_clause_decides_what_it_tolerates(clauses, facets, left_out):
     assert is_observed_only(clauses, facets) is left_out
 
 
 @pytest.mark.parametrize(
     ("fields", "left_out"), [(("length",), True), (("length", "full", "max_entries"), True), (("entries",), False)]
 )
-def test_the_fields_that_say_how_long_the_file_is_follow_from_its_bytes(fields, left_out):
+def test_fields_of_the_file_length_follow_from_its_bytes(fields, left_out):
     assert is_observed_only(("AI-14b", "AI-14a"), ("state", "bytes"), fields) is left_out
     assert is_observed_only(("AI-14b", "AI-14a"), ("state",), fields) is False
 
@@ -286,13 +286,14 @@ def test_the_fields_that_say_how_long_the_file_is_follow_from_its_bytes(fields, 
 @pytest.mark.parametrize(
     ("clauses", "files", "left_out"),
     [
-        # How many zeros are behind the entries is Kafka's own business, and where entries are, if they are true.
+        # The number of zeros after the entries is Kafka's choice, and so are the offsets of entries, if the entries are
+        # true.
         (("AI-42b",), (("0.index", ("room",)),), True),
         (("AI-42b",), (("0.index", ()),), False),
         (("SEG-4", "SEG-5"), (("0.index", ("sound",)), ("0.timeindex", ("room",))), True),
         (("SEG-4", "SEG-5"), (("0.index", ("sound",)), ("0.timeindex", ())), False),
         (("SEG-4", "SEG-5"), (("0.log", ()), ("0.index", ("sound",))), False),
-        # A snapshot may be missing; one that is there has to be right.
+        # A snapshot may be missing, but not wrong.
         (("LG-33", "LG-7"), (("00000000000000000002.snapshot", ("absent.snapshot",)),), True),
         (("LG-33", "LG-7"), (("00000000000000000002.snapshot", ()),), False),
         (("LG-33", "LG-7"), (("00000000000000000002.timeindex", ("absent.timeindex",)),), False),
@@ -301,22 +302,22 @@ def test_the_fields_that_say_how_long_the_file_is_follow_from_its_bytes(fields, 
         (("AI-32", "AI-33", "OI-7"), (("0.index", ("room",)),), False),
     ],
 )
-def test_of_files_the_way_in_which_they_differ_decides(clauses, files, left_out):
+def test_different_files_are_judged_by_the_kind_of_difference(clauses, files, left_out):
     assert is_observed_only(clauses, ("bytes",), files=files) is left_out
 
 
-def test_a_clause_that_excuses_nothing_leaves_nothing_out():
+def test_a_clause_that_tolerates_nothing_omits_nothing():
     assert not is_observed_only(("AI-32", "AI-33"))
     assert not is_observed_only(("AI-32", "AI-33", "OI-7"), ("outcome",))
 
 
-def test_a_field_is_excused_with_what_is_in_it():
+def test_a_field_is_tolerated_with_its_parts():
     fields = ("bytes_since_last_index_entry", "offset_index.entries", "offset_index.last")
     files = (("0.index", ("sound",)),)
     assert is_observed_only(("SEG-4",), ("state", "bytes"), fields, files)
     assert not is_observed_only(("SEG-4",), ("state", "bytes"), (*fields, "size"), files)
 
 
-def test_a_facet_that_does_not_exist_is_refused():
+def test_an_unknown_facet_is_rejected():
     with pytest.raises(ValueError, match="no facet file; there are outcome, text, state, bytes"):
         is_observed_only(("AI-14b",), ("file",))

@@ -16,7 +16,7 @@ _SPEC.loader.exec_module(segments)
 
 
 def sent(records, value_size, timestamp):
-    """What aiokafka's producer sends: base offset and leader epoch are the broker's to set."""
+    """Return the bytes that aiokafka's producer sends; the broker sets base offset and leader epoch."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
@@ -32,7 +32,7 @@ def sent(records, value_size, timestamp):
 
 
 @pytest.mark.parametrize(("records", "value_size"), [(1, 78), (16, 996)])
-def test_batches_are_those_of_a_real_client(tmp_path, records, value_size):
+def test_batches_equal_those_of_a_real_client(tmp_path, records, value_size):
     log = segments.write_segment(tmp_path / "t-0", 100_000, records=records, value_size=value_size, base_offset=7)
     for number, batch in enumerate(file_batches(log)):
         stored, produced = batch.to_bytes(), sent(records, value_size, segments.FIRST_TIMESTAMP + number)
@@ -41,7 +41,7 @@ def test_batches_are_those_of_a_real_client(tmp_path, records, value_size):
 
 
 @pytest.mark.thorough
-def test_indexes_are_those_of_a_recovery(tmp_path):
+def test_indexes_equal_those_of_a_recovery(tmp_path):
     log = segments.write_segment(tmp_path / "t-0", 100_000, records=1, value_size=78)
     rebuilt = rebuild(log, tmp_path / "out")
     assert log.with_suffix(".index").read_bytes() == rebuilt.offset_index.read_bytes()

@@ -1,4 +1,4 @@
-"""Many look-ups at once have the answers of one at a time."""
+"""Bulk lookups, which return the same as single lookups."""
 
 import struct
 
@@ -18,7 +18,7 @@ LAYOUTS = {".index": (">ii", OffsetIndex), ".timeindex": (">qi", TimeIndex)}
 @pytest.mark.parametrize("suffix", LAYOUTS)
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_answers_are_those_of_the_index(tmp_path_factory, suffix, compiled, data):
+def test_results_equal_those_of_the_index(tmp_path_factory, suffix, compiled, data):
     code, index_class = LAYOUTS[suffix]
     first = st.integers(1, 60) | st.sampled_from([2**31 - 1])
     keys = data.draw(st.lists(first, max_size=12))
@@ -41,7 +41,7 @@ def test_answers_are_those_of_the_index(tmp_path_factory, suffix, compiled, data
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("count", [1024, 1025, 1026, 3000])
 def test_the_warm_section_counts_where_keys_are_out_of_order(tmp_path, count, ordered, compiled):
-    """Kafka's search of damaged files is defined by its loop, warm section included (AI-35)."""
+    """Kafka's search of corrupt files is defined by its loop, warm section included (AI-35)."""
     keys = np.arange(1, count + 1) * 3
     if not ordered:
         np.random.default_rng(7).shuffle(keys)

@@ -1,4 +1,4 @@
-"""The C function that compiled kernels call for CRC-32C: checked when it is loaded, left out where it is gone."""
+"""The C function that compiled kernels call for CRC-32C: checked when it is loaded, not used if it is missing."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 
 @pytest.fixture
 def uncached():
-    """The look-up as a new process does it."""
+    """Call the uncached lookup, as a new process does."""
     return checksum.crc32c_address.__wrapped__
 
 
-def test_the_function_is_found_or_left_out(uncached):
-    """Where it is found, it computes what the package computes."""
+def test_the_function_is_found_or_not_used(uncached):
+    """If it is found, it computes the same as the package."""
     address = uncached()
     if address:
         function = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t)(address)
         assert function(b"123456789", 9) == google_crc32c.value(b"123456789") == 0xE3069283
 
 
-def test_a_library_without_it_is_done_without(uncached, monkeypatch):
+def test_a_library_without_the_function_is_not_used(uncached, monkeypatch):
     """No such file, and one that has no such function."""
     monkeypatch.setattr(_crc32c, "__file__", "/nowhere.so")
     assert uncached() == 0
@@ -56,7 +56,7 @@ def test_another_function_of_that_name_is_not_called(uncached, monkeypatch, tmp_
 @pytest.mark.skipif(not checksum.COMPILED, reason="numba is missing")
 @pytest.mark.thorough
 def test_verdicts_are_the_same_without_it(tmp_path):
-    """The whole of a verification by compiled kernels, with a damaged batch, in a process each."""
+    """A verification of a corrupt batch by compiled kernels gives the same with and without it, in two processes."""
     data = shutil.copytree(GOLDEN / "create-time-0", tmp_path / "create-time-0")
     log = data / f"{0:020d}.log"
     content = bytearray(log.read_bytes())
@@ -64,7 +64,7 @@ def test_verdicts_are_the_same_without_it(tmp_path):
     log.write_bytes(content)
     program = """
 import json, sys
-from kidx.scan import checksum, compiled, scan_log
+from kidx.scan import checksum, scan_log
 if sys.argv[2] == "without":
     checksum.crc32c_address = lambda: 0
     from kidx.scan import batch_kernels

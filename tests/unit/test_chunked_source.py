@@ -6,21 +6,21 @@ import pytest
 
 from kidx.errors import InvalidArgumentError
 from kidx.records import Codec
-from kidx.records.codecs import decompress, decompressed
-from kidx.records.codecs.chunked import ChunkedSource
+from kidx.records.codecs import decompress, decompress_all
+from kidx.records.codecs.chunked import ChunkedStreamReader
 
 
-def source(*blocks: bytes) -> ChunkedSource:
-    return ChunkedSource(iter(blocks))
+def source(*blocks: bytes) -> ChunkedStreamReader:
+    return ChunkedStreamReader(iter(blocks))
 
 
 def frame(*blocks: bytes) -> bytes:
-    """Stored blocks, and empty ones."""
+    """Build a frame of stored blocks and empty blocks."""
     sized = [(len(block) | 1 << 31).to_bytes(4, "little") + block if block else b"\1\0\0\0\0" for block in blocks]
     return bytes.fromhex("04224d18604082") + b"".join(sized) + bytes(4)
 
 
-def test_what_is_read_ends_at_an_empty_block_and_goes_on_behind_it():
+def test_a_read_ends_at_an_empty_block_and_continues_after_it():
     blocks = source(b"ab", b"", b"cd")
     assert [blocks.read(3), blocks.read(3), blocks.read(3)] == [b"ab", b"cd", b""]
 
@@ -52,7 +52,7 @@ def test_a_skip_ends_at_two_empty_blocks():
 
 
 def test_kidx_reads_blocks_like_the_newest_release():
-    found = decompressed(Codec.LZ4, frame(b"ab", b"", b"cd"))
+    found = decompress_all(Codec.LZ4, frame(b"ab", b"", b"cd"))
     assert found is not None
     assert (found.plain, found.blocks) == (b"abcd", (2, 0, 2))
     assert list(found.chunks()) == [b"ab", b"", b"cd"]

@@ -1,4 +1,4 @@
-"""Damaged compressed records are refused otherwise up to 3.5 (SEG-48, SEG-49) and 2.7 (SEG-47)."""
+"""Corrupt compressed records, which raise differently up to 3.5 (SEG-48, SEG-49) and 2.7 (SEG-47)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kidx.records import (
     RecordSizeError,
     RecordStreamError,
     SimpleRecord,
-    StreamCutError,
+    TruncatedStreamError,
     build_batch,
     iter_batches,
     write_batch,
@@ -37,7 +37,7 @@ def batch_of(body: bytes, codec: Codec = Codec.LZ4) -> bytes:
 
 @pytest.fixture
 def searched(tmp_path):
-    """What comes of a search for the first record of a log."""
+    """Return the result of a search for the first record of a log."""
 
     def search(data: bytes, release: str):
         path = tmp_path / "00000000000000000000.log"
@@ -67,7 +67,7 @@ def test_a_size_that_makes_no_sense(searched, size, escaped):
     assert not isinstance(raised.value, InvalidRecordError)
 
 
-def test_a_size_that_is_cut_is_invalid_in_all(searched):
+def test_a_truncated_size_is_invalid_in_all_releases(searched):
     for release in ("3.5.2", "3.6.2"):
         with pytest.raises(InvalidRecordError, match="premature EOF"):
             searched(batch_of(b"\xff"), release)
@@ -79,7 +79,7 @@ def gzip_cut_by(count: int) -> bytes:
 
 
 def test_a_gzip_stream_that_ends_inside_a_record(searched):
-    with pytest.raises(StreamCutError):
+    with pytest.raises(TruncatedStreamError):
         searched(gzip_cut_by(12), "3.6.2")
     with pytest.raises(InvalidRecordError):
         searched(gzip_cut_by(12), "3.5.2")
@@ -93,7 +93,7 @@ def test_a_gzip_stream_without_its_header_is_unreadable_in_all(searched):
             searched(data, release)
 
 
-def test_more_headers_than_there_is_room_for_are_read_before_2_7(searched):
+def test_a_header_count_beyond_the_record_is_read_before_2_7(searched):
     """One of them is longer than the record, which was out of bounds then."""
     one = write_record(0, 0, SimpleRecord(1000, None, None, (("key", b""),)))
     assert one[6:8] == b"\x02\x06"  # one header, of a key of three bytes
@@ -108,7 +108,7 @@ def test_more_headers_than_there_is_room_for_are_read_before_2_7(searched):
 @pytest.mark.parametrize(
     ("release", "refusal"), [("3.9.2", OutOfBoundsError), ("4.3.1", OutOfBoundsError), ("4.4.0", InvalidArgumentError)]
 )
-def test_what_is_read_first_of_a_batch_without_a_whole_header(searched, release, refusal):
+def test_the_first_bytes_that_are_read_of_a_batch_with_a_partial_header(searched, release, refusal):
     whole = bytearray(batch_of(BODY, Codec.NONE))
     whole[8:12] = (41).to_bytes(4, "big")
     with pytest.raises(refusal):

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
+import kidx
+from conformance.clauses import load_clauses
 from kidx import DIALECTS, Dialect, dialect_of
-from kidx.dialect import BEHAVIOURS, NEWEST, version_of
+from kidx.dialect import BEHAVIOURS, NEWEST, ROWS, representative, version_of, with_overrides
+from kidx.dialect.behaviour import Section
 
-INDEX_RULES = {
-    "X1": ("2.4.0", "2.4.1", "2.5.1"),
-    "X2": ("2.6.0", "2.8.2", "3.4.1"),
-    "X3": ("3.5.0", "3.9.0", "3.9.1", "4.0.0"),
-    "X4": ("3.9.2", "4.0.1", "4.0.2", "4.1.0", "4.1.2"),
-    "X5": ("4.2.0", "4.3.1"),
-    "X6": ("4.4.0",),
-}
-
-
-@pytest.mark.parametrize(
-    ("release", "rules"), [(release, rules) for rules, releases in INDEX_RULES.items() for release in releases]
+INDEX_GROUPS = (
+    {"2.4.0", "2.4.1", "2.5.1", "2.6.0", "2.8.2", "3.4.1"},
+    {"3.5.0", "3.9.0", "3.9.1", "4.0.0"},
+    {"4.0.1", "4.1.0"},
+    {"3.9.2", "4.0.2", "4.1.2", "4.2.0", "4.3.1"},
+    {"4.4.0"},
 )
-def test_a_release_has_its_index_rules(release, rules):
-    """Both ends of every span of table 0.1; 4.0.0 is older inside than 3.9.2."""
-    assert dialect_of(release).index == rules
+"""Releases whose index objects behave alike: 4.0.0 is older inside than 3.9.2."""
+
+
+def test_releases_are_equal_if_their_rows_are():
+    """Equality is computed from the rows; no list of equal releases exists."""
+    groups = [{dialect_of(release).rules("index") for release in releases} for releases in INDEX_GROUPS]
+    assert [len(group) for group in groups] == [1] * len(INDEX_GROUPS)
+    assert len(set.union(*groups)) == len(INDEX_GROUPS)
+    assert {dialect.rules("index") for dialect in DIALECTS.values()} == set.union(*groups)
+    assert representative("4.3.1", "index") == "3.9.2"
+    assert representative("4.3.1") == "4.3.0"
 
 
 def test_no_release_is_named_twice_and_all_are_in_order():
     """Oldest first: a caller that lists them need not sort."""
     assert list(DIALECTS) == sorted(DIALECTS, key=version_of)
-    assert {dialect.index for dialect in DIALECTS.values()} == set(INDEX_RULES)
     assert all(dialect.release == release for release, dialect in DIALECTS.items())
 
 
@@ -53,49 +59,50 @@ def test_no_release_is_named_twice_and_all_are_in_order():
         ("searches_by_base_offset", {"4.3.1", "4.4.0"}),
     ],
 )
-def test_a_behaviour_holds_in_these_releases_and_no_other(behaviour, releases):
+def test_a_behaviour_applies_to_exactly_these_releases(behaviour, releases):
     """One release of each dialect (and 4.0.1, which has X4 without the remap lock) says yes or no."""
     asked = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")
     assert {release for release in asked if getattr(dialect_of(release), behaviour)} == releases
 
 
-def test_the_remap_lock_divides_x4():
-    """4.0.1 and 4.1.0 are X4 without the lock of KAFKA-19390 (AI-44b): two kinds of objects, one letter."""
-    x4 = [dialect for dialect in DIALECTS.values() if dialect.index == "X4"]
-    assert {dialect.release for dialect in x4 if not dialect.resize_unmaps_first} == {"4.0.1", "4.1.0"}
-    assert {dialect.release: dialect.index_rules for dialect in x4} == {
-        "3.9.2": "X4",
-        "4.0.1": "X4a",
-        "4.0.2": "X4",
-        "4.1.0": "X4a",
-        "4.1.1": "X4",
-        "4.1.2": "X4",
-    }
-    assert dialect_of("3.9.1").index_rules == "X3"
-
-
-PROPERTIES = BEHAVIOURS
-INDEX_LEVEL = PROPERTIES[PROPERTIES.index("scala_texts") : PROPERTIES.index("segment_rules")]
-
-
-@pytest.mark.parametrize("name", PROPERTIES)
-def test_what_never_changes_is_no_difference(name):
-    """Each property has at least two values among the releases, and says in its docstring what it is about."""
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_a_row_distinguishes_releases_and_describes_the_difference(name):
+    """Each row has a value for every release and two at least among them, clauses that there are, and one sentence."""
+    row = ROWS[name]
     assert len({getattr(dialect, name) for dialect in DIALECTS.values()}) > 1
-    assert getattr(Dialect, name).__doc__
+    assert row.__doc__
+    assert row.__doc__[0].isupper() or row.__doc__[0] == "`"
+    assert row.__doc__.endswith(".")
+    families = {clause.rstrip("abcdefghijklmnopqrstuvwxyz") for clause in load_clauses()}
+    assert families.issuperset(row.clauses), name
 
 
-@pytest.mark.parametrize("name", INDEX_LEVEL)
-def test_releases_of_one_group_differ_in_nothing_that_an_index_shows(name):
-    """A group stands for every behaviour of an index object, so two members never disagree in one of them."""
-    seen: dict[str, object] = {}
-    for dialect in DIALECTS.values():
-        assert seen.setdefault(dialect.index_rules, getattr(dialect, name)) == getattr(dialect, name)
-    assert set(seen) == {*INDEX_RULES, "X4a"}
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_a_release_has_one_value_per_row(name):
+    """The ranges of a row do not overlap, and none names a release that was never published."""
+    for release in DIALECTS:
+        assert sum(release in releases for releases in ROWS[name].values.values() if releases.text) <= 1
+    for releases in ROWS[name].values.values():
+        assert set(re.findall(r"\d+\.\d+\.\d+", releases.text)) <= set(DIALECTS), releases
+
+
+def test_no_code_compares_the_number_of_a_release():
+    """A patch release can get anything back-ported, so that a threshold says nothing."""
+    compared = re.compile(r"\bversion\s*(?:>=|<=|<|>)\s*\(|dialect\.version")
+    package = Path(kidx.__file__).parent
+    found = [path.name for path in package.rglob("*.py") if compared.search(path.read_text("utf-8"))]
+    assert found == []
+
+
+def test_a_row_without_a_value_for_a_release_raises():
+    row = Section("index").choice({1: "<=3.0.0", 2: ">=3.5.0"}, "", "A number.")
+    assert (row.value_in("2.4.0"), row.value_in("4.4.0")) == (1, 2)
+    with pytest.raises(ValueError, match=r"no value for Kafka 3\.4\.1"):
+        row.value_in("3.4.1")
 
 
 def test_texts_of_segments_change_with_the_release():
-    """How a segment prints itself in an error, by the steps at which that changed."""
+    """The text of a segment in an error changes at these releases."""
     releases = ("2.6.3", "2.7.0", "3.4.1", "3.5.2", "3.6.2", "3.7.0", "4.4.0")
     assert [dialect_of(release).segment_text for release in releases] == [
         "time",
@@ -118,18 +125,13 @@ def test_the_newest_release_is_the_default():
         version_of("4.x")
 
 
-def test_a_dialect_of_ones_own():
-    """A release that kidx does not know is a copy of the nearest one; it is taken as it is."""
-    fork = dataclasses.replace(dialect_of("4.3.1"), release="4.3.2", index="X6")
+def test_a_custom_dialect():
+    """A release unknown to kidx behaves like a known release, except for the overridden rows; it is used unchanged."""
+    fork = with_overrides(Dialect("4.3.2", "4.3.1"), close_trims=False)
     assert dialect_of(fork) is fork
     assert not fork.close_trims
+    assert fork.searches_by_base_offset
     with pytest.raises(dataclasses.FrozenInstanceError):
         fork.release = "4.3.3"
-    assert isinstance(fork, Dialect)
-
-
-@pytest.mark.parametrize("release", ["4.3", "", "3.9.2 ", "0.11.0"])
-def test_an_unknown_release_is_refused_with_the_known_ones(release):
-    """The message names what was asked for and what there is."""
-    with pytest.raises(ValueError, match=f"unknown Kafka release {release!r}; kidx knows 2.4.0, .*, 4.4.0"):
-        dialect_of(release)
+    assert Dialect("3.9.3", "3.9.2").append_per_batch
+    assert fork.with_libraries(None, None).rules() == fork.rules()

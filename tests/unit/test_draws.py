@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
+from thorough_params import thorough_param
 
 from conformance.machines import MACHINES
 from conformance.machines.seeded import rule
@@ -17,12 +18,12 @@ from conformance.strategies.leader import sent
 
 
 def drawn(draw, count=2000):
-    """So many values."""
+    """Draw this number of values."""
     chance = Random(1)  # noqa: S311 -- nothing secret
     return [draw.pick(chance) for _ in range(count)]
 
 
-def test_every_value_is_drawn_as_often_as_it_stands_there():
+def test_every_value_is_drawn_in_proportion_to_its_listing():
     counts = Counter(drawn(draws.sampled_from("aab"), 3000))
     assert set(counts) == {"a", "b"}
     assert 1.6 < counts["a"] / counts["b"] < 2.5
@@ -35,14 +36,14 @@ def test_numbers_and_sizes_reach_both_ends():
     assert set(drawn(draws.booleans())) == {False, True}
 
 
-def test_what_chooses_from_others_counts_as_these():
+def test_a_nested_choice_counts_as_its_alternatives():
     nested = (draws.just(1) | draws.just(2)) | draws.one_of(draws.just(3), draws.just(4))
     counts = Counter(drawn(nested, 4000))
     assert set(counts) == {1, 2, 3, 4}
     assert min(counts.values()) > 800
 
 
-def test_a_kind_counts_as_one_however_many_it_chooses_from():
+def test_a_kind_counts_as_one_for_any_number_of_alternatives():
     kinds = draws.one_of_kinds(draws.just(1), draws.one_of(draws.just(2), draws.just(3), draws.just(4)))
     counts = Counter(drawn(kinds, 4000))
     assert 1800 < counts[1] < 2200
@@ -66,7 +67,7 @@ def test_values_are_put_together():
     assert {tuple(found) for found in drawn(both)} == {("a",), ("a", "b")}
 
 
-def test_a_rule_that_another_one_calls_is_given_its_arguments():
+def test_a_rule_that_another_rule_calls_receives_its_arguments():
     class Machine:
         chance = Random(1)  # noqa: S311 -- nothing secret
 
@@ -85,7 +86,7 @@ def test_a_rule_that_another_one_calls_is_given_its_arguments():
     assert machine.seen == 6
 
 
-@pytest.mark.parametrize("name", ["segment", "log", "cleaned"])
+@pytest.mark.parametrize("name", ["segment", thorough_param("log"), thorough_param("cleaned")])
 def test_a_seed_of_hypothesis_gives_the_same_operations_again(name, tmp_path):
     kind = MACHINES[name]
 

@@ -1,4 +1,4 @@
-"""Errors: one class for each way Kafka refuses, each of them the builtin that a Python programmer would catch."""
+"""Errors: one class per way in which Kafka fails, each a subclass of the matching builtin exception."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_table_names_every_class():
 
 @EVERY
 @pytest.mark.parametrize(("given", "kept"), [((), "what, where"), (("Kafka's",), "Kafka's"), ((None,), None)])
-def test_a_message_and_kafkas_own_text(error, given, kept):
+def test_a_message_and_the_text_of_kafka(error, given, kept):
     """The text defaults to the message; None says that Kafka's exception has none. Both survive a pickle (Spark)."""
     raised = error("what, where", *given)
     for each in (raised, pickle.loads(pickle.dumps(raised))):  # noqa: S301 -- our own bytes
@@ -152,7 +152,7 @@ def _before_start(directory):
     ],
 )
 def test_a_message_names_the_file_the_value_and_the_limit(act, error, words, tmp_path):
-    """The line alone says which file it is about, what was asked and what would have been possible."""
+    """One line names the file, the requested value and the limit."""
     with pytest.raises(error) as refusal:
         act(tmp_path)
     assert type(refusal.value) is error

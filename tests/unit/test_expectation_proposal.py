@@ -1,8 +1,9 @@
-"""``--update-expectations``: a diff that a person may apply, and nothing that applies itself."""
+"""``--suggest-expectations``: a diff that a person may apply, and nothing that applies itself."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,12 +30,29 @@ def diverged(release, *clauses, implementation="exec:./mine"):
 
 
 def applied(directory, diff):
-    """What a person has who applies the diff."""
-    done = subprocess.run(["patch", "-p0"], input=diff, cwd=directory, text=True, capture_output=True, check=False)
+    """Return the file after the diff is applied."""
+    command = ["git", "apply"]
+    done = subprocess.run(command, input=diff, cwd=directory, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_stale_entry_goes_with_its_comment_and_nothing_else(tmp_path):
+@pytest.mark.parametrize("name", ["known", "known of mine"])
+def test_git_applies_it_in_the_directory_of_the_run(tmp_path, monkeypatch, name):
+    """In a repository, from a directory below its root: a new file, an entry that goes, and names with blanks."""
+    work = tmp_path / "below"
+    (work / name).mkdir(parents=True)
+    (work / name / "other.toml").write_text(FILE)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    monkeypatch.chdir(work)
+    stale = load_expectations(work / name)
+    applied(work, propose(Path(name), stale, [diverged("4.4.0", "OI-7")]))
+    assert '"OI-7"' in (work / name / "mine.toml").read_text()
+    assert "[[expectation]]" not in (work / name / "other.toml").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert f"+++ b/below/{name}/mine.toml" in propose(work / name, [], [diverged("4.4.0", "OI-3")])
+
+
+def test_a_stale_entry_is_removed_with_its_comment_only(tmp_path):
     (tmp_path / "mine.toml").write_text(FILE)
     stale = load_expectations(tmp_path)[:1]
     diff = propose(tmp_path, stale, [])
@@ -44,8 +62,8 @@ def test_a_stale_entry_goes_with_its_comment_and_nothing_else(tmp_path):
     assert not [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
 
 
-def test_one_kind_of_divergence_is_one_entry_that_a_person_has_to_finish(tmp_path, monkeypatch):
-    """The narrowest MUST, every release; without a reason and a link the entry is refused."""
+def test_one_kind_of_divergence_is_one_incomplete_entry(tmp_path, monkeypatch):
+    """It has the most specific MUST clause and every release; without a reason and a link the entry is rejected."""
     monkeypatch.chdir(tmp_path)
     mine = tmp_path / "known"
     mine.mkdir()
@@ -59,7 +77,7 @@ def test_one_kind_of_divergence_is_one_entry_that_a_person_has_to_finish(tmp_pat
     (expectation,) = load_expectations(mine)
     assert (expectation.clause, expectation.implementation) == ("OI-7", "exec:./mine")
     assert all(release in expectation.releases for release in ("3.9.2", "4.4.0"))
-    assert expectation.concerns("offset", "exec:./mine", "4.4.0")
+    assert expectation.applies_to("offset", "exec:./mine", "4.4.0")
     assert "4.3.1" not in expectation.releases
 
 
@@ -72,7 +90,7 @@ def test_an_implementation_with_signs_of_a_pattern_is_itself(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("event", [diverged("4.4.0"), diverged("4.4.0", "OI-7", implementation="")])
-def test_what_no_clause_speaks_of_and_the_reference_cannot_be_expected(tmp_path, event):
+def test_divergences_without_a_clause_and_of_the_reference_cannot_be_expected(tmp_path, event):
     assert propose(tmp_path, [], [event]) == ""
 
 

@@ -1,4 +1,4 @@
-"""Index files that differ: in room alone, or with entries that are as true of the log beside them."""
+"""Index files that differ: in padding only, or with entries that are equally true of the log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def how(suffix, mine, theirs, log=LOG):
     return found.how
 
 
-def test_what_is_alike_is_no_difference():
+def test_equal_files_are_no_divergence():
     assert file_differences({"a": b"1", "b": None}, {"a": b"1"}) == ()
 
 
@@ -45,7 +45,7 @@ def test_a_missing_index_has_no_entry():
     assert how(".txnindex", b"", None) == {"absent.txnindex"}
 
 
-def test_room_behind_records_is_no_room():
+def test_trailing_bytes_after_records_are_no_padding():
     (found,) = file_differences({"0.log": LOG + bytes(5)}, {"0.log": LOG})
     assert found == FileDifference("0.log")
 
@@ -57,7 +57,7 @@ def test_room_behind_records_is_no_room():
         ([(6, SECOND), (10, THIRD)], True),
         # One entry for a call of two batches: where the call begins, and its last offset.
         ([(10, SECOND)], True),
-        # Behind its own record, in the middle of a batch, of no batch, twice, and of an offset within a batch.
+        # After its own record, in the middle of a batch, of no batch, twice, and of an offset within a batch.
         ([(6, THIRD)], False),
         ([(6, SECOND + 1)], False),
         ([(8, SECOND)], False),
@@ -65,7 +65,7 @@ def test_room_behind_records_is_no_room():
         ([(5, SECOND)], False),
     ],
 )
-def test_entries_of_an_offset_index_hold_for_the_log(entries, is_sound):
+def test_entries_of_an_offset_index_are_true_of_the_log(entries, is_sound):
     assert ("sound" in how(".index", offsets((1, 0)), offsets(*entries, room=8))) is is_sound
 
 
@@ -82,7 +82,7 @@ def test_entries_of_an_offset_index_hold_for_the_log(entries, is_sound):
         ([(90, 6), (50, 7)], False),
     ],
 )
-def test_entries_of_a_time_index_hold_for_the_log(entries, is_sound):
+def test_entries_of_a_time_index_are_true_of_the_log(entries, is_sound):
     assert ("sound" in how(".timeindex", times((50, 6)), times(*entries, room=12))) is is_sound
 
 
@@ -94,7 +94,7 @@ def test_a_time_index_that_others_follow_has_its_largest_timestamp(entries, is_s
     assert ("sound" in found.how) is is_sound
 
 
-def test_without_a_log_nothing_holds():
+def test_without_a_log_no_entry_is_true():
     (found,) = file_differences({f"{STEM}.index": None}, {f"{STEM}.index": offsets((6, SECOND))})
     assert "sound" not in found.how
     assert "sound" in how(".index", None, offsets((6, SECOND)), LOG + b"torn")

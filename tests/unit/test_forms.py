@@ -31,7 +31,7 @@ def test_every_form_is_taken_apart(text, spec):
 @pytest.mark.parametrize(
     "text", ["", "jvm:", "broker:", "wire", "subject", "exec", "python", "mutant", "JVM", "brokers", ":jvm"]
 )
-def test_what_has_none_of_the_forms_is_told_all_of_them(text):
+def test_an_invalid_form_gets_a_message_with_all_forms(text):
     assert form_of(text) is None
     assert not is_server(text)
     with pytest.raises(
@@ -44,13 +44,13 @@ def test_what_has_none_of_the_forms_is_told_all_of_them(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("wire:", "is HOST:PORT, not ''"),
-        ("wire:localhost", "is HOST:PORT, not 'localhost'"),
-        ("wire:localhost:99999", "is HOST:PORT"),
-        ("subject:nothing", "there is no subject 'nothing'; there are "),
+        ("wire:", "must be HOST:PORT, not ''"),
+        ("wire:localhost", "must be HOST:PORT, not 'localhost'"),
+        ("wire:localhost:99999", "must be HOST:PORT"),
+        ("subject:nothing", "unknown subject 'nothing'; choose from "),
     ],
 )
-def test_a_server_that_cannot_be_meant_is_one_line(text, said):
+def test_an_impossible_server_is_one_line(text, said):
     with pytest.raises(ToolError) as raised:
         parse_spec(text)
     assert said in str(raised.value)

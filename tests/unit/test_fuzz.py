@@ -1,4 +1,4 @@
-"""Fuzzing without Java: what is tried, what is kept, what is found."""
+"""Fuzzing without Java: the tried contents, the corpus, the findings."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_bit_is_flipped_once():
     assert [change.bit_count() for change in changes] == [1] * 16
 
 
-def test_the_corpus_survives_and_holds_nothing_twice(tmp_path):
+def test_the_corpus_is_reloaded_and_has_no_duplicates(tmp_path):
     corpus = Corpus(tmp_path / "corpus", [b"seed"])
     assert corpus.add(b"new")
     assert not corpus.add(b"new")
@@ -112,8 +112,8 @@ def plan(tmp_path, implementation: str, **changes) -> FuzzPlan:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("implementations")
-def test_an_implementation_that_reads_damaged_files_otherwise_is_found(tmp_path):
-    """Its sanity check does not look at the length."""
+def test_an_implementation_that_reads_corrupt_files_differently_is_found(tmp_path):
+    """Its sanity check ignores the length."""
     (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:tail_blind"))
     assert result.findings
     for path in result.findings.values():
@@ -165,7 +165,7 @@ def test_a_buffer_decides_what_a_coverage_guided_fuzzer_tries(format_name, tmp_p
 
 
 def test_records_of_another_batch_fit_into_a_batch(tmp_path):
-    """Structure is mended: a batch whose records are those of another one is still one, and valid."""
+    """The structure is repaired: a batch with the records of another batch is valid."""
     plain, _, _, _, codecs, _ = SEEDS["log"](tmp_path)
     chance, found = random.Random(5), 0  # noqa: S311 -- nothing secret
     for _ in range(4000):
@@ -176,10 +176,10 @@ def test_records_of_another_batch_fit_into_a_batch(tmp_path):
     assert found > 5
 
 
-def test_a_corpus_loses_what_shows_nothing_new_any_more(tmp_path):
+def test_a_corpus_drops_contents_that_show_nothing_new(tmp_path):
     first = Corpus(tmp_path, [b"seed"])
     assert all(map(first.add, (b"longer", b"new")))
-    first.drop(b"new")  # it has just been added: it stays
+    first.drop(b"new")  # it was just added, so it is retained
     again = Corpus(tmp_path, [b"seed"])
     assert again.contents == [b"seed", b"new", b"longer"]
     for content in (b"longer", b"seed", b"never there"):

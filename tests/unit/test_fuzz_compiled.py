@@ -16,11 +16,11 @@ from conformance.experiments.fuzz.mutations import contents, every_flip
 from conformance.experiments.fuzz.seeds import SEEDS
 from kidx.dialect import DIALECTS, dialect_of
 
-RELEASES = tuple({dialect.index_rules: release for release, dialect in DIALECTS.items()}.values())
+RELEASES = tuple({dialect.rules("index"): release for release, dialect in DIALECTS.items()}.values())
 
 
 def written(format_name: str, release: str, some: list[bytes]) -> list[bytes]:
-    """The cases of some contents, by the kernel."""
+    """Return the cases of some contents, by the kernel."""
     compiled = CompiledReference(format_name, release)
     longs = np.zeros(compiled.room(some), np.int64)
     ends = compiled.write(some, longs)
@@ -29,7 +29,7 @@ def written(format_name: str, release: str, some: list[bytes]) -> list[bytes]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("format_name", list(KERNELS))
-def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
+def test_every_flipped_bit_has_the_expectation_of_the_reference(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
     flips = [*seeds, *(flipped for seed in seeds[:2] for _, _, flipped in every_flip(seed))]
     for release in RELEASES:
@@ -40,7 +40,7 @@ def test_every_flipped_bit_is_expected_alike(format_name, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("format_name", list(KERNELS))
-def test_every_mutation_is_expected_alike(format_name, tmp_path):
+def test_every_mutation_has_the_expectation_of_the_reference(format_name, tmp_path):
     seeds = SEEDS[format_name](tmp_path)
     readable = {release: ReadableReference(format_name, dialect_of(release), tmp_path) for release in RELEASES}
 
@@ -61,7 +61,7 @@ from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReferen
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.seeds import SEEDS
 from kidx.dialect import dialect_of
-from kidx.scan.compiled import COMPILED
+from kidx.scan.jit import COMPILED
 
 assert not COMPILED
 for format_name in KERNELS:
@@ -88,7 +88,7 @@ def test_the_kernels_expect_the_same_uncompiled(tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_signature_tells_how_operations_end_and_no_number():
+def test_a_signature_contains_the_outcomes_of_operations_and_no_number():
     compiled = CompiledReference("offset", RELEASES[-1])
     entry = b"\x00\x00\x00\x03\x00\x00\x00\x64"
     some = [entry, b"\x00\x00\x00\x04" + entry[4:], entry + b"\x00", b""]

@@ -1,4 +1,4 @@
-"""What is expected of logs from remembered batches is what the readable reference expects, in every dialect."""
+"""Expectations for logs from cached batches, which equal those of the readable reference, in every dialect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 from hypothesis import given, settings
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.logs import known_batches
@@ -16,7 +16,7 @@ from conformance.experiments.fuzz.seeds import BASE_OFFSET, SEEDS, TIME
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.records import build_batch
 
-RELEASES = tuple({dialect.segment_rules: release for release, dialect in DIALECTS.items()}.values())
+RELEASES = tuple({dialect.rules("index", "segment"): release for release, dialect in DIALECTS.items()}.values())
 
 
 def log_of(*batches: bytes) -> bytes:
@@ -27,8 +27,8 @@ def plain(offset: int, timestamp: int = TIME) -> bytes:
     return build_batch([(timestamp, b"key", b"value" * 9)], base_offset=offset)
 
 
-@pytest.mark.parametrize("release", all_but((RELEASES[0], RELEASES[-1]), RELEASES))
-def test_every_mutation_is_expected_alike(release, tmp_path):
+@pytest.mark.parametrize("release", thorough_except((RELEASES[0], RELEASES[-1]), RELEASES))
+def test_every_mutation_has_the_expectation_of_the_reference(release, tmp_path):
     seeds = SEEDS["log"](tmp_path)
     dialect = dialect_of(release)
     readable, known = ReadableReference("log", dialect, tmp_path), KnownLogs(dialect, tmp_path)
@@ -47,7 +47,7 @@ def test_every_mutation_is_expected_alike(release, tmp_path):
 
 
 @pytest.mark.thorough
-def test_flipped_bits_are_expected_alike(tmp_path):
+def test_flipped_bits_have_the_expectation_of_the_reference(tmp_path):
     for release in ("2.4.1", "3.9.2", "4.4.0"):
         dialect = dialect_of(release)
         readable, known = ReadableReference("log", dialect, tmp_path), KnownLogs(dialect, tmp_path)
@@ -68,7 +68,7 @@ def test_flipped_bits_are_expected_alike(tmp_path):
     ids=["nothing", "zeros", "earlier and earlier", "later and later, and zeros", "no timestamps to speak of"],
 )
 @pytest.mark.parametrize("release", ["2.4.1", "3.6.2", "4.4.0"])
-def test_such_logs_are_expected_alike(content, release, tmp_path):
+def test_such_logs_have_the_expectation_of_the_reference(content, release, tmp_path):
     case = KnownLogs(dialect_of(release), tmp_path).case(content)
     assert case is not None
     assert case == ReadableReference("log", dialect_of(release), tmp_path).case(content)
@@ -84,7 +84,7 @@ def test_such_logs_are_expected_alike(content, release, tmp_path):
     ],
     ids=["no whole header", "offsets go back", "an offset out of range", "more entries than an index has"],
 )
-def test_what_a_recovery_refuses_is_left_to_the_reference(content, tmp_path):
+def test_logs_that_a_recovery_rejects_are_left_to_the_reference(content, tmp_path):
     assert KnownLogs(dialect_of("4.4.0"), tmp_path).case(content) is None
 
 

@@ -23,7 +23,7 @@ from conformance.machines.transaction import TransactionMachine
 
 SOURCE = Path(__file__).parents[1] / "adapters" / "go"
 MACHINES = (OffsetMachine, TimeMachine, TransactionMachine)
-# One release of each dialect, and one from between 3.9.2 and 4.1.1, where a refused resize leaves another index.
+# One release of each dialect, and one between 3.9.2 and 4.1.1, where a rejected resize leaves another index.
 RELEASES = ("2.4.1", "3.4.1", "3.9.1", "4.0.1", "4.1.2", "4.3.1", "4.4.0")
 
 pytestmark = pytest.mark.thorough  # where Go has built nothing yet, it builds its own library first
@@ -71,7 +71,7 @@ def test_the_implementation_conforms_in_every_dialect(program, tmp_path, machine
     index.close()
 
 
-def test_an_unknown_release_is_refused_in_one_line(program):
+def test_an_unknown_release_is_rejected_in_one_line(program):
     run = subprocess.run([program, "--release", "4"], input="", capture_output=True, text=True, check=False)
     assert run.returncode == 2
     assert run.stderr == 'go-index: a release has three numbers, "4" has 1\n'

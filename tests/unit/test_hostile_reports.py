@@ -18,9 +18,9 @@ from conformance import cli
 from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.report.combined import Combined
-from conformance.report.console import for_console, shielded
-from conformance.report.divergence import describe, show
+from conformance.report.combined import CombinedReport
+from conformance.report.console import escape_for_console, sanitizing
+from conformance.report.divergence import format_divergence, format_value
 from conformance.report.html import html
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
@@ -30,9 +30,7 @@ from conformance.report.terminal import TerminalWriter
 
 VERDICT = "conforms · 9999 steps in 1.0 s"
 NAME = f"[red]x`</td><script>alert(1)</script>![i](http://example.invalid/i)|\x1b[2J\x9b1m\u202e\r\n{VERDICT}"
-LAST_WORDS = (
-    f"ended (exit status 3) to hello; its stderr ends with:\nboom\x1b]0;owned\x07\r\n{VERDICT}\n\x85{VERDICT}\u2028"
-)
+LAST_WORDS = f"ended (exit status 3) to hello; its stderr says:\nboom\x1b]0;owned\x07\r\n{VERDICT}\n\x85{VERDICT}\u2028"
 FAILURE = {
     "step": 0,
     "party": NAME,
@@ -53,7 +51,7 @@ EVENTS = (
 
 
 def is_shown_safely(text: str) -> bool:
-    """Nothing but printable characters and line breaks, and no line begins as a verdict does."""
+    """Check that a text has only printable characters and line breaks, and that no line begins as a verdict does."""
     return all(map(str.isprintable, text.split("\n"))) and not re.search(f"(?m)^{VERDICT}", text)
 
 
@@ -62,17 +60,17 @@ def report(tmp_path):
     with NdjsonWriter(tmp_path) as writer:
         for event in EVENTS:
             writer(event)
-    return Combined(read_streams([tmp_path]))
+    return CombinedReport(read_streams([tmp_path]))
 
 
-def test_last_words_are_set_in_and_not_cut():
-    text = describe(EVENTS[1])
+def test_last_output_is_indented_and_complete():
+    text = format_divergence(EVENTS[1])
     assert is_shown_safely(text)
     assert f"\n{' ' * 15}{VERDICT}" in text
-    assert "  actual       failure: ended (exit status 3) to hello; its stderr ends with:\n" in text
+    assert "  actual       failure: ended (exit status 3) to hello; its stderr says:\n" in text
     long = "ended (exit status 3): " + "x" * 1000
-    assert show(long) == long
-    assert show("0a" * 1000).endswith("(1000 bytes)")
+    assert format_value(long) == long
+    assert format_value("0a" * 1000).endswith("(1000 bytes)")
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -85,17 +83,17 @@ def test_a_terminal_obeys_no_name(terminal):
     assert "\x1b[2J" not in file.getvalue()
     assert "[red]x`</td><script>" in text
     assert is_shown_safely(text.replace("\r", ""))
-    assert text.count("DIVERGES: 1 difference") == 1
+    assert text.count("DIVERGES: 1 divergence") == 1
 
 
-def test_a_shielded_console_keeps_its_own_colours():
+def test_a_shielded_console_keeps_its_colours():
     file = io.StringIO()
-    console = shielded(Console(file=file, width=80, force_terminal=True, color_system="standard"))
+    console = sanitizing(Console(file=file, width=80, force_terminal=True, color_system="standard"))
     table = Table(box=None)
     table.add_column("name")
     table.add_row(Text("a\x1b[2Jb", "red"))
     console.print(table)
-    console.print("[bold]" + for_console("[/]c\x07") + "[/]", highlight=False)
+    console.print("[bold]" + escape_for_console("[/]c\x07") + "[/]", highlight=False)
     assert "\x1b[31ma\\x1b[2Jb" in file.getvalue()
     assert "\x1b[1m[/]c\\x07" in file.getvalue()
 
@@ -119,11 +117,11 @@ def test_a_usual_name_is_code_in_markdown(tmp_path):
         writer(RunStarted(("4.4.0",), (name,), ("offset",), "dev", "observed", 7, {}, "2026-01-02T03:04:05+00:00"))
         writer(Result("offset", name, "4.4.0", 1, 1, 1.0, 0, {"OI-7": 1}, {"OI-7": "conforms"}))
         writer(RunFinished("conforms", 1, 1.0))
-    assert f"| `{name}` | 4.4.0 |" in markdown(Combined(read_streams([tmp_path])))
+    assert f"| `{name}` | 4.4.0 |" in markdown(CombinedReport(read_streams([tmp_path])))
 
 
 @pytest.mark.parametrize("page", [html, junit])
-def test_pages_hold_names_as_text(report, page):
+def test_pages_contain_names_as_text(report, page):
     text = page(report)
     assert all(map(str.isprintable, text.split("\n")))
     assert all(map(is_shown_safely, re.findall("(?s)<pre>(.*?)</pre>", text)))
@@ -131,7 +129,7 @@ def test_pages_hold_names_as_text(report, page):
     assert r"\x1b[2J" in text
 
 
-ADAPTER = Path(__file__).parents[1] / "adapters" / "bad" / "forges.py"
+ADAPTER = [sys.executable, str(Path(__file__).parents[1] / "adapters" / "bad.py"), "forges"]
 
 
 def printed(monkeypatch, capsys, *arguments):
@@ -148,9 +146,9 @@ def test_an_adapter_forges_no_verdict(tmp_path, monkeypatch, capsys):
     """Neither in a run, nor in a replay of what it was found by, nor in smoke, nor where it cannot be started."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("VERDICT", VERDICT)
-    adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
+    adapter = f"exec:{shlex.join(ADAPTER)}"
     common = ("run", "-i", adapter, "--machine", "offset", "--max-examples", "3", "--kafka", "4.4.0")
-    quickly = ("--stop-at-first", "--shrink-time", "0")
+    quickly = ("--fail-fast", "--max-shrink-time", "0")
     code, out, _ = printed(monkeypatch, capsys, *common, *quickly, "--report", tmp_path / "report")
     assert code == 1
     assert r"\x1b[2J" in out
@@ -167,7 +165,7 @@ def test_an_adapter_forges_no_verdict(tmp_path, monkeypatch, capsys):
 def test_a_replay_shows_a_hostile_trace_as_text(tmp_path, monkeypatch, capsys):
     steps = (Operation("open", ("offset", "0.index\x1b[2J\n", 0, 64, True)),)
     file = Trace("offset", "4.4.0", steps, title=NAME).save(tmp_path)
-    adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER.parents[1] / "line_index.py")])
+    adapter = shlex.join(["exec:" + sys.executable, str(Path(ADAPTER[1]).with_name("line_index.py"))])
     code, out, _ = printed(monkeypatch, capsys, "replay", file, "-i", adapter)
     assert code == 0
     assert out.count("\n") == 2

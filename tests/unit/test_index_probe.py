@@ -12,7 +12,7 @@ from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 @pytest.fixture
 def probe_of(tmp_path):
-    """The probe of an index of some kind that has been through some operations."""
+    """Return the probe of an index of some kind after some operations."""
     lockstep = Lockstep([], tmp_path, releases=["4.4.0"])
     lockstep.begin()
 

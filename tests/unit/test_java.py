@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import JavaNotFoundError
-from conformance.kafka.commands import show_java
+from conformance.kafka.status import show_java
 from kidx import java as java_module
 from kidx.java import find_java, search_java
 
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path, monkeypatch):
-    """No JDK below /usr/lib/jvm and no wheel, unless a test puts one there."""
+    """Hide all JDKs and wheels, except those that a test adds."""
     monkeypatch.setattr(java_module, "SYSTEM_JVMS", tmp_path / "jvms")
     monkeypatch.setattr(java_module, "_wheel_home", lambda: None)
 
 
 @pytest.fixture
 def jdk(tmp_path):
-    """Make directories that look like a JDK; ``release=False`` leaves only a launcher that tells the version."""
+    """Make directories that look like a JDK; ``release=False`` leaves only a launcher that prints the version."""
 
     def make(name, version, *, release=True, library=True):
         home = tmp_path / name
@@ -62,7 +62,7 @@ def test_the_chosen_home_may_be_newer_than_preferred(jdk):
         (lambda jdk, _: jdk("mute", "what", release=False), "does not tell its version"),
     ],
 )
-def test_a_wrong_chosen_home_is_an_error_even_if_another_java_is_there(jdk, tmp_path, make, said):
+def test_a_wrong_chosen_home_is_an_error_even_if_another_java_exists(jdk, tmp_path, make, said):
     environment = {"KIDX_JAVA_HOME": str(make(jdk, tmp_path)), "JAVA_HOME": str(jdk("good", "17.0.1"))}
     with pytest.raises(JavaNotFoundError, match=said) as error:
         find_java(environment)
@@ -97,7 +97,7 @@ def test_a_newer_java_is_better_than_none(jdk):
     assert find_java({"JAVA_HOME": str(jdk("new", "25.0.3"))}).major == 25
 
 
-def test_the_system_directory_is_searched_and_order_decides_among_equals(jdk):
+def test_the_system_directory_is_searched_and_order_decides_ties(jdk):
     first, second = jdk("jvms/a-17", "17.0.15"), jdk("jvms/b-21", "21.0.8")
     search = search_java({})
     assert search.found is not None
@@ -107,7 +107,7 @@ def test_the_system_directory_is_searched_and_order_decides_among_equals(jdk):
     ]
 
 
-def test_one_java_found_twice_is_noted_once(jdk):
+def test_one_java_found_twice_is_listed_once(jdk):
     home = jdk("jvms/only", "17.0.15")
     search = search_java({"JAVA_HOME": str(home), "PATH": str(home / "bin")})
     assert search.found is not None
@@ -121,7 +121,7 @@ def test_links_on_the_path_are_followed_home(jdk, tmp_path):
     assert find_java({"PATH": str(tmp_path / "bin")}).home == home
 
 
-def test_a_shim_on_the_path_is_asked_for_its_home(jdk, tmp_path):
+def test_a_shim_on_the_path_is_run_for_its_home(jdk, tmp_path):
     home = jdk("real", "17.0.15")
     (tmp_path / "shims/bin").mkdir(parents=True)
     shim = tmp_path / "shims/bin/java"
@@ -130,11 +130,11 @@ def test_a_shim_on_the_path_is_asked_for_its_home(jdk, tmp_path):
     assert find_java({"PATH": str(shim.parent)}).home == home
 
 
-def test_without_a_release_file_the_launcher_is_asked(jdk):
+def test_without_a_release_file_the_launcher_is_run(jdk):
     assert find_java({"JAVA_HOME": str(jdk("plain", "18.0.2", release=False))}).version == "18.0.2"
 
 
-def test_no_java_at_all_is_one_line_with_the_ways_out(jdk):
+def test_no_java_at_all_is_one_line_with_the_remedies(jdk):
     with pytest.raises(JavaNotFoundError) as error:
         find_java({"JAVA_HOME": str(jdk("old", "11.0.1")), "PATH": ""})
     text = str(error.value)

@@ -32,8 +32,8 @@ def test_a_long_wraps_at_64_bits(value, wrapped):
 
 
 @given(around_everything)
-def test_wrapping_is_what_the_machine_does(value):
-    """C's own integers of these widths are the judge."""
+def test_wrapping_equals_that_of_the_machine(value):
+    """C's own integers of these widths are the oracle."""
     assert to_int(value) == ctypes.c_int32(value & (2**32 - 1)).value
     assert to_long(value) == ctypes.c_int64(value & (2**64 - 1)).value
 

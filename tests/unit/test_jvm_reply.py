@@ -27,7 +27,7 @@ states = st.none() | mapped | unmapped
 
 
 @given(named=values, refusal=st.none() | refusals, state=states)
-def test_what_is_packed_is_unpacked_again(named, refusal, state):
+def test_unpacking_inverts_packing(named, refusal, state):
     name, value = named
     outcome = refusal or (OK if value is None else Outcome(None, value))
     observation = Observation(outcome, state)
@@ -54,7 +54,7 @@ def test_different_observations_have_different_replies(named, first, second, tex
         Observation(OK, State(1 << 63, 1, False, 1, (0,))),
     ],
 )
-def test_what_no_reply_can_say_has_none(observation):
+def test_an_observation_that_no_reply_can_represent_has_none(observation):
     assert packed(Operation("lookup", (1,)), observation) is None
 
 

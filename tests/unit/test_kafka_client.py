@@ -1,4 +1,4 @@
-"""The client of Kafka's protocol against servers on loopback that refuse, hang, close, lie and send too much."""
+"""The client of Kafka's protocol against servers on loopback that reject, hang, close, lie and send too much."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from conformance.errors import ToolError
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import (
     Address,
-    Answer,
     Client,
     ClientError,
     ClosedError,
-    NoAnswerError,
-    NotOfferedError,
-    OffsetAnswer,
-    Question,
-    RefusedError,
+    ErrorResponseError,
+    OffsetResult,
+    PartitionOffsetResponse,
+    PartitionQuery,
+    RequestTimedOutError,
     UndecodableError,
     UnreachableError,
+    UnsupportedApiError,
     library,
 )
 
 pytest.importorskip("kafka")
 
+from faulty_server import OFFERED, frame, server
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
-from lying_server import OFFERED, frame, server
 
 LIMIT = 1.0
 """Seconds: what hangs is waited for in real time."""
@@ -54,7 +54,7 @@ def offsets_answer(version, *parts):
 # -- no answer at all --------------------------------------------------------------------------------------------------
 
 
-def test_a_port_where_nothing_listens_is_an_error_of_its_own():
+def test_a_closed_port_has_its_own_error():
     (port,) = free_ports(1)
     with pytest.raises(UnreachableError, match=rf"^the broker at 127\.0\.0\.1:{port} cannot be reached: .*refused"):
         asked(Address(HOST, port))
@@ -74,7 +74,7 @@ def test_a_server_that_hangs_is_given_up(offered):
         gone.wait(10)
 
     with server(hang, offered) as address:
-        with pytest.raises(NoAnswerError, match=r"did not answer \w+Request within 1 s"):
+        with pytest.raises(RequestTimedOutError, match=r"did not answer \w+Request within 1 s"):
             asked(address, limit=LIMIT)
         gone.set()
 
@@ -88,7 +88,7 @@ def test_a_server_that_drips_is_given_up_all_the_same():
             connection.sendall(b"\0")
 
     with server(drip) as address:
-        with pytest.raises(NoAnswerError, match=r"did not answer ListOffsetsRequest within 1 s"):
+        with pytest.raises(RequestTimedOutError, match=r"did not answer ListOffsetsRequest within 1 s"):
             asked(address, limit=LIMIT)
         gone.set()
 
@@ -100,13 +100,13 @@ def test_a_server_that_does_not_read_is_given_up():
         gone.wait(10)
 
     with server(hang, {0: (3, 9)}) as address, Client(address, limit=LIMIT) as client:
-        with pytest.raises(NoAnswerError, match=r"did not take ProduceRequest within 1 s"):
+        with pytest.raises(RequestTimedOutError, match=r"did not accept ProduceRequest within 1 s"):
             list(client.append_in_flight("t", [b"read", bytes(64 << 20)]))
         gone.set()
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0\0", struct.pack(">ii", 100, 2), struct.pack(">ii", 100, 2) + bytes(50)])
-def test_a_server_that_closes_before_the_answer_is_complete_is_an_error_of_its_own(sent):
+def test_a_server_that_closes_before_the_response_is_complete_has_its_own_error(sent):
     def close(connection, _):
         connection.sendall(sent)
 
@@ -137,13 +137,13 @@ def test_a_connection_that_failed_is_not_used_again():
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "as a server for HTTP does"),
     ],
 )
-def test_a_frame_that_is_none_is_not_read(sent, said):
+def test_an_invalid_frame_is_not_read(sent, said):
     with server(lambda *_: sent) as address, pytest.raises(UndecodableError, match=said):
         asked(address)
 
 
 def garbage(version):
-    """Answers to ListOffsets that are none: cut at every byte, longer, of huge counts, of endless numbers."""
+    """Yield malformed responses to ListOffsets: cut at every byte, longer, with huge counts, with endless numbers."""
     whole = offsets_answer(version, (0, 0, 7, 70, 1))
     yield from (whole[:size] for size in range(len(whole)))
     yield whole + b"\0"
@@ -155,14 +155,14 @@ def garbage(version):
 
 
 @pytest.mark.parametrize("version", [1, 5, 6, 9])
-def test_garbage_is_one_error_whatever_it_is(version):
+def test_any_malformed_response_is_the_same_error(version):
     kinds = 0
     head = b"\0" if version >= 6 else b""  # no tagged fields in the header
     error = pytest.raises(UndecodableError, match=f"ListOffsetsRequest version {version} that cannot be decoded")
     for body in garbage(version):
         with server(lambda _, request, body=body: frame(request[2], head + body)) as address, Client(address) as client:
             with error:
-                client.ask_offsets([Question("t", -1)], version=version)
+                client.request_offsets([PartitionQuery("t", -1)], version=version)
             kinds += 1
     assert kinds > 30
 
@@ -178,25 +178,25 @@ def test_the_answer_to_another_request_is_none():
 
 
 @pytest.mark.parametrize("parts", [(), ((0, 0, 1, 1, 1), (0, 0, 1, 1, 1))], ids=["none", "two"])
-def test_an_answer_that_is_not_about_the_one_partition_is_none(parts):
-    said = f"answers for {len(parts)} partitions and was asked for one"
+def test_a_response_about_another_partition_is_an_error(parts):
+    said = f"answers for {len(parts)} partitions instead of one"
     reply = offsets_answer(5, *parts)
     with server(lambda _, request: frame(request[2], reply)) as address, pytest.raises(UndecodableError, match=said):
         asked(address)
 
 
-def test_null_where_there_must_be_a_list_is_an_empty_one():
+def test_null_instead_of_a_list_is_an_empty_list():
     def null(_, request):
         return frame(request[2], struct.pack(">ii", 0, -1))  # throttle time, topics
 
     with server(null) as address, Client(address) as client:
-        assert client.ask_offsets([Question("t", -1)]) == []
+        assert client.request_offsets([PartitionQuery("t", -1)]) == []
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------
 
 
-def test_versions_are_those_of_the_broker_that_the_client_can_send():
+def test_versions_are_supported_by_both_broker_and_client():
     with server(lambda *_: None, {2: (3, 99), 1: (4, 99), 3: (0, 0), 99: (0, 1)}) as address, Client(address) as client:
         assert client.versions("ListOffsets") == range(3, ListOffsetsRequest.max_version + 1)
         assert client.versions("Fetch") == range(4, 13)
@@ -205,7 +205,7 @@ def test_versions_are_those_of_the_broker_that_the_client_can_send():
         assert client.offered[99] == range(2)
 
 
-def test_a_version_is_the_usual_one_or_the_nearest_offered_or_exactly_the_one_asked_for():
+def test_a_version_is_the_default_or_the_nearest_or_exactly_the_requested_one():
     seen = []
 
     def note(_, request):
@@ -215,27 +215,29 @@ def test_a_version_is_the_usual_one_or_the_nearest_offered_or_exactly_the_one_as
 
     for lowest, highest in ((1, 9), (0, 2), (7, 8)):
         with server(note, {2: (lowest, highest)}) as address, Client(address) as client:
-            client.ask_offsets([Question("t", 0)])
+            client.request_offsets([PartitionQuery("t", 0)])
             for version in range(lowest, highest + 1):
-                client.ask_offsets([Question("t", 0)], version=version)
+                client.request_offsets([PartitionQuery("t", 0)], version=version)
     assert seen == [5, *range(1, 10), 2, *range(3), 7, 7, 8]
 
 
-def test_what_the_broker_does_not_offer_is_not_sent():
+def test_a_version_that_the_broker_does_not_offer_is_not_sent():
     def fail(*_):
         pytest.fail("it was sent")
 
     with server(fail) as address, Client(address) as client:
-        with pytest.raises(NotOfferedError, match=r"does not offer DeleteRecords$"):
+        with pytest.raises(UnsupportedApiError, match=r"does not offer DeleteRecords$"):
             client.delete_records("t", 1)
-        with pytest.raises(NotOfferedError, match="does not offer version 10 of ListOffsets, but 1 to 9"):
+        with pytest.raises(UnsupportedApiError, match="does not offer version 10 of ListOffsets, but 1 to 9"):
             client.list_offset("t", -1, version=10)
-        with pytest.raises(NotOfferedError, match=r"does not offer FindCoordinator$"):
+        with pytest.raises(UnsupportedApiError, match=r"does not offer FindCoordinator$"):
             client.init_producer("me")
     with (
         server(fail, {1: (17, 18)}) as address,
         Client(address) as client,
-        pytest.raises(NotOfferedError, match="does not offer Fetch in a version that the client knows, but 17 to 18"),
+        pytest.raises(
+            UnsupportedApiError, match="does not offer Fetch in a version that the client knows, but 17 to 18"
+        ),
     ):
         client.fetch("t", 0)
 
@@ -243,7 +245,7 @@ def test_what_the_broker_does_not_offer_is_not_sent():
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def test_answers_are_given_as_they_came_in_the_order_of_the_targets():
+def test_results_are_unchanged_and_in_the_order_of_the_targets():
     def echo(_, request):
         number = request[2]
         error = 3 if number % 5 == 0 else 12345 if number % 7 == 0 else 0
@@ -253,16 +255,16 @@ def test_answers_are_given_as_they_came_in_the_order_of_the_targets():
         answers = client.answers("t", range(200))
     for number, answer in enumerate(answers, 2):
         if number % 5 == 0:
-            assert answer == Answer(number - 2, error="UNKNOWN_TOPIC_OR_PARTITION")
+            assert answer == OffsetResult(number - 2, error="UNKNOWN_TOPIC_OR_PARTITION")
         elif number % 7 == 0:
-            assert answer == Answer(number - 2, error="ERROR_12345")
+            assert answer == OffsetResult(number - 2, error="ERROR_12345")
         else:
-            assert answer == Answer(number - 2, number, 10 * number, None if number % 2 else 4)
+            assert answer == OffsetResult(number - 2, number, 10 * number, None if number % 2 else 4)
 
 
 def test_the_old_answer_is_a_list_of_offsets():
-    assert OffsetAnswer("t", 0, None, old_offsets=(7, 3)).to_answer(9) == Answer(9, 7)
-    assert OffsetAnswer("t", 0, None).to_answer(9) == Answer(9)
+    assert PartitionOffsetResponse("t", 0, None, old_offsets=(7, 3)).to_result(9) == OffsetResult(9, 7)
+    assert PartitionOffsetResponse("t", 0, None).to_result(9) == OffsetResult(9)
 
 
 def create_answer(code):
@@ -272,14 +274,14 @@ def create_answer(code):
     return answer
 
 
-def test_a_refusal_has_the_name_of_the_error():
-    with server(create_answer(36)) as address, Client(address) as client, pytest.raises(RefusedError) as caught:
+def test_an_error_has_its_name():
+    with server(create_answer(36)) as address, Client(address) as client, pytest.raises(ErrorResponseError) as caught:
         client.create_topic("t", {})
     assert "refuses to create t: TOPIC_ALREADY_EXISTS" in str(caught.value)
     assert caught.value.error == "TOPIC_ALREADY_EXISTS"
 
 
-def test_an_error_that_passes_by_itself_is_waited_for_within_the_limit():
+def test_a_retriable_error_is_retried_within_the_limit():
     codes = [41, 5, 0]
 
     def change(connection, request):
@@ -288,14 +290,18 @@ def test_an_error_that_passes_by_itself_is_waited_for_within_the_limit():
     with server(change) as address, Client(address) as client:
         client.create_topic("t", {})
     assert not codes
-    with server(create_answer(41)) as address, Client(address, limit=LIMIT) as client, pytest.raises(RefusedError):
+    with (
+        server(create_answer(41)) as address,
+        Client(address, limit=LIMIT) as client,
+        pytest.raises(ErrorResponseError),
+    ):
         client.create_topic("t", {})
 
 
 # -- its surroundings --------------------------------------------------------------------------------------------------
 
 
-def test_every_error_is_a_line_of_a_tool_and_can_be_told_as_another():
+def test_every_error_is_one_line_and_can_be_distinguished():
     class TheirError(Exception):
         pass
 
@@ -306,7 +312,7 @@ def test_every_error_is_a_line_of_a_tool_and_can_be_told_as_another():
     assert issubclass(ClientError, ToolError)
 
 
-def test_the_connection_is_opened_by_what_one_gives():
+def test_the_connection_is_opened_by_a_given_function():
     opened = []
 
     def connect(host, port, limit):
@@ -324,11 +330,11 @@ def test_an_address_is_a_host_and_a_port():
     assert str(Address.parse("[::1]:9092")) == "[::1]:9092"
     assert str(Address.parse("localhost:1")) == "localhost:1"
     for nonsense in ("localhost", "host:port", ":9092", "host:0", "host:99999", "host:९"):
-        with pytest.raises(ToolError, match="--here is HOST:PORT"):
+        with pytest.raises(ToolError, match="--here must be HOST:PORT"):
             Address.parse(nonsense, "--here")
 
 
-def test_without_kafka_python_there_is_one_line_that_says_what_to_install(monkeypatch):
+def test_without_kafka_python_one_line_says_what_to_install(monkeypatch):
     def missing(name):
         raise ImportError(name)
 

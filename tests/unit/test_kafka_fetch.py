@@ -17,12 +17,12 @@ from rich.console import Console
 
 from conformance.errors import CacheError, FetchError, HashMismatchError, ToolError, UnknownReleaseError
 from conformance.kafka import cache as cache_module
-from conformance.kafka import fetch as fetch_module
+from conformance.kafka import jar_fetch as fetch_module
 from conformance.kafka.cache import Cache, cache_directory
-from conformance.kafka.commands import fetch_release, list_releases
-from conformance.kafka.fetch import Step, class_path, fetch
+from conformance.kafka.jar_fetch import Step, class_path, fetch
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import RELEASES, Jar, Release
+from conformance.kafka.status import fetch_release, list_releases
 
 
 def content_of(name: str) -> bytes:
@@ -48,7 +48,7 @@ def cache(tmp_path, monkeypatch) -> Cache:
 
 @pytest.fixture(autouse=True)
 def repository(monkeypatch):
-    """Stand in for the remote side: a list of what was asked for, and a function that writes the answer."""
+    """Replace the remote side by a list of the requests, and a function that writes the response."""
 
     class Repository:
         def __init__(self):
@@ -121,7 +121,7 @@ def test_a_filled_cache_that_cannot_be_written_still_works(repository, monkeypat
     assert repository.asked == []
 
 
-def test_a_wrong_hash_names_the_artifact_and_both_hashes_and_keeps_nothing(cache, repository):
+def test_a_wrong_hash_names_the_artifact_and_both_hashes_and_saves_nothing(cache, repository):
     repository.answer = lambda _, path: path.write_bytes(b"something else")
     with pytest.raises(HashMismatchError) as error:
         fetch(JARS[:1])
@@ -133,7 +133,7 @@ def test_a_wrong_hash_names_the_artifact_and_both_hashes_and_keeps_nothing(cache
     assert not list((cache.directory / "partial").iterdir())
 
 
-def test_what_arrived_before_a_failure_stays(cache, repository):
+def test_files_that_arrived_before_a_failure_remain(cache, repository):
     fetch(JARS[:1])
 
     def answer(_, path):
@@ -178,14 +178,14 @@ def test_a_connection_that_breaks_once_is_tried_again(repository):
     assert fetch(JARS[:1])[0].read_bytes() == content_of("alpha")
 
 
-def test_what_the_repository_does_not_have_is_one_line_without_its_address(repository):
+def test_an_artifact_missing_in_the_repository_is_one_line_without_its_address(repository):
     def answer(*_):
         raise RuntimeError("Artifact not found in {'central': 'address'}")
 
     repository.answer = answer
     with pytest.raises(FetchError) as error:
         fetch(JARS[:1])
-    assert one_line(error) == "cannot fetch org.example:alpha:1.0: the Maven repository did not hand it out"
+    assert one_line(error) == "cannot fetch org.example:alpha:1.0: the Maven repository did not provide it"
 
 
 @pytest.mark.parametrize(
@@ -221,14 +221,14 @@ def test_a_cache_path_that_is_a_file_is_one_line(tmp_path, monkeypatch, below):
     assert file.read_text() == "mine"
 
 
-def test_without_jgo_the_message_says_how_to_get_it(monkeypatch):
+def test_without_jgo_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jgo.maven", None)
     with pytest.raises(FetchError) as error:
         fetch(JARS[:1])
     assert "kidx[jvm]" in one_line(error)
 
 
-def test_the_local_maven_repository_is_used_only_for_the_right_bytes(repository, tmp_path, monkeypatch):
+def test_the_local_maven_repository_is_used_only_for_matching_hashes(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
     for item, content in ((JARS[0], content_of("alpha")), (JARS[1], b"x" * JARS[1].size), (JARS[2], b"short")):
         path = tmp_path / "m2" / item.path
@@ -239,7 +239,7 @@ def test_the_local_maven_repository_is_used_only_for_the_right_bytes(repository,
     assert [path.read_bytes() for path in paths] == [content_of(name) for name in ("alpha", "beta", "gamma")]
 
 
-def test_a_mirror_is_asked_instead_where_one_is_set(repository, monkeypatch):
+def test_a_configured_mirror_is_used_instead(repository, monkeypatch):
     seen = []
 
     def answer(artifact, path):
@@ -266,11 +266,11 @@ def test_leftovers_of_killed_processes_are_removed_when_old(cache):
 def test_a_lock_that_is_never_released_only_delays(cache):
     with cache.locked():
         started = time.monotonic()
-        with Cache(cache.directory).locked(patience=0.2):
+        with Cache(cache.directory).locked(timeout=0.2):
             assert time.monotonic() - started >= 0.2
 
 
-def test_many_processes_may_start_at_once(tmp_path):
+def test_many_processes_may_start_simultaneously(tmp_path):
     items = [jar(f"part{number}", os.urandom(200_000)) for number in range(10)]
     source = tmp_path / "source"
     for item in items:
@@ -282,7 +282,7 @@ def test_many_processes_may_start_at_once(tmp_path):
     program = tmp_path / "program.py"
     locked = [(name, hashlib.sha256(content).hexdigest(), len(content)) for name, content in contents.items()]
     program.write_text(
-        "from conformance.kafka.fetch import fetch\n"
+        "from conformance.kafka.jar_fetch import fetch\n"
         "from conformance.kafka.releases import Jar\n"
         f"print(sum(path.stat().st_size for path in fetch([Jar(*entry) for entry in {locked!r}])))\n"
     )
@@ -300,7 +300,7 @@ def test_many_processes_may_start_at_once(tmp_path):
     assert not list((tmp_path / "cache/partial").iterdir())
 
 
-def test_progress_ends_with_everything_there():
+def test_progress_ends_with_everything_present():
     steps: list[Step] = []
     fetch(JARS, progress=steps.append)
     total = sum(item.size for item in JARS)
@@ -332,7 +332,7 @@ def test_on_a_terminal_progress_is_a_bar(tmp_path):
         assert "Kafka 1.2.3: 3/3 jars" in file.read()
 
 
-def test_the_cache_is_the_users_own_unless_told_otherwise(monkeypatch):
+def test_the_cache_belongs_to_the_user_unless_configured(monkeypatch):
     monkeypatch.delenv("KIDX_CACHE", raising=False)
     assert cache_directory().name == "kidx"
     monkeypatch.setenv("KIDX_CACHE", "~/elsewhere")
@@ -351,11 +351,11 @@ def test_an_unknown_group_is_a_bug_of_the_caller():
         Release("1.0.0", "log4j2", ()).group("everything")
 
 
-def test_the_commands_tell_what_is_locked_and_cached(cache, monkeypatch):
+def test_the_commands_show_what_is_locked_and_cached(cache, monkeypatch):
     release = Release("1.0.0", "log4j2", tuple(JARS))
-    for module in ("commands", "fetch"):
+    for module in ("status", "jar_fetch"):
         monkeypatch.setattr(f"conformance.kafka.{module}.load_release", lambda _: release)
-    monkeypatch.setattr("conformance.kafka.commands.RELEASES", ("1.0.0",))
+    monkeypatch.setattr("conformance.kafka.status.RELEASES", ("1.0.0",))
     fetch(JARS[:1])
     (row,) = list_releases()
     assert (row.jars, row.cached_jars, row.cached) == (3, 1, False)

@@ -1,4 +1,4 @@
-"""Batches of megabytes that decompress to gigabytes: what is read of them stays within bounds, and right."""
+"""Batches of megabytes that decompress to gigabytes: memory remains bounded, and results are right."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from kidx.errors import KidxError
-from kidx.records import Codec, LargeBatchError, SimpleRecord, Stamp, build_batch, iter_batches
-from kidx.records import stamps as stamps_module
+from kidx.records import Codec, LargeBatchError, OffsetTimestamp, SimpleRecord, build_batch, iter_batches
+from kidx.records import offset_timestamps as offset_timestamps_module
 from kidx.records.codecs import compress, decompress
 from kidx.records.codecs import zstd as zstd_codec
 from kidx.scan import decode_batch
@@ -69,8 +69,8 @@ def measured(*arguments):
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 @pytest.mark.thorough
-def test_a_search_by_timestamp_holds_little_of_gigabytes(bomb, release):
-    """Whether the release reads the whole batch before it looks at a record, or as far as it must."""
+def test_a_search_by_timestamp_needs_little_memory_for_gigabytes(bomb, release):
+    """That holds whether the release reads the whole batch before the first record, or only as far as necessary."""
     done, peak = measured("lookup", bomb, "--timestamp", 1002, "--kafka", release)
     assert (done.returncode, done.stdout) == (0, "1002: offset 2, timestamp 1002, leader epoch 0\n")
     assert peak < 400, f"{peak} MiB"
@@ -78,20 +78,20 @@ def test_a_search_by_timestamp_holds_little_of_gigabytes(bomb, release):
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.label)
 @pytest.mark.parametrize("held", [None, 100])
-def test_stamps_are_those_of_the_records(codec, held, monkeypatch):
+def test_offset_timestamps_equal_those_of_the_records(codec, held, monkeypatch):
     """Also where nothing can be held, and every record is passed over."""
     records = [SimpleRecord(number * 7, b"key", b"v" * number * 90, [("h", b"x" * number)]) for number in range(50)]
     batch = next(iter_batches(build_batch(records, codec=codec, base_offset=5)))
-    expected = [Stamp(record.offset, record.timestamp) for record in batch]
+    expected = [OffsetTimestamp(record.offset, record.timestamp) for record in batch]
     assert len(expected) == 50
     if held is not None:
-        monkeypatch.setattr(stamps_module, "HELD", held)
-        monkeypatch.setattr(stamps_module, "LARGE_RECORD", held)
+        monkeypatch.setattr(offset_timestamps_module, "MAX_HELD", held)
+        monkeypatch.setattr(offset_timestamps_module, "LARGE_RECORD", held)
         monkeypatch.setattr(zstd_codec, "_WHOLE", 0)
     for streaming in (False, True):
-        assert list(batch.stamps(streaming=streaming)) == expected
+        assert list(batch.offset_timestamps(streaming=streaming)) == expected
     again = list(batch)
-    assert [Stamp(record.offset, record.timestamp) for record in again] == expected
+    assert [OffsetTimestamp(record.offset, record.timestamp) for record in again] == expected
     assert [record.value for record in again] == [record.value for record in records]
 
 
@@ -100,9 +100,9 @@ def test_stamps_are_those_of_the_records(codec, held, monkeypatch):
 def test_stamps_of_old_formats(magic, codec, monkeypatch):
     records = [SimpleRecord(number * 7, b"key", b"v" * number * 90) for number in range(50)]
     batch = next(iter_batches(build_batch(records, codec=codec, base_offset=5, magic=magic)))
-    expected = [Stamp(record.offset, record.timestamp) for record in batch]
-    monkeypatch.setattr(stamps_module, "HELD", 100)
-    assert list(batch.stamps()) == expected
+    expected = [OffsetTimestamp(record.offset, record.timestamp) for record in batch]
+    monkeypatch.setattr(offset_timestamps_module, "MAX_HELD", 100)
+    assert list(batch.offset_timestamps()) == expected
     assert [record.value for record in batch] == [record.value for record in records]
     assert batch.base_offset == 5
 
@@ -115,7 +115,7 @@ def outcome(make):
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.label)
-def test_damage_is_refused_alike_however_a_record_is_read(codec, monkeypatch):
+def test_corruption_raises_the_same_error_for_any_way_of_reading(codec, monkeypatch):
     """Of every cut and every changed byte of the records: the same error, or the same numbers."""
     records = [SimpleRecord(number, b"k" * 3, b"v" * 40, [("head", b"x"), ("er", None)]) for number in range(3)]
     plain = decompress(codec, build_batch(records, codec=codec)[61:]).read(1 << 20)
@@ -127,15 +127,15 @@ def test_damage_is_refused_alike_however_a_record_is_read(codec, monkeypatch):
         data = compress(codec, content)
         length = (49 + len(data)).to_bytes(4)
         batches.append(next(iter_batches(header[:8] + length + header[12:] + data)))
-    expected = [outcome(lambda b=batch: [Stamp(r.offset, r.timestamp) for r in b]) for batch in batches]
-    monkeypatch.setattr(stamps_module, "LARGE_RECORD", 0)
-    assert [outcome(batch.stamps) for batch in batches] == expected
+    expected = [outcome(lambda b=batch: [OffsetTimestamp(r.offset, r.timestamp) for r in b]) for batch in batches]
+    monkeypatch.setattr(offset_timestamps_module, "LARGE_RECORD", 0)
+    assert [outcome(batch.offset_timestamps) for batch in batches] == expected
     assert len({each if isinstance(each, tuple) else "right" for each in expected}) > 4
 
 
 @pytest.mark.parametrize("content", [b"", b"a", bytes(range(256)) * 3000])
 def test_zstd_frames_in_pieces(content, monkeypatch):
-    """The same bytes, and an error where a frame is cut or damaged."""
+    """The bytes are the same, and a truncated or corrupt frame raises."""
     data = compress(Codec.ZSTD, content) + compress(Codec.ZSTD, b"second")
     monkeypatch.setattr(zstd_codec, "_WHOLE", -1)
     assert decompress(Codec.ZSTD, data).read(1 << 30) == content + b"second"
@@ -145,7 +145,7 @@ def test_zstd_frames_in_pieces(content, monkeypatch):
 
 
 def test_columns_of_a_batch_are_bounded(monkeypatch):
-    """Larger ones are refused by a name of their own, and can be iterated over."""
+    """Larger columns raise their own error, and can be iterated over."""
     batch = next(iter_batches(build_batch([SimpleRecord(1, None, bytes(5000))], codec=Codec.GZIP)))
     assert len(decode_batch(batch).rows) == 1
     monkeypatch.setattr("kidx.scan.records._LARGEST", 4000)

@@ -12,7 +12,7 @@ LAYOUTS = pytest.mark.parametrize("layout", [OFFSET_INDEX, TIME_INDEX, ABORTED_T
 
 
 def values_of(layout: Layout) -> st.SearchStrategy[tuple[int, ...]]:
-    """Any numbers that the fields can hold."""
+    """Return a strategy for numbers that the fields can hold."""
     return st.tuples(
         *(st.integers(-(2 ** (8 * field.size - 1)), 2 ** (8 * field.size - 1) - 1) for field in layout.fields)
     )
@@ -41,7 +41,7 @@ def test_the_bytes_are_big_endian_and_signed(layout, values, hexadecimal):
 @LAYOUTS
 @given(data=st.data())
 def test_bytes_survive_a_round_trip_field_by_field(layout, data):
-    """What the whole codec packs, the codec of each field reads at that field's offset, and back."""
+    """The codec of each field reads and writes the same bytes at that field's offset as the whole codec."""
     values = data.draw(values_of(layout))
     packed = layout.struct.pack(*values)
     assert layout.struct.unpack(packed) == values
@@ -60,14 +60,14 @@ def test_a_table_explains_every_field_and_its_source(layout):
     assert layout.size == layout.fields[-1].offset + layout.fields[-1].size
 
 
-def test_a_field_that_is_not_there():
-    """The refusal names the structure and the field."""
+def test_an_unknown_field_is_rejected():
+    """The error names the structure and the field."""
     with pytest.raises(KeyError, match=r"\.index has no field 'timestamp'"):
         OFFSET_INDEX.field("timestamp")
 
 
 @pytest.mark.parametrize("second", [3, 5])
-def test_a_table_with_a_hole_or_an_overlap_is_refused(second):
+def test_a_table_with_a_hole_or_an_overlap_is_rejected(second):
     """Fields stand end to end: the second of two cannot start anywhere but where the first ends."""
     with pytest.raises(ValueError, match=f"broken: field b starts at {second}, not at 4"):
         Layout("broken", (Field(0, 4, "a", "first"), Field(second, 4, "b", "second")), "none")

@@ -1,4 +1,4 @@
-"""An index that is opened when it is first asked for (LZ-1 to LZ-4)."""
+"""An index that is opened on first use (LZ-1 to LZ-4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def path(tmp_path):
 
 @BOTH
 def test_the_first_get_opens_the_index(make, kind, path):
-    """Until then no file is touched; later ones give the same object, opened as asked (LZ-1, LZ-2)."""
+    """Until then no file is touched; later calls return the same object, opened with these arguments (LZ-1, LZ-2)."""
     with make(path, 7, 120, dialect="2.4.1") as lazy:
         assert not lazy.is_loaded
         assert not path.exists()
@@ -42,7 +42,7 @@ def test_a_lazy_index_can_be_read_only(make, kind, path):
 
 
 def test_a_get_that_fails_may_be_tried_again(path):
-    """The refusal comes from get, not from making the object; the empty file of AI-3c is then opened."""
+    """The error comes from get, not from the constructor; the empty file of AI-3c is then opened."""
     lazy = LazyIndex.for_offset(path, 0, 4)
     with pytest.raises(InvalidArgumentError):
         lazy.get()
@@ -51,14 +51,14 @@ def test_a_get_that_fails_may_be_tried_again(path):
     lazy.close()
 
 
-def test_an_unknown_release_is_refused_at_once(path):
+def test_an_unknown_release_is_rejected_immediately(path):
     """Not by the first get, which may come hours later."""
     with pytest.raises(ValueError, match="unknown Kafka release"):
         LazyIndex.for_time(path, 0, dialect="1.0")
 
 
 @BOTH
-def test_what_was_never_opened_stays_unopened(make, kind, path):
+def test_an_index_that_was_never_opened_remains_unopened(make, kind, path):
     """Close, unmap and rename open nothing; the name changes although there is no file (LZ-3b)."""
     lazy = make(path, 0, 120)
     lazy.close()
@@ -72,7 +72,7 @@ def test_what_was_never_opened_stays_unopened(make, kind, path):
 
 
 def test_an_unopened_file_is_moved_and_deleted(path):
-    """Its content is not looked at, so it may be anything (LZ-3b)."""
+    """Its content is not read, so it may be anything (LZ-3b)."""
     path.write_bytes(b"anything")
     lazy = LazyIndex.for_offset(path, 0)
     lazy.rename_to(str(path.with_name("b")))
@@ -124,7 +124,7 @@ def test_an_opened_index_does_it_itself(path):
 
 
 def test_two_threads_get_the_same_index(path):
-    """Eight of them ask at once; one opens the file, all have the same object (LZ-4)."""
+    """Eight threads call get; one opens the file, and all have the same object (LZ-4)."""
     lazy = LazyIndex.for_offset(path, 0, 80)
     barrier = threading.Barrier(8)
     found = []
@@ -143,7 +143,7 @@ def test_two_threads_get_the_same_index(path):
     lazy.close()
 
 
-def test_whoever_comes_second_does_not_open_again(path):
+def test_a_second_thread_does_not_open_the_index_again(path):
     """While one thread opens, another waits for the lock and then finds the index there (LZ-1)."""
     opened = []
     entered = threading.Event()

@@ -28,7 +28,7 @@ LEVELS = [
 pytestmark = pytest.mark.parametrize(("lockstep_type", "reference", "opening"), LEVELS)
 
 
-def test_an_implementation_without_memory_leaves_the_example(tmp_path, lockstep_type, reference, opening):
+def test_an_implementation_without_memory_sits_out_the_example(tmp_path, lockstep_type, reference, opening):
     class WithoutMemory(reference):
         def perform(self, operation):
             return super().perform(operation)._replace(outcome=Outcome(OUT_OF_MEMORY))
@@ -62,7 +62,7 @@ def test_a_failure_at_the_end_of_an_example_is_a_divergence(tmp_path, lockstep_t
     assert error.value.operations == (opening, lockstep.level.closing)
 
 
-def test_the_harness_damages_what_no_participant_has_to_offer(tmp_path, lockstep_type, reference, opening):
+def test_the_harness_corrupts_files_for_participants_that_cannot(tmp_path, lockstep_type, reference, opening):
     class Plain(reference):
         def supports(self, operation):
             return operation in (opening.name, lockstep_type.level.closing.name)
@@ -73,7 +73,7 @@ def test_the_harness_damages_what_no_participant_has_to_offer(tmp_path, lockstep
     assert not lockstep.supports("no_operation")
 
 
-def test_a_participant_that_has_left_is_held_to_nothing_until_the_next_example(
+def test_a_participant_that_dropped_out_is_not_checked_until_the_next_example(
     tmp_path, lockstep_type, reference, opening
 ):
     class Forgets(reference):

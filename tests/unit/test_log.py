@@ -1,4 +1,4 @@
-"""UnifiedLog by itself; that Kafka does the same is the log machine's business (tests/jvm/test_log_machine.py)."""
+"""UnifiedLog alone; the log machine compares it with Kafka (tests/jvm/test_log_machine.py)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_leader_assigns_offsets_epoch_and_the_largest_timestamp(tmp_path):
         assert [tuple(entry) for entry in log.epochs.entries] == [(4, 0), (5, 3)]
 
 
-def test_a_leader_stamps_batches_where_the_topic_says_so(tmp_path):
+def test_a_leader_sets_log_append_time_where_the_topic_requires_it(tmp_path):
     config = LogConfig.of_topic({"message.timestamp.type": "LogAppendTime"})
     with opened(tmp_path, config) as log:
         log.append_as_leader(batch(1, 2), 0)
@@ -69,7 +69,7 @@ def test_a_leader_stamps_batches_where_the_topic_says_so(tmp_path):
         (batch(1)[:-1] + b"\xff", CorruptRecordError),
     ],
 )
-def test_a_leader_refuses(tmp_path, records, error):
+def test_a_leader_rejects(tmp_path, records, error):
     with opened(tmp_path) as log:
         with pytest.raises(error):
             log.append_as_leader(records, 0)
@@ -92,7 +92,7 @@ def test_nothing_appended_is_nothing_done(tmp_path):
         (batch(1, base=5, epoch=-1), InvalidArgumentError),
     ],
 )
-def test_a_follower_refuses(tmp_path, records, error):
+def test_a_follower_rejects(tmp_path, records, error):
     with opened(tmp_path) as log:
         log.append_as_follower(batch(1, 2, base=0))
         with pytest.raises(error):
@@ -101,7 +101,7 @@ def test_a_follower_refuses(tmp_path, records, error):
 
 
 @pytest.mark.parametrize(("release", "end"), [("3.9.0", 6), ("3.9.1", 5), ("4.0.0", 6), ("4.0.1", 5)])
-def test_a_follower_leaves_out_newer_epochs(tmp_path, release, end):
+def test_a_follower_skips_newer_epochs(tmp_path, release, end):
     with opened(tmp_path, dialect=release) as log:
         log.append_as_follower(batch(1, base=4, epoch=1) + batch(1, base=5, epoch=2), 1)
         assert log.end_offset == end
@@ -115,7 +115,7 @@ def test_a_message_of_an_old_format_empties_the_epochs(tmp_path):
         assert log.end_offset == 2
 
 
-def test_a_batch_larger_than_allowed_is_refused(tmp_path):
+def test_a_batch_larger_than_allowed_is_rejected(tmp_path):
     with opened(tmp_path, LogConfig(max_message_bytes=70)) as log, pytest.raises(RecordTooLargeError):
         log.append_as_leader(batch(1, 2), 0)
 
@@ -131,7 +131,7 @@ def test_full_segments_are_rolled(tmp_path):
         assert log.recovery_point == 8
 
 
-def test_rolling_an_empty_segment_makes_it_anew(tmp_path):
+def test_rolling_an_empty_segment_recreates_it(tmp_path):
     with opened(tmp_path) as log:
         log.roll()
         assert bases(log) == [0]
@@ -161,19 +161,19 @@ def test_truncation_removes_segments_and_cuts_one(tmp_path):
         assert not log.truncate_to(6)
 
 
-def test_truncation_to_before_the_log_starts_anew(tmp_path):
+def test_truncation_to_before_the_log_empties_it(tmp_path):
     with opened(tmp_path, log_start_offset=100) as log:
         log.append_as_leader(batch(1), 0)
         assert log.truncate_to(50)
         assert (log.start_offset, log.end_offset, bases(log)) == (50, 50, [50])
 
 
-def test_a_negative_offset_is_refused(tmp_path):
+def test_a_negative_offset_is_rejected(tmp_path):
     with opened(tmp_path) as log, pytest.raises(InvalidArgumentError):
         log.truncate_to(-1)
 
 
-def test_starting_anew(tmp_path):
+def test_full_truncation(tmp_path):
     with opened(tmp_path) as log:
         log.append_as_leader(batch(1), 3)
         log.truncate_fully_and_start_at(70)
@@ -227,7 +227,7 @@ def test_the_last_stable_offset_of_a_transaction_that_began_before_the_start(tmp
 
 
 @pytest.mark.parametrize("release", ["2.4.1", "3.6.2", "4.3.1", "4.4.0"])
-def test_a_log_comes_back_as_it_was(tmp_path, release):
+def test_a_reopened_log_is_unchanged(tmp_path, release):
     with opened(tmp_path, dialect=release) as log:
         for timestamp in range(10):
             log.append_as_leader(batch(timestamp), 0)
@@ -236,11 +236,11 @@ def test_a_log_comes_back_as_it_was(tmp_path, release):
         assert log.fetch_offset_by_timestamp(7).offset == 7
 
 
-def test_recovery_goes_from_the_recovery_point_on(tmp_path):
+def test_recovery_starts_at_the_recovery_point(tmp_path):
     log = opened(tmp_path)
     for timestamp in range(10):
         log.append_as_leader(batch(timestamp), 0)
-    log.abandon()
+    log.release_handles()
     damaged = [f"{base:020d}.timeindex" for base in bases(log)]
     for name in damaged:
         (log.directory / name).write_bytes(b"\xff" * 12)
@@ -250,11 +250,11 @@ def test_recovery_goes_from_the_recovery_point_on(tmp_path):
         assert contents[1][:8] == (5).to_bytes(8, "big")
 
 
-def test_what_follows_a_damaged_segment_goes(tmp_path):
+def test_segments_after_a_corrupt_one_are_deleted(tmp_path):
     log = opened(tmp_path)
     for timestamp in range(10):
         log.append_as_leader(batch(timestamp), 0)
-    log.abandon()
+    log.release_handles()
     path = log.directory / f"{4:020d}.log"
     path.write_bytes(path.read_bytes()[:100])
     with opened(tmp_path, clean=False) as log:
@@ -283,7 +283,7 @@ def test_a_log_that_ends_before_its_start_begins_there(tmp_path):
         assert log.epochs.entries == []
 
 
-def test_4_4_leaves_its_indexes_as_they_are_unless_prepared(tmp_path):
+def test_4_4_keeps_its_indexes_unchanged_unless_prepared(tmp_path):
     for name, prepare, length in (("a", True, 0), ("b", False, 120)):
         log = opened(tmp_path / name, dialect="4.4.0")
         log.append_as_leader(batch(1), 0)
@@ -291,7 +291,7 @@ def test_4_4_leaves_its_indexes_as_they_are_unless_prepared(tmp_path):
         assert (log.directory / f"{0:020d}.index").stat().st_size == length
 
 
-def test_it_says_what_it_is(tmp_path):
+def test_the_representation(tmp_path):
     with opened(tmp_path, dialect="3.9.2") as log:
         log.assign_epoch_start_offset(1, 0)
         log.flush(force_active=True)

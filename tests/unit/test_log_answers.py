@@ -1,4 +1,4 @@
-"""A difference in a log's answers is about the clauses of the targets that are answered otherwise, and of no others."""
+"""A divergence in a log's results implicates the clauses of the targets with another result, and no others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from conformance.attribution import is_observed_only
 from conformance.attribution.log_answers import clauses_at_stake
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation, Outcome
+from conformance.operations.log import LogObservation, LogState
 from kidx.dialect import dialect_of
 
 RELEASE = "4.3.1"
@@ -21,7 +22,7 @@ def appended(base, *timestamps):
     return Operation("append_as_follower", ([{"base": base, "epoch": 0, "records": records}], 0))
 
 
-LIFE = (
+SCENARIO = (
     Operation("open_log", (SETTINGS, 0, 0, True, 0)),
     appended(0, 9_000, 100, 200),
     Operation("roll_log"),
@@ -34,10 +35,10 @@ HIDDEN, LATER = 0, (9_000, 3, 0)
 
 @pytest.fixture
 def stake(tmp_path):
-    """The clauses at stake where some of the targets are answered otherwise."""
+    """Return the implicated clauses if some of the targets have another result."""
     lockstep = LogLockstep([], tmp_path, releases=[RELEASE])
     lockstep.begin()
-    for operation in LIFE:
+    for operation in SCENARIO:
         lockstep.perform(operation)
     (group,) = lockstep.groups
     before = group.observation
@@ -56,32 +57,49 @@ def stake(tmp_path):
     lockstep.end()
 
 
-def test_only_those_of_the_targets(stake):
+def test_only_clauses_of_the_targets_are_implicated(stake):
     assert {"LO-10", "FR-2"} <= set(stake({1: None})) <= {"LO-10", "FR-2", "LO-20", "LO-9", "LG-24"}
     assert stake({4: (-1, 9, -1)}) == ("LO-2a",)
     assert set(stake({2: None})) == {"LO-6", "FR-1"}
 
 
-def test_what_the_promise_asks_for_is_no_breach_of_it(stake):
+def test_a_result_that_the_promise_allows_is_no_breach(stake):
     clauses = stake({HIDDEN: LATER})
     assert "LO-23" in clauses
     assert "LO-6" not in clauses
     assert is_observed_only(clauses, ["outcome"])
 
 
-def test_what_neither_kafka_nor_the_promise_says_is_one(stake):
+def test_a_result_that_neither_kafka_nor_the_promise_allows_is_a_breach(stake):
     """A wrong record is not excused by Kafka having none."""
     clauses = stake({HIDDEN: (200, 2, 0)})
     assert set(clauses) == {"LO-6"}
     assert not is_observed_only(clauses, ["outcome"])
 
 
-def test_a_breach_beside_what_only_kafka_does_is_told(stake):
-    """One question of the call must not excuse the others."""
+def test_a_breach_is_reported_next_to_a_divergence_from_kafka_only(stake):
+    """One query of the call must not excuse the others."""
     clauses = stake({HIDDEN: LATER, 2: None})
     assert set(clauses) == {"LO-6", "FR-1"}
     assert not is_observed_only(clauses, ["outcome"])
 
 
-def test_differences_of_another_kind_are_about_all_that_the_step_exercises(stake):
+def test_other_kinds_of_divergence_implicate_all_clauses_of_the_step(stake):
     assert len(stake({})) > 5
+
+
+def test_a_batch_that_is_not_read_does_not_determine_its_epoch():
+    """Nor does a wrong end of the log, after an append."""
+    exercised = ("LG-1", "LG-80", "LG-82")
+    right = LogObservation(Outcome(None, (0, 75, 1, 0, 1)), None)
+
+    def of(operation, expected, actual):
+        return clauses_at_stake(exercised, operation, dialect_of(RELEASE), None, (expected, {}), expected, actual)
+
+    read = Operation("read_log", (1,))
+    assert of(read, right, right._replace(outcome=Outcome(None, None))) == ("LG-80",)
+    assert "LG-82" in of(read, right, right._replace(outcome=Outcome(None, (0, 75, 1, 7, 1))))
+    append = Operation("append_as_leader", ([{}], 0))
+    done = LogObservation(Outcome(None, None), None)
+    assert of(append, done, done._replace(outcome=Outcome("closed"))) == exercised
+    assert of(append, done, done._replace(state=LogState(*[0] * len(LogState._fields)))) == ("LG-1", "LG-80")

@@ -1,4 +1,4 @@
-"""What a log and a broker answer to ``ListOffsets``."""
+"""Results of ``ListOffsets`` from a log and from a broker."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_deleted_records_are_not_found(tmp_path):
 
 
 @pytest.mark.parametrize(("release", "watermark"), [("2.4.1", 2), ("3.9.2", 2), ("4.0.0", 0), ("4.4.0", 0)])
-def test_a_fetch_looks_its_high_watermark_up(tmp_path, release, watermark):
+def test_a_fetch_looks_up_its_high_watermark(tmp_path, release, watermark):
     """LG-67: from 4.0 it is then the base offset of its batch."""
     log = filled(tmp_path, release, (100, 300, 200))
     log.update_high_watermark(2)
@@ -100,7 +100,7 @@ def test_consumers_see_up_to_the_high_watermark_and_replicas_everything(tmp_path
     assert list_offset(log, -3, leader_epoch=7) is None, "the largest one is not replicated, and no other is offered"
 
 
-def test_readers_of_committed_data_see_up_to_the_last_stable_offset(tmp_path):
+def test_committed_readers_see_up_to_the_last_stable_offset(tmp_path):
     log = filled(tmp_path, "4.3.1", (100,))
     log.append_as_follower(
         build_batch(
@@ -119,7 +119,7 @@ def test_readers_of_committed_data_see_up_to_the_last_stable_offset(tmp_path):
     assert list_offset(log, 200, leader_epoch=7).offset == 1
 
 
-def test_a_new_leader_does_not_know_yet(tmp_path):
+def test_a_new_leader_has_no_high_watermark_yet(tmp_path):
     log = filled(tmp_path, "4.3.1", (100,), (200,))
     log.update_high_watermark(1)
     for target in (-1, 200, -3):
@@ -130,7 +130,7 @@ def test_a_new_leader_does_not_know_yet(tmp_path):
     assert list_offset(log, -4, leader_epoch=7, epoch_start_offset=2).offset == 0
 
 
-def test_unknown_targets_are_refused_from_3_9_on(tmp_path):
+def test_unknown_targets_are_rejected_from_3_9_on(tmp_path):
     assert list_offset(filled(tmp_path, "3.8.1", (100,)), -9, leader_epoch=0, isolation_level=None).offset == 0
     with pytest.raises(UnsupportedTargetError):
         list_offset(filled(tmp_path, "3.9.0", (100,)), -9, leader_epoch=0)
@@ -139,7 +139,7 @@ def test_unknown_targets_are_refused_from_3_9_on(tmp_path):
 # -- leader epochs ---------------------------------------------------------------------------------------------------
 
 
-def test_epochs_are_kept_in_a_file(tmp_path):
+def test_epochs_are_saved_in_a_file(tmp_path):
     path = tmp_path / "leader-epoch-checkpoint"
     cache = LeaderEpochCache(path)
     assert path.read_bytes() == b""
@@ -161,15 +161,15 @@ def test_epochs_are_kept_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     "text", ["1\n0\n", "0\n2\n1 1\n", "x\n", "0\nx\n", "0\n-1\n", "0\n1\n1\n", "0\n1\n1 -1\n", "0\n1\nx 0\n"]
 )
-def test_what_is_no_checkpoint_is_refused(tmp_path, text):
+def test_an_invalid_checkpoint_is_rejected(tmp_path, text):
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text(text)
     with pytest.raises(OSError, match="leader-epoch-checkpoint"):
         read_epochs(path)
 
 
-@pytest.mark.parametrize(("text", "error"), [("0\n1\nx 0\n", "no number"), ("0\n1\n-1 0\n", "invalid")])
-def test_what_is_no_epoch_is_an_argument_that_is_wrong(tmp_path, text, error):
+@pytest.mark.parametrize(("text", "error"), [("0\n1\nx 0\n", "not a number"), ("0\n1\n-1 0\n", "invalid")])
+def test_an_invalid_epoch_is_an_argument_error(tmp_path, text, error):
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text(text)
     with pytest.raises(InvalidArgumentError, match=error):
@@ -195,7 +195,7 @@ def test_old_releases_take_epochs_as_they_are(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "0", "0\n", "0\r0"])
-def test_a_checkpoint_may_end_behind_its_version(tmp_path, text):
+def test_a_checkpoint_may_end_after_its_version(tmp_path, text):
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text(text)
     assert read_epochs(path) == []

@@ -1,4 +1,4 @@
-"""What a leader refuses and what it makes of batches, beyond what the kept traces show."""
+"""Validation and conversion of batches by a leader, beyond the regression traces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from conformance.operations.batches import encode
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.errors import InvalidArgumentError, OutOfBoundsError
-from kidx.log import InvalidTimestampError, LogConfig, RefusedRecordsError, SkippedRecordError
-from kidx.log.validation import Terms, checked_batches, validate
+from kidx.log import InvalidTimestampError, LogConfig, RecordValidationError, SkippedRecordError
+from kidx.log.validation import ValidationContext, checked_batches, validate
 from kidx.log.validation.records import is_too_far
 from kidx.records import Codec, CorruptRecordError, InvalidRecordError, TimestampType, iter_memory_batches
 
@@ -19,7 +19,7 @@ HOUR = 3_600_000
 def validated(*batches, release="4.4.0", from_client=True, **settings):
     config = LogConfig.of_topic({"message.timestamp.after.max.ms": 1 << 62, **settings})
     checked = checked_batches(encode(batches), "t-0", config.max_message_bytes, from_client=from_client)
-    return validate(checked, Terms(dialect_of(release), config, 100, 7, NOW, from_client))
+    return validate(checked, ValidationContext(dialect_of(release), config, 100, 7, NOW, from_client))
 
 
 def batch_of(*batches, **options):
@@ -46,7 +46,7 @@ def test_the_limits_that_releases_have_by_default(release):
     ("release", "limits"),
     [("3.5.2", (50, 50)), ("3.6.0", (50, 20)), ("3.9.2", (50, 20)), ("4.0.0", ((1 << 63) - 1, 20))],
 )
-def test_one_limit_stands_for_both_until_it_means_nothing(release, limits):
+def test_one_limit_implies_the_other_up_to_a_release(release, limits):
     settings = {"message.timestamp.difference.max.ms": 50, "message.timestamp.after.max.ms": 20}
     assert LogConfig.of_topic(settings).timestamp_limits(dialect_of(release)) == limits
 
@@ -66,21 +66,21 @@ def test_a_timestamp_may_be_at_the_limit_and_not_beyond(release, codec):
 @pytest.mark.parametrize("release", ["3.5.2", "3.6.2"])
 def test_the_distance_of_a_timestamp_wraps_as_a_long_does(release):
     config = LogConfig(timestamp_difference_max_ms=0, timestamp_before_max_ms=0, timestamp_after_max_ms=0)
-    terms = Terms(dialect_of(release), config, 0, 0, NOW)
-    assert not is_too_far(NOW, terms)
-    assert is_too_far(NOW - (1 << 63) + 1, terms)
-    assert not is_too_far(NOW - (1 << 63), terms)  # the one long that has no opposite
+    context = ValidationContext(dialect_of(release), config, 0, 0, NOW)
+    assert not is_too_far(NOW, context)
+    assert is_too_far(NOW - (1 << 63) + 1, context)
+    assert not is_too_far(NOW - (1 << 63), context)  # the one long that has no opposite
 
 
 @pytest.mark.parametrize(
     ("release", "records", "kind"),
     [
-        ("2.4.1", (0,), RefusedRecordsError),
+        ("2.4.1", (0,), RecordValidationError),
         ("2.5.0", (0, 1), InvalidTimestampError),
         ("4.4.0", (0, 1), InvalidTimestampError),
     ],
 )
-def test_which_records_are_told_and_what_of_them(release, records, kind):
+def test_which_invalid_records_are_reported_and_how(release, records, kind):
     limits = {"message.timestamp.difference.max.ms": 9, "message.timestamp.before.max.ms": 9}
     batch = {"records": [[0, NOW], [1, 5, 0, 1], [2, NOW, 0, 1]]}
     with pytest.raises(kind) as caught:
@@ -95,7 +95,7 @@ def test_the_header_keeps_the_time_that_a_producer_has_claimed():
 
 
 @pytest.mark.parametrize(("release", "kept"), [("3.0.2", 0x10), ("3.1.2", 0x50), ("4.4.0", 0x50)])
-def test_attributes_without_a_meaning_go_with_another_timestamp(release, kept):
+def test_unused_attributes_are_dropped_with_another_timestamp(release, kept):
     same = sent(9000, producer=[1, 0, 0], header={"attributes": 0xD0})
     assert batch_of(same, release=release).attributes == 0xD0
     other = sent(9000, producer=[1, 0, 0], header={"attributes": 0xD0, "max_timestamp": 5})
@@ -139,26 +139,26 @@ def test_a_marker_is_never_compressed():
     assert (final.codec, final.is_control, result.rebuilt) == (Codec.NONE, True, False)
 
 
-def test_a_codec_that_there_is_none_of_is_no_setting():
-    with pytest.raises(ValueError, match=r"compression\.type is 'brotli'"):
+def test_an_unknown_codec_is_not_a_setting():
+    with pytest.raises(ValueError, match=r"unknown compression\.type 'brotli'"):
         LogConfig.of_topic({"compression.type": "brotli"})
 
 
-# -- damages -----------------------------------------------------------------------------------------------------------
+# -- corruption -------------------------------------------------------------------------------------------------------
 
 MISCOUNTED = {"records": [[0, 9000], [3, 9001]], "codec": "gzip", "header": {"last_offset_delta": 1}}
 
 
 @pytest.mark.parametrize(
     ("release", "error"),
-    [("2.4.1", RefusedRecordsError), ("2.5.0", RefusedRecordsError), ("2.6.3", SkippedRecordError)],
+    [("2.4.1", RecordValidationError), ("2.5.0", RecordValidationError), ("2.6.3", SkippedRecordError)],
 )
 def test_compressed_records_that_do_not_count_from_zero(release, error):
     with pytest.raises(error):
         validated(MISCOUNTED, release=release)
 
 
-def test_one_release_gives_them_other_offsets():
+def test_one_release_assigns_them_other_offsets():
     result = validated(MISCOUNTED, release="2.5.1")
     (final,) = iter_memory_batches(result.records)
     assert result.rebuilt
@@ -166,7 +166,7 @@ def test_one_release_gives_them_other_offsets():
 
 
 @pytest.mark.parametrize("change", [["set", 0, 2], ["set", 0, 13], ["set", 0, 1]])
-def test_sizes_of_compressed_records_have_not_been_looked_at_since_3_6(change):
+def test_sizes_of_compressed_records_are_ignored_since_3_6(change):
     batch = sent(9000, codec="gzip", plain=[change])
     with pytest.raises(InvalidRecordError):
         validated(batch, release="3.5.2")
@@ -177,7 +177,7 @@ def test_sizes_of_compressed_records_have_not_been_looked_at_since_3_6(change):
             validated(batch, release="4.4.0")
 
 
-def test_a_record_longer_than_what_is_read_ahead():
+def test_a_record_longer_than_the_read_ahead():
     long = {"records": [[0, 9000, 4096, 4000], [1, 9001, 4096]], "codec": "gzip"}
     assert batch_of(long, release="3.5.2").max_timestamp == 9001
 
@@ -224,7 +224,7 @@ def test_messages_inside_a_wrapper_have_checksums():
 
 
 def test_a_message_of_another_magic_inside_a_wrapper():
-    with pytest.raises(RefusedRecordsError):
+    with pytest.raises(RecordValidationError):
         validated(sent(-1, magic=1, codec="gzip", plain=[["set", 16, 0]]))
-    with pytest.raises(InvalidArgumentError):  # the refusal would tell its sizes, which are not where they were
+    with pytest.raises(InvalidArgumentError):  # the error would contain its sizes, which are not where they were
         validated(sent(9000, magic=1, codec="gzip", plain=[["set", 16, 0]]))

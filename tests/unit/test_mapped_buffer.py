@@ -1,4 +1,4 @@
-"""The mapped file by itself: Java's cursor, its limits and its refusals (what AI-40, OI-13 and TI-5 stand on)."""
+"""The mapped file alone: Java's cursor, its limits and its errors (the basis of AI-40, OI-13 and TI-5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG = struct.Struct(">q")
 
 @pytest.fixture
 def mapped(tmp_path):
-    """Maps a file with given bytes; what it maps is unmapped in the end."""
+    """Map a file with given bytes; the mapping is closed at the end of the test."""
     buffers = []
 
     def map_file(content: bytes, *, writable: bool = True) -> MappedBuffer:
@@ -35,7 +35,7 @@ def mapped(tmp_path):
 
 
 def test_puts_follow_each_other(mapped, tmp_path):
-    """The cursor moves behind each field, and the bytes are in the file at once: the mapping is shared."""
+    """The cursor moves past each field, and the bytes are immediately in the file, because the mapping is shared."""
     buffer = mapped(bytes(12))
     buffer.put(INT, 1)
     buffer.put(LONG, -1)
@@ -44,7 +44,7 @@ def test_puts_follow_each_other(mapped, tmp_path):
 
 
 def test_a_put_without_room_writes_nothing(mapped, tmp_path):
-    """Four bytes fit where eight do not: the eight are refused whole, and the cursor stays (TI-5)."""
+    """Four bytes fit where eight do not: the eight are rejected completely, and the cursor does not move (TI-5)."""
     buffer = mapped(bytes(12))
     buffer.seek(8)
     with pytest.raises(BufferOverflowError, match="a: 5 takes 8 bytes at 8 and does not fit in 12") as refusal:
@@ -56,7 +56,7 @@ def test_a_put_without_room_writes_nothing(mapped, tmp_path):
 
 
 def test_a_read_only_mapping_is_not_written(mapped):
-    """Read-only speaks before a lack of room does, as in java.nio; the cursor stays (OI-13)."""
+    """The read-only error precedes the error for missing capacity, as in java.nio; the cursor does not move (OI-13)."""
     buffer = mapped(bytes(8), writable=False)
     for position in (0, 8):
         buffer.seek(position)
@@ -65,8 +65,8 @@ def test_a_read_only_mapping_is_not_written(mapped):
         assert buffer.position == position
 
 
-def test_a_number_that_java_does_not_have_is_refused(mapped):
-    """A value too wide for the field: the refusal names file and value, and the cursor stays."""
+def test_a_number_beyond_the_types_of_java_is_rejected(mapped):
+    """If a value is too wide for the field, the error names file and value, and the cursor does not move."""
     buffer = mapped(bytes(8))
     with pytest.raises(InvalidArgumentError, match=f"a: {2**31} is not a signed number of 4 bytes"):
         buffer.put(INT, 2**31)
@@ -82,7 +82,7 @@ def test_reads_do_not_move_the_cursor(mapped, position):
 
 
 @pytest.mark.parametrize("position", [-1, -4, 5, 8, 2**40])
-def test_a_read_outside_the_file_is_refused(mapped, position):
+def test_a_read_outside_the_file_is_rejected(mapped, position):
     """Also a negative position, which Python would count from the end (OI-8)."""
     with pytest.raises(OutOfBoundsError, match=f"a: 4 bytes at {position} are not within 0..8") as refusal:
         mapped(bytes(8)).get(INT, position)
@@ -90,8 +90,8 @@ def test_a_read_outside_the_file_is_refused(mapped, position):
 
 
 @pytest.mark.parametrize(("position", "text"), [(9, "newPosition > limit: (9 > 8)"), (-1, "newPosition < 0: (-1 < 0)")])
-def test_the_cursor_stays_within_the_limit(mapped, position, text):
-    """The limit itself is a position; the refusals carry java.nio's texts (AI-11)."""
+def test_the_cursor_remains_within_the_limit(mapped, position, text):
+    """The limit itself is a position; the errors have java.nio's texts (AI-11)."""
     buffer = mapped(bytes(8))
     buffer.seek(8)
     with pytest.raises(InvalidArgumentError, match=f"a: position {position} is not within 0..8") as refusal:
@@ -121,7 +121,7 @@ def test_flush_keeps_the_content(mapped, writable, tmp_path):
     assert (tmp_path / "a").read_bytes() == b"\x01" * 8
 
 
-def test_more_than_java_can_map_is_refused(tmp_path):
+def test_more_than_java_can_map_is_rejected(tmp_path):
     """2 GiB, sparse: Kafka cannot open such an index either, and says the same. One byte less is fine."""
     path = tmp_path / "a"
     path.touch()

@@ -23,7 +23,7 @@ LONG_MIN = -(2**63)
 
 
 class Play:
-    """A model with a directory under it: what it predicts is what is there, so files survive from open to open."""
+    """Model with a directory: its predictions are applied to the files, so files survive from open to open."""
 
     def __init__(self, release: str = "3.9.2") -> None:
         self.model = Model(release)
@@ -31,7 +31,7 @@ class Play:
         self.files: dict[str, bytes | None] = {}
 
     def __call__(self, name: str, *args: Any) -> Any:
-        """The prediction; that there is one, and that its state is known, is part of the example."""
+        """Return the prediction; the example requires that it exists and that its state is known."""
         prediction = self.maybe(name, *args)
         assert prediction is not None, f"the model says nothing of {name}{args}"
         return prediction
@@ -60,7 +60,7 @@ class Play:
         return self(name, *args).outcome.error
 
     def state(self) -> Any:
-        """Seen through an operation that changes nothing."""
+        """Return the state, by an operation that changes nothing."""
         return self("flush").state
 
     @property
@@ -95,7 +95,7 @@ def transaction_index(*transactions: tuple[int, int, int, int], start: int = 0, 
 
 
 def damaged(kind: str, content: bytes, base: int = 0, release: str = "3.9.2", size: int = 80) -> Play:
-    """An index opened on bytes that another program wrote."""
+    """Open an index on bytes that another program wrote."""
     play = Play(release)
     play.files["a"] = content
     assert play.refused("open", kind, "a", base, size, True) is None
@@ -126,19 +126,19 @@ def test_ai_3_a_new_file_holds_whole_entries_of_zeros(kind: str, length: int, en
 
 
 @pytest.mark.parametrize("size", [7, 0, -1])
-def test_ai_3_no_room_for_one_entry_is_refused_and_leaves_an_empty_file(size: int) -> None:
+def test_ai_3_no_capacity_for_one_entry_raises_and_leaves_an_empty_file(size: int) -> None:
     play = Play()
     assert play("open", "offset", "a", 0, size, True) == (("invalid_argument", None, None), UNKNOWN, b"")
     assert play.maybe("lookup", 1) is None
     assert play("open", "offset", "a", 0, size, True).state == (0, 0, True, 0, (0,))
 
 
-def test_ai_4_a_new_file_cannot_be_made_for_reading_only() -> None:
+def test_ai_4_a_new_file_cannot_be_created_read_only() -> None:
     assert Play().refused("open", "offset", "a", 0, 64, False) == "io"
     assert Play().refused("open", "offset", "a", 0, 4, False) == "invalid_argument"
 
 
-def test_ai_5_an_existing_file_is_full_of_entries_whatever_size_is_asked_for() -> None:
+def test_ai_5_an_existing_file_is_full_of_entries_whatever_the_size_argument() -> None:
     play = damaged("offset", offsets((1, 2), (3, 4)) + b"rest", size=800)
     assert play.state() == (2, 2, True, 20, (3,))
     assert play.value("entry", 1) == (3, 4)
@@ -170,7 +170,7 @@ def test_ai_9_a_stored_offset_is_signed() -> None:
     assert play.value("entry", 0) == (6, 0)
 
 
-def test_ai_10_resize_rounds_down_and_says_whether_it_changed_anything() -> None:
+def test_ai_10_resize_rounds_down_and_returns_whether_anything_changed() -> None:
     play = offset_index((1, 10), size=64)
     assert play.value("resize", 71) is False
     assert play.value("resize", 39) is True
@@ -179,7 +179,7 @@ def test_ai_10_resize_rounds_down_and_says_whether_it_changed_anything() -> None
     assert play.value("resize", 32) is False
 
 
-def test_ai_10_a_resized_index_is_for_writing_even_if_it_was_opened_for_reading() -> None:
+def test_ai_10_a_resized_index_is_writable_even_if_it_was_opened_read_only() -> None:
     play = offset_index((1, 1), (2, 2))
     play("close")
     play("open", "offset", "a", 0, 80, False)
@@ -188,15 +188,13 @@ def test_ai_10_a_resized_index_is_for_writing_even_if_it_was_opened_for_reading(
 
 
 @pytest.mark.parametrize(("release", "closed"), [("3.9.1", False), ("3.9.2", True), ("4.1.0", False), ("4.1.2", True)])
-def test_ai_10_a_size_below_nothing_is_an_io_error_and_closes_where_the_map_is_given_up_first(
-    release: str, closed: bool
-) -> None:
+def test_ai_10_negative_size_raises_and_closes_if_unmapped_first(release: str, closed: bool) -> None:
     play = offset_index((1, 1), release=release)
     assert play.refused("resize", -8) == "io"
     assert play.refused("lookup", 1) == ("closed" if closed else None)
 
 
-def test_ai_11_resizing_below_the_entries_cuts_the_file_and_then_fails() -> None:
+def test_ai_11_resizing_below_the_entries_truncates_the_file_and_then_fails() -> None:
     play = offset_index((1, 10), (2, 20), (3, 30), size=64)
     prediction = play("resize", 8)
     assert prediction.outcome.error == "invalid_argument"
@@ -211,7 +209,7 @@ def test_ai_11_resizing_below_the_entries_cuts_the_file_and_then_fails() -> None
 
 @pytest.mark.parametrize(("release", "kind"), [("3.4.1", "invalid_argument"), ("3.5.2", "illegal_state")])
 def test_oi_6_after_a_failed_resize_the_pen_is_at_the_start(release: str, kind: str) -> None:
-    """So the next append overwrites the first entry, is counted, and is refused."""
+    """So the next append overwrites the first entry, is counted, and raises."""
     play = offset_index((1, 10), (2, 20), size=64, release=release)
     assert play.refused("resize", 8) == "invalid_argument"
     assert play.value("resize", 32) is True
@@ -221,7 +219,7 @@ def test_oi_6_after_a_failed_resize_the_pen_is_at_the_start(release: str, kind: 
     assert play.file == offsets((7, 70)) + bytes(24)
 
 
-def test_ai_13_what_was_cut_off_comes_back_as_zeros() -> None:
+def test_ai_13_truncated_bytes_return_as_zeros() -> None:
     play = offset_index((1, 10), (2, 20), size=24)
     play("truncate_to", 2)
     play("resize", 8)
@@ -237,7 +235,7 @@ def test_ai_14_truncation_leaves_the_bytes_until_they_are_overwritten() -> None:
     assert play.file == offsets((1, 10), (5, 50), (3, 30)) + bytes(8)
 
 
-def test_ai_15_reset_empties_and_goes_back_to_the_size_of_opening() -> None:
+def test_ai_15_reset_empties_and_restores_the_initial_size() -> None:
     play = offset_index((1, 10), size=32)
     play("resize", 16)
     assert play("reset").state == (0, 4, False, 32, (0,))
@@ -267,8 +265,8 @@ def test_ai_16_trim_cuts_the_part_of_an_entry() -> None:
 @pytest.mark.parametrize(
     ("release", "error"), [("3.9.1", "closed"), ("4.0.0", "closed"), ("3.9.2", None), ("4.0.1", None)]
 )
-def test_ai_16_trimming_a_closed_index_was_refused_before_it_did_nothing(release: str, error: str | None) -> None:
-    """It is seen after ``delete``, which does not trim, and the refusal leaves an empty file behind."""
+def test_ai_16_trimming_a_closed_index_raised_before_it_did_nothing(release: str, error: str | None) -> None:
+    """It is visible after ``delete``, which does not trim, and the error leaves an empty file."""
     play = offset_index((1, 10), release=release)
     assert play.value("delete") is True
     assert play.refused("trim") == error
@@ -282,7 +280,7 @@ def test_ai_16_close_trims_until_4_4(release: str, length: int) -> None:
     assert play.file == (offsets((1, 10)) + bytes(72))[:length]
 
 
-def test_ai_19_a_closed_index_keeps_its_counters_and_refuses_the_rest() -> None:
+def test_ai_19_a_closed_index_has_counters_and_raises_for_the_rest() -> None:
     play = offset_index((1, 10), (2, 20))
     state = play("close").state
     calls: dict[str, tuple[int, ...]] = {
@@ -302,7 +300,7 @@ def test_ai_19_a_closed_index_keeps_its_counters_and_refuses_the_rest() -> None:
     assert play("truncate") == (("closed", None, None), (0, 2, False, 16, (2,)), play.file)
 
 
-def test_ai_19_since_4_4_a_closed_index_is_not_full_and_flushes_in_silence() -> None:
+def test_ai_19_since_4_4_a_closed_index_is_not_full_and_flush_does_nothing() -> None:
     play = offset_index((1, 10), release="4.4.0")
     play("close")
     assert play.refused("append", 2, 20) == "closed"
@@ -311,7 +309,7 @@ def test_ai_19_since_4_4_a_closed_index_is_not_full_and_flushes_in_silence() -> 
     assert play.refused("flush") is None
 
 
-def test_ai_20_delete_says_whether_there_was_a_file() -> None:
+def test_ai_20_delete_returns_whether_the_file_existed() -> None:
     play = offset_index((1, 10))
     assert play.value("delete") is True
     assert play.file is None
@@ -370,7 +368,7 @@ def test_ai_35_in_content_out_of_order_the_model_abstains() -> None:
     assert play.state() == (3, 3, True, 24, (9,))
 
 
-def test_ai_36_equal_keys_have_an_answer_only_if_it_is_the_same_for_all_of_them() -> None:
+def test_ai_36_equal_keys_have_a_result_only_if_it_is_the_same_for_all_of_them() -> None:
     play = damaged("offset", offsets((1, 10), (4, 20), (4, 30), (6, 30), (6, 30)))
     assert play.maybe("lookup", 4) is None
     assert play.value("lookup", 5) == (4, 30)
@@ -379,7 +377,7 @@ def test_ai_36_equal_keys_have_an_answer_only_if_it_is_the_same_for_all_of_them(
     assert play.value("fetch_upper_bound", 0, 0, 29) == (4, 30)
 
 
-def test_a_truncation_without_a_meaning_is_undefined_until_the_index_is_empty() -> None:
+def test_an_undefined_truncation_is_undefined_until_the_index_is_empty() -> None:
     play = damaged("offset", offsets((1, 10), (4, 20), (4, 30), (6, 40)))
     assert play.maybe("truncate_to", 4) is None
     assert play.maybe("lookup", 9) is None
@@ -388,7 +386,7 @@ def test_a_truncation_without_a_meaning_is_undefined_until_the_index_is_empty() 
     assert play.file == offsets((1, 10), (4, 20), (4, 30), (6, 40))
 
 
-def test_an_undefined_index_is_defined_again_from_the_bytes_of_its_file() -> None:
+def test_an_undefined_index_is_defined_again_by_the_bytes_of_its_file() -> None:
     play = damaged("offset", offsets((4, 20), (1, 10)))
     assert play.maybe("truncate_to", 4) is None
     assert play.maybe("append", 6, 60) is None
@@ -398,7 +396,7 @@ def test_an_undefined_index_is_defined_again_from_the_bytes_of_its_file() -> Non
     assert play.value("lookup", 5) == (4, 20)
 
 
-def test_after_damage_only_what_the_index_remembers_is_known() -> None:
+def test_after_corruption_only_the_cached_state_is_known() -> None:
     play = offset_index((1, 10))
     play("close")
     assert play.maybe("flip_bit", 0, 0) is None
@@ -406,13 +404,13 @@ def test_after_damage_only_what_the_index_remembers_is_known() -> None:
     assert play.maybe("delete") is None
 
 
-def test_damage_to_an_open_index_ends_what_is_known() -> None:
+def test_corruption_of_an_open_index_makes_the_state_unknown() -> None:
     play = offset_index((1, 10))
     assert play.maybe("cut_file", 0) is None
     assert play.maybe("lookup", 1) is None
 
 
-def test_what_java_cannot_hold_is_undefined() -> None:
+def test_a_value_beyond_the_types_of_java_is_undefined() -> None:
     assert offset_index().maybe("append", 2**63, 0) is None
     assert offset_index().maybe("append", 1, 2**31) is None
     assert offset_index().maybe("lookup", 2**63) is None
@@ -432,7 +430,7 @@ def test_files_too_large_to_keep_are_undefined() -> None:
 # The offset index: OI-2 to OI-11.
 
 
-def test_oi_2_the_last_offset_is_that_of_the_last_entry_or_the_base() -> None:
+def test_oi_2_the_last_offset_is_from_the_last_entry_or_the_base() -> None:
     play = offset_index(base=5)
     assert play.state().last == (5,)
     assert play("append", 9, 1).state.last == (9,)
@@ -442,7 +440,7 @@ def test_oi_2_the_last_offset_is_that_of_the_last_entry_or_the_base() -> None:
     assert play("open", "offset", "a", 5, 80, True).state.last == (9,)
 
 
-def test_oi_3_an_append_is_refused_for_room_then_for_order_then_for_range() -> None:
+def test_oi_3_an_append_is_checked_for_capacity_then_order_then_range() -> None:
     play = offset_index((5, 1), (6, 2), size=16)
     assert play.refused("append", 6, 0) == "invalid_argument"
     play("resize", 24)
@@ -459,7 +457,7 @@ def test_oi_5_the_first_offset_is_from_the_base_to_31_bits_above_it() -> None:
     assert offset_index(base=100).refused("append", 101 + INT_MAX, 0) == "offset_overflow"
 
 
-def test_oi_7_below_the_first_entry_a_lookup_answers_the_base() -> None:
+def test_oi_7_below_the_first_entry_a_lookup_returns_the_base() -> None:
     play = offset_index((105, 50), base=100)
     assert play.value("lookup", 104) == (100, 0)
     assert play.value("lookup", LONG_MIN) == (100, 0)
@@ -495,13 +493,13 @@ def test_oi_10_truncation_keeps_the_entries_below_an_offset() -> None:
         (offsets((1, 1)) + b"x", "corrupt"),
     ],
 )
-def test_oi_11_only_a_last_offset_below_the_base_and_a_part_of_an_entry_are_corrupt(
+def test_oi_11_only_a_last_offset_below_the_base_and_a_partial_entry_are_corrupt(
     content: bytes, error: str | None
 ) -> None:
     assert damaged("offset", content, base=10).refused("sanity_check") == error
 
 
-def test_oi_13_an_index_for_reading_refuses_the_write_itself() -> None:
+def test_oi_13_a_read_only_index_rejects_the_write_itself() -> None:
     play = offset_index((1, 10), (2, 20))
     play("close")
     play("open", "offset", "a", 0, 80, False)
@@ -511,7 +509,7 @@ def test_oi_13_an_index_for_reading_refuses_the_write_itself() -> None:
     assert play.state().entries == 1
 
 
-def test_a_bulk_append_goes_on_to_the_first_refusal() -> None:
+def test_a_bulk_append_continues_to_the_first_error() -> None:
     play = offset_index(size=24)
     assert play("bulk_append", 1, 10, 2, 5, 2).state == (2, 3, False, 24, (3,))
     assert play("bulk_append", 5, 30, 1, 0, 9) == (("invalid_argument", None, None), (3, 3, True, 24, (5,)), play.file)
@@ -534,7 +532,7 @@ def test_ti_2_a_resize_that_changes_the_size_reads_the_last_entry_again() -> Non
     assert play("resize", 60).state.last == (0, 0), "now it is zeros"
 
 
-def test_ti_3_refusals_in_order_and_what_is_ignored() -> None:
+def test_ti_3_errors_in_order_and_ignored_calls() -> None:
     play = time_index((10, 5), size=48)
     assert play.refused("maybe_append", 9, 4, False) == "invalid_offset"
     assert play.refused("maybe_append", 9, 5, False) == "illegal_state"
@@ -545,11 +543,11 @@ def test_ti_3_refusals_in_order_and_what_is_ignored() -> None:
     assert play("maybe_append", 13, 7, True).state.entries == 4
 
 
-def test_ti_3_no_timestamp_is_ignored_without_a_look_at_the_offset() -> None:
+def test_ti_3_no_timestamp_is_ignored_without_checking_the_offset() -> None:
     assert time_index(base=5)("maybe_append", -1, -99, False).state == (0, 10, False, 120, (-1, 5))
 
 
-def test_ti_5_beyond_the_last_slot_there_is_a_buffer_overflow() -> None:
+def test_ti_5_past_the_last_slot_the_buffer_overflows() -> None:
     play = time_index((1, 1), size=24)
     play("maybe_append", 2, 2, True)
     before = play.state()
@@ -563,7 +561,7 @@ def test_ti_5_in_a_file_with_a_rest_the_timestamp_still_fits() -> None:
     assert play.file == timestamps((1, 1), (3, 0))[:20]
 
 
-def test_ti_6_an_offset_out_of_range_is_noticed_after_the_timestamp_is_written() -> None:
+def test_ti_6_an_offset_out_of_range_is_detected_after_the_timestamp_is_written() -> None:
     play = time_index((1, 1), size=48)
     prediction = play("maybe_append", 2, INT_MAX + 1, False)
     assert prediction.outcome.error == "offset_overflow"
@@ -587,14 +585,14 @@ def test_ti_6_and_then_the_index_cannot_be_trimmed_nor_closed_while_close_trims(
     assert play.refused("lookup", 1) == "closed"
 
 
-def test_ti_7_a_lookup_answers_no_timestamp_below_the_first_entry() -> None:
+def test_ti_7_a_lookup_returns_no_timestamp_below_the_first_entry() -> None:
     play = time_index((10, 105), (20, 110), base=100)
     assert play.value("lookup", 9) == (-1, 100)
     assert play.value("lookup", 19) == (10, 105)
     assert play.value("lookup", 20) == (20, 110)
 
 
-def test_ti_9_truncation_goes_by_offset() -> None:
+def test_ti_9_truncation_is_by_offset() -> None:
     for offset, kept in [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2)]:
         assert time_index((10, 2), (20, 4))("truncate_to", offset).state.entries == kept
 
@@ -620,7 +618,7 @@ def test_ti_11_a_last_entry_before_the_first_or_below_the_base_is_corrupt(conten
     assert damaged("time", content, base=10).refused("sanity_check") == error
 
 
-def test_a_bulk_of_maybe_appends_goes_on_to_the_first_refusal() -> None:
+def test_a_bulk_of_maybe_appends_continues_to_the_first_error() -> None:
     play = time_index(size=48)
     assert play.refused("bulk_maybe_append", 1, 1, 1, 1, 9) == "invalid_argument"
     assert play.state() == (3, 4, True, 48, (3, 3))
@@ -636,7 +634,7 @@ def test_ti_10_entries_outside_the_file_cannot_be_read_again() -> None:
     assert play.state().last == (0, 0)
 
 
-def test_ai_19_a_closed_time_index_refuses_what_it_would_have_to_read_or_write() -> None:
+def test_ai_19_a_closed_time_index_raises_where_it_would_read_or_write() -> None:
     play = time_index((10, 1), (20, 2))
     play("close")
     assert play.refused("sanity_check") == "closed"
@@ -672,7 +670,7 @@ def test_tx_3_last_offsets_rise() -> None:
     assert play.refused("append_aborted", 2, 0, 6, 1) is None
 
 
-def test_tx_4_the_last_offset_is_remembered_by_the_object_and_not_by_the_file() -> None:
+def test_tx_4_the_last_offset_is_cached_by_the_object_and_not_stored_in_the_file() -> None:
     play = transaction_index((1, 0, 5, 9))
     assert play("close").state == (0, None, None, None, (5,))
     assert play("rename", "b").state.last == (5,)
@@ -684,7 +682,7 @@ def test_tx_4_the_last_offset_is_remembered_by_the_object_and_not_by_the_file() 
     assert play("reset").state == (0, None, None, None, ())
 
 
-def test_tx_4_a_truncation_that_cuts_remembers_the_last_record_kept() -> None:
+def test_tx_4_a_truncation_caches_the_last_remaining_record() -> None:
     play = transaction_index((1, 0, 5, 9), (2, 0, 8, 9))
     assert play("truncate_to", 8).state.last == (5,)
     assert play("truncate_to", 5).state.last == ()
@@ -700,7 +698,7 @@ def test_tx_4_a_truncation_that_cuts_remembers_the_last_record_kept() -> None:
         ("4.4.0", b"\xff\xff", "unsupported_version"),
     ],
 )
-def test_tx_7_which_versions_are_refused(release: str, version: bytes, error: str | None) -> None:
+def test_tx_7_which_versions_are_rejected(release: str, version: bytes, error: str | None) -> None:
     good = records((1, 0, 5, 9))
     play = damaged("transaction", good + version + good[2:], release=release)
     assert play.refused("all_aborted") == error
@@ -721,7 +719,7 @@ def test_tx_9_collecting_stops_at_the_first_that_was_stable_after_the_bound() ->
     assert play.value("all_aborted") == (first, second, third)
 
 
-def test_tx_10_truncation_cuts_at_the_first_that_ends_too_late_even_if_later_ones_do_not() -> None:
+def test_tx_10_truncation_removes_all_after_the_first_that_ends_too_late() -> None:
     content = records((1, 0, 5, 9), (2, 0, 8, 9), (3, 0, 2, 9))
     play = damaged("transaction", content)
     assert play("truncate_to", 9).state == (3, None, None, None, ())
@@ -729,11 +727,11 @@ def test_tx_10_truncation_cuts_at_the_first_that_ends_too_late_even_if_later_one
     assert play.file == content[:34]
 
 
-def test_tx_10_without_a_file_there_is_nothing_to_cut() -> None:
+def test_tx_10_without_a_file_nothing_is_truncated() -> None:
     assert transaction_index()("truncate_to", 0) == ((None, None, None), (0, None, None, None, ()), None)
 
 
-def test_a_rest_shorter_than_a_record_is_not_seen_but_shifts_what_follows() -> None:
+def test_a_partial_record_is_not_read_but_shifts_later_appends() -> None:
     play = damaged("transaction", records((1, 0, 5, 9)) + bytes(10))
     assert play.value("all_aborted") == ((1, 0, 5, 9),)
     play("append_aborted", 7, 0, 6, 9)
@@ -746,7 +744,7 @@ def test_tx_12_a_record_that_ends_before_the_start_is_corrupt() -> None:
     assert transaction_index((1, 9, 6, 1), start=6).refused("sanity_check") is None
 
 
-def test_tx_13_rename_moves_a_file_only_if_there_is_one() -> None:
+def test_tx_13_rename_moves_a_file_only_if_it_exists() -> None:
     play = transaction_index()
     assert play("rename", "b") == ((None, None, None), (0, None, None, None, ()), None)
     assert play("append_aborted", 1, 0, 5, 9).file == records((1, 0, 5, 9))
@@ -754,14 +752,14 @@ def test_tx_13_rename_moves_a_file_only_if_there_is_one() -> None:
     assert play.value("delete") is False
 
 
-def test_a_record_after_one_that_cannot_be_read_is_not_read_either() -> None:
+def test_records_after_an_unreadable_one_are_not_read() -> None:
     play = damaged("transaction", b"\x01" + records((1, 0, 5, 9))[1:])
     assert play.refused("append_aborted", 2, 0, 6, 9) is None
     assert play.refused("all_aborted") == "unsupported_version"
     assert play("reset").state == (0, None, None, None, ())
 
 
-def test_a_damaged_transaction_index_is_undefined_once_it_is_appended_to() -> None:
+def test_a_corrupt_transaction_index_is_undefined_after_an_append() -> None:
     play = transaction_index((1, 0, 5, 9))
     play("close")
     play.maybe("pad_file", 3, 0)
@@ -772,7 +770,7 @@ def test_a_damaged_transaction_index_is_undefined_once_it_is_appended_to() -> No
 
 
 @pytest.mark.parametrize("play", [offset_index((1, 1)), transaction_index((1, 0, 5, 9))])
-def test_a_rename_of_a_file_that_may_not_be_there_is_undefined(play: Play) -> None:
+def test_a_rename_of_a_possibly_missing_file_is_undefined(play: Play) -> None:
     play("close")
     play.maybe("remove_file")
     assert play.maybe("rename", "b") is None
@@ -795,7 +793,7 @@ def test_every_group_of_releases() -> None:
 
 
 @pytest.mark.parametrize("release", ["2.3.1", "4.0", "trunk", "4.0.x"])
-def test_something_that_is_no_release_is_refused(release: str) -> None:
+def test_an_unknown_release_is_rejected(release: str) -> None:
     with pytest.raises(ValueError, match=r"release|begins with"):
         Model(release)
 
@@ -830,7 +828,7 @@ STEPS = st.integers(1, 5)
 
 
 @given(st.lists(st.tuples(STEPS, st.integers(-3, 9)), max_size=30), st.integers(-5, 160), st.integers(-9, 300))
-def test_every_answer_about_an_offset_index_is_the_one_a_scan_gives(
+def test_every_result_of_an_offset_index_equals_that_of_a_scan(
     steps: list[tuple[int, int]], target: int, bound: int
 ) -> None:
     """And its file is its entries, and zeros; and truncating is forgetting the entries from the offset on."""
@@ -853,7 +851,7 @@ def test_every_answer_about_an_offset_index_is_the_one_a_scan_gives(
 
 
 @given(st.lists(st.tuples(STEPS, st.integers(0, 3)), max_size=30), st.integers(-5, 160), st.integers(-1, 100))
-def test_every_answer_about_a_time_index_is_the_one_a_scan_gives(
+def test_every_result_of_a_time_index_equals_that_of_a_scan(
     steps: list[tuple[int, int]], target: int, offset: int
 ) -> None:
     pairs, timestamp, last = [], -1, 0

@@ -35,7 +35,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def index(path):
-    """Base offset 100, room for ten, entries 105 → 50, 110 → 60, 120 → 70."""
+    """Open an index with base offset 100, capacity for ten, and entries 105 → 50, 110 → 60, 120 → 70."""
     with OffsetIndex(path, 100, 80) as opened:
         for offset, position in ((105, 50), (110, 60), (120, 70)):
             opened.append(offset, position)
@@ -53,7 +53,7 @@ def test_an_entry_is_relative_offset_and_position(index, path):
 
 
 def test_the_last_offset_is_remembered(index, path):
-    """The base while empty; then the last append's; read from the file when opened or truncated (OI-2)."""
+    """It is the base while empty; then the last appended offset; read from the file when opened or truncated (OI-2)."""
     assert index.last_offset == 120
     index.truncate_to(115)
     assert index.last_offset == 110
@@ -69,7 +69,7 @@ def test_the_last_offset_is_remembered(index, path):
 
 @EVERY_RELEASE
 def test_the_checks_of_an_append_come_in_order(release, path):
-    """Full, then out of order, then overflow: an entry wrong in all three ways is told the first (OI-3)."""
+    """Full, then out of order, then overflow: an entry that is wrong in all three ways gets the first error (OI-3)."""
     with OffsetIndex(path, 100, 16, dialect=release) as index:
         index.append(200, 1)
         with pytest.raises(InvalidOffsetError):
@@ -87,7 +87,7 @@ def test_the_checks_of_an_append_come_in_order(release, path):
 
 @EVERY_RELEASE
 @pytest.mark.parametrize("offset", [120, 119, -1])
-def test_an_offset_out_of_order_in_the_dialects_words(release, offset, path):
+def test_an_offset_out_of_order_raises_with_the_text_of_the_dialect(release, offset, path):
     """Equal is out of order too; Scala has parentheses and a full stop (OI-4a, OI-4b)."""
     with OffsetIndex(path, 100, 80, dialect=release) as index:
         index.append(120, 1)
@@ -116,7 +116,7 @@ def test_limits_of_the_first_append(offset, fits, path):
         assert (index.entries, path.read_bytes()) == (0, bytes(80))
 
 
-def test_positions_are_not_looked_at(path):
+def test_positions_are_not_checked(path):
     """They may repeat, go back and be negative, as far as 32 bits reach (OI-3)."""
     positions = [7, 7, 3, -1, INT_MAX, -(2**31)]
     with OffsetIndex(path, 0, 80) as index:
@@ -126,8 +126,8 @@ def test_positions_are_not_looked_at(path):
 
 
 @pytest.mark.parametrize("position", [2**31, -(2**31) - 1])
-def test_a_position_that_is_no_int_leaves_the_index_as_it_was(index, path, position):
-    """Java's types rule it out; kidx refuses it before anything is written, and the next append is fine."""
+def test_a_position_that_is_no_int_leaves_the_index_unchanged(index, path, position):
+    """Java's types exclude it; kidx raises before anything is written, and the next append succeeds."""
     before = path.read_bytes()
     with pytest.raises(InvalidArgumentError, match=f"position {position} is not within"):
         index.append(130, position)
@@ -137,7 +137,7 @@ def test_a_position_that_is_no_int_leaves_the_index_as_it_was(index, path, posit
 
 
 def test_an_index_opened_read_only(path):
-    """It is full; once truncated, the append comes as far as the buffer, which refuses (OI-13)."""
+    """It is full; after a truncation, the append reaches the buffer, which raises (OI-13)."""
     path.write_bytes(entries_of((1, 1), (2, 2)))
     with OffsetIndex(path, 0, writable=False) as index:
         with pytest.raises(InvalidArgumentError, match="is full: 2 of 2 entries; 3 cannot be appended"):
@@ -214,7 +214,7 @@ def test_upper_bound_of_a_fetch(index, position, size, found):
     ("offset", "kept"), [(121, 3), (120, 2), (115, 2), (110, 1), (106, 1), (105, 0), (100, 0), (-(2**63), 0)]
 )
 def test_truncation_removes_the_offset_and_all_above(index, path, offset, kept):
-    """An entry with the very offset goes; the file keeps its length and its bytes (OI-10, AI-14)."""
+    """An entry with the offset itself is removed; the file has the same length and bytes (OI-10, AI-14)."""
     before = path.read_bytes()
     index.truncate_to(offset)
     assert index.entries == kept
@@ -223,7 +223,7 @@ def test_truncation_removes_the_offset_and_all_above(index, path, offset, kept):
 
 
 @EVERY_RELEASE
-def test_sanity_check_in_the_dialects_words(release, path):
+def test_sanity_check_with_the_text_of_the_dialect(release, path):
     """A last offset below the base, then a partial entry; Scala has parentheses and full stops (OI-11, OI-12)."""
     opening, closing, stop = ("(", ")", ".") if release in SCALA else ("", "", "")
     path.write_bytes(entries_of((1, 1), (-4, 2)) + b"odd")
@@ -248,7 +248,7 @@ def test_sanity_check_in_the_dialects_words(release, path):
 @pytest.mark.parametrize(
     "content", [b"", bytes(80), entries_of((9, 9), (3, -3), (5, 5))], ids=["empty", "zeros", "unsorted"]
 )
-def test_what_the_sanity_check_does_not_see(content, path):
+def test_faults_that_the_sanity_check_does_not_detect(content, path):
     """An empty file, a tail of zeros, unsorted offsets and wrong positions all pass (OI-11)."""
     path.write_bytes(content)
     with OffsetIndex(path, 100) as index:
@@ -264,7 +264,7 @@ long_runs = st.integers(1020, 1030).map(lambda count: [2] * count)
 @given(steps=st.one_of(steps, long_runs), base=st.sampled_from([0, 1000, 2**63 - 8]), data=st.data())
 @example(steps=[1], base=0, data=None)
 def test_the_index_is_a_sorted_list(steps, base, data, tmp_path_factory):
-    """Lookup, ceiling and truncation are bisect's, at, beside and between the entries, near the end of a long too."""
+    """Lookup, ceiling and truncation equal the results of bisect, at and between entries, up to the end of a long."""
     offsets = [base + sum(steps[: n + 1]) for n in range(len(steps))]
     offsets = [offset for offset in offsets if offset < 2**63]
     path = tmp_path_factory.getbasetemp() / "sorted.index"
@@ -285,7 +285,7 @@ def test_the_index_is_a_sorted_list(steps, base, data, tmp_path_factory):
     base=st.integers(-(2**62), 2**62),
     release=st.sampled_from(RELEASES),
 )
-def test_what_is_appended_is_read_again(pairs, base, release, tmp_path_factory):
+def test_appended_entries_are_read_again(pairs, base, release, tmp_path_factory):
     """Closed, opened by any other release, iterated: the same entries (OI-1); only X6 leaves its tail."""
     path = tmp_path_factory.getbasetemp() / "again.index"
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Operations and outcomes are plain data: their JSON is that of the line protocol, and nothing is lost in it."""
+"""Operations and outcomes as plain data: their JSON is the JSON of the line protocol, without loss."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_two_machines_use_the_same_word():
         ({"op": "lookup", "target": 1, "more": 2}, "not more, target"),
     ],
 )
-def test_another_request_is_refused(request_, said):
+def test_an_invalid_request_is_rejected(request_, said):
     with pytest.raises(ValueError, match="operation") as refusal:
         Operation.from_json(request_)
     assert said in str(refusal.value)
@@ -62,7 +62,7 @@ def test_a_value_is_its_reply_and_back(value):
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
 
 
-def test_what_was_collected_is_the_protocols_object():
+def test_a_collected_result_is_an_object_of_the_protocol():
     reply = {"ok": {"aborted": [[1, 2, 3, 4]], "complete": True}}
     outcome = Outcome(None, (((1, 2, 3, 4),), True))
     assert json.loads(json.dumps(outcome.to_json())) == reply
@@ -70,7 +70,7 @@ def test_what_was_collected_is_the_protocols_object():
 
 
 @given(kind=st.sampled_from(ERROR_KINDS), text=st.text(min_size=1) | st.none())
-def test_a_refusal_is_its_reply_and_back(kind, text):
+def test_an_error_converts_to_its_reply_and_back(kind, text):
     outcome = Outcome(kind, None, text)
     assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
     assert str(outcome) == (kind if text is None else f"{kind}: {text}")
@@ -84,7 +84,7 @@ def test_unsupported_is_its_reply_and_back():
 
 
 @pytest.mark.parametrize("reply", [{}, {"unsupported": False}, {"okay": 1}])
-def test_another_reply_is_refused(reply):
+def test_an_invalid_reply_is_rejected(reply):
     with pytest.raises(ValueError, match="neither ok, error nor unsupported"):
         Outcome.from_json(reply)
 
@@ -107,7 +107,7 @@ def test_lists_and_objects_of_a_reply_compare_as_tuples():
     assert as_tuples([1, [2, [3]]]) == (1, (2, (3,)))
 
 
-def test_every_refusal_of_kidx_is_an_error_kind():
+def test_every_error_of_kidx_has_an_error_kind():
     kinds = {
         error.kind
         for error in vars(errors).values()

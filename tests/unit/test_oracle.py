@@ -1,9 +1,9 @@
-"""The oracle reads batches by itself; kidx's builder, which it shares no code with, makes them here."""
+"""The oracle, which reads batches with its own code; kidx's builder, which shares no code with it, makes them."""
 
 from __future__ import annotations
 
 import pytest
-import time_judge
+import time_oracle
 
 from conformance import oracle
 from conformance.oracle import SeenRecord
@@ -26,7 +26,7 @@ def test_records_of_every_codec_are_read(codec):
     ]
 
 
-def test_stamped_batches_have_one_timestamp():
+def test_batches_with_log_append_time_have_one_timestamp():
     data = build_batch(
         [(1, None, b""), (2, None, b"")], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=500
     )
@@ -45,7 +45,7 @@ def test_a_batch_that_cannot_be_decompressed_ends_the_log(codec):
     assert [record.timestamp for record in oracle.records_of(sound + damaged + sound)] == [1]
 
 
-def test_a_batch_whose_records_run_out_ends_the_log():
+def test_a_batch_with_too_few_records_ends_the_log():
     sound = build_batch([(1, None, b"")])
     claims_two = sound[:57] + (2).to_bytes(4, "big") + sound[61:]
     assert len(list(oracle.records_of(sound + claims_two))) == 1
@@ -54,9 +54,9 @@ def test_a_batch_whose_records_run_out_ends_the_log():
 def test_only_visible_records_count(tmp_path):
     (tmp_path / f"{0:020d}.log").write_bytes(build_batch([(1, None, b""), (2, None, b"")]))
     (tmp_path / f"{2:020d}.log").write_bytes(build_batch([(3, None, b"")], base_offset=2))
-    found = time_judge.visible_records(tmp_path, 1, 2**63 - 1)
+    found = time_oracle.visible_records(tmp_path, 1, 2**63 - 1)
     assert [(record.offset, record.segment) for record in found] == [(1, 0), (2, 1)]
-    assert [record.offset for record in time_judge.visible_records(tmp_path, 0, 2)] == [0, 1]
+    assert [record.offset for record in time_oracle.visible_records(tmp_path, 0, 2)] == [0, 1]
 
 
 RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200, 0, 1), SeenRecord(8, 300, 1, 1)]
@@ -64,14 +64,14 @@ RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(0, 5), (100, 5), (101, 6), (300, 6), (301, None)])
 def test_the_first_record_that_is_not_earlier(timestamp, offset):
-    found = time_judge.first_not_before(RECORDS, timestamp)
+    found = time_oracle.first_not_before(RECORDS, timestamp)
     assert (None if found is None else found.offset) == offset
 
 
 def test_the_first_of_the_latest():
-    assert time_judge.first_of_the_latest(RECORDS) == RECORDS[1]
-    assert time_judge.first_of_the_latest([]) is None
-    assert time_judge.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
+    assert time_oracle.first_of_the_latest(RECORDS) == RECORDS[1]
+    assert time_oracle.first_of_the_latest([]) is None
+    assert time_oracle.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_the_first_of_the_latest():
     ],
 )
 def test_why_an_answer_is_wrong(right, answer, why):
-    assert time_judge.disagreement(right, answer, RECORDS) == why
+    assert time_oracle.disagreement(right, answer, RECORDS) == why
 
 
-def test_batches_of_the_old_formats_are_left_out():
+def test_batches_of_the_old_formats_are_skipped():
     """Their values lie where a batch of magic 2 has its count, and anything may be in them."""
     new = build_batch([(1, None, b"")], base_offset=9)
     for magic in (0, 1):

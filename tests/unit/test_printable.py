@@ -29,28 +29,28 @@ ANY_TEXT = st.text(st.characters(codec=None)) | st.binary().map(os.fsdecode)  # 
         ("Größe 大きさ 2.4.0 – 4.4.0 × 🙂", "Größe 大きさ 2.4.0 – 4.4.0 × 🙂"),
     ],
 )
-def test_what_commands_a_terminal_is_escaped(text, shown):
-    """The rest stays as it is."""
+def test_control_sequences_of_a_terminal_are_escaped(text, shown):
+    """Other text is unchanged."""
     assert printable(text) == shown
 
 
 @given(ANY_TEXT)
 def test_any_text_becomes_one_printable_line(text):
-    """Which UTF-8 can encode, and which stays the same when it is shown again."""
+    """UTF-8 can encode the line, and printing it again does not change it."""
     shown = printable(text)
     assert shown.isprintable()
     shown.encode()
     assert printable(shown) == shown
 
 
-def test_lines_stay_lines():
+def test_lines_remain_lines():
     """Only line feeds end them."""
     assert printable_lines("a\n\x1bb\r\n\x0bc") == "a\n\\x1bb\\r\n\\x0bc"
 
 
 @given(ANY_TEXT)
-def test_only_what_has_no_utf8_is_changed_to_be_encoded(text):
-    """Everything else, control characters included, stays."""
+def test_only_text_without_utf8_is_changed_to_be_encoded(text):
+    """Everything else, control characters included, is unchanged."""
     encodable(text).encode()
     assert [encodable(char) == char for char in text] == [not "\ud800" <= char <= "\udfff" for char in text]
     assert encodable(text) == "".join(map(encodable, text))
@@ -85,6 +85,6 @@ def _encodable(value):
         ("entry", "0 entries", "1,200 entries"),
     ],
 )
-def test_one_is_not_many(noun, none, many):
+def test_singular_and_plural(noun, none, many):
     """Of each ending that a noun has here."""
     assert [counted(number, noun) for number in (0, 1, 1200)] == [none, f"1 {noun}", many]

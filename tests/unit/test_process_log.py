@@ -1,4 +1,4 @@
-"""A log behind the line protocol, version 2: driven, held fairly to its capabilities, and judged where it fails."""
+"""A log with the line protocol, version 2: driven, compared according to its capabilities, and its failures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import sys
+from contextlib import nullcontext
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import all_but, in_ci
+from thorough_params import thorough_except, thorough_param
 
 from conformance.errors import NotDrivenError
 from conformance.implementations.process import ProcessLog, StartError
@@ -28,7 +29,7 @@ from conformance.lockstep.levels.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode
-from conformance.operations.log import LOG_ERROR_KINDS, LOG_SIGNATURES, LogObservation
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
 from conformance.runs.replay import perform_all
 from conformance.strategies.batches import BatchPlan
@@ -49,7 +50,7 @@ def command(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def start():
-    """Starts the adapter, and ends it."""
+    """Start the adapter, and end it."""
     started = []
 
     def start(*arguments: str, release: str = "4.4.0") -> ProcessLog:
@@ -93,7 +94,7 @@ def run(lockstep: LogLockstep, number: int, examples: int) -> None:
 # -- a program that behaves --------------------------------------------------------------------------------------
 
 
-def test_a_log_performs_every_request_and_tells_its_state(start, tmp_path):
+def test_a_log_executes_every_request_and_returns_its_state(start, tmp_path):
     log = start()
     assert all(log.supports(name) for name in (*REQUESTS, *ESSENTIAL))
     log.begin(tmp_path)
@@ -121,7 +122,7 @@ def test_a_crash_kills_the_process_and_keeps_the_files(start, tmp_path):
     assert log.perform(OPEN).state.end_offset == 1
 
 
-@pytest.mark.parametrize("release", [in_ci("2.4.1"), in_ci("3.9.2"), "4.4.0"])
+@pytest.mark.parametrize("release", [thorough_param("2.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
     """No step differs; a hundred thousand steps are a matter of ``tests.bench.line_log``."""
     log = start(release=release)
@@ -136,7 +137,8 @@ def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
 # -- less than everything ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("capability", all_but(list(CAPABILITIES)[:2], CAPABILITIES))
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("capability", thorough_except(list(CAPABILITIES)[:2], CAPABILITIES))
 def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, capability):
     log = start("--without", capability)
     assert log.capabilities == frozenset(CAPABILITIES) - {capability}
@@ -146,8 +148,34 @@ def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, cap
     assert not lockstep.statistics.unsupported
 
 
-def test_a_log_that_has_recovered_more_is_right_by_the_records_that_it_has_kept(start, tmp_path):
-    """Its time index is made anew, so retention deletes the segment; without, its records would seem to be younger."""
+def test_a_log_without_lookups_by_time_gets_special_targets_only(start, tmp_path):
+    log = start("--without", "time_lookups")
+    assert log.capabilities == frozenset(CAPABILITIES) - {"time_lookups"}
+    lockstep = LogLockstep([log], tmp_path)
+    perform_all(lockstep, [OPEN, append(0), Operation("list_offsets", ([0, -1, -3, -2],))])
+    log.perform(OPEN)
+    log.perform(append(0))
+    answers = log.perform(Operation("list_offsets", ([0, -1, -3, -2],))).outcome.value
+    assert answers == ("not asked", (-1, 1, 0), "not asked", (-1, 0, 0))
+    assert log.excused == {"look-ups by time are not asked for": 1}
+
+
+def test_a_log_that_does_not_declare_lookups_by_time_has_them_if_it_finds_a_record():
+    """Programs were written before the capability had a name."""
+    code = """
+class Old(Adapter):
+  def do_start(self, protocol):
+    about = super().do_start(protocol)
+    return {**about, "capabilities": [name for name in about["capabilities"] if name != "time_lookups"]}
+Old("4.4.0").run()
+"""
+    log = ProcessLog(script(code), "4.4.0")
+    assert log.capabilities == frozenset(CAPABILITIES)
+    log.close()
+
+
+def test_a_log_that_has_recovered_more_is_checked_by_its_records(start, tmp_path):
+    """Its time index is rebuilt, so retention deletes the segment; without it, its records would seem to be younger."""
     log = start("--without", "recovery_point")
     lockstep = held(log, tmp_path)
     settings = {"segment.bytes": 300, "retention.ms": 5000, "message.timestamp.type": "LogAppendTime"}
@@ -178,7 +206,7 @@ def test_a_killed_process_makes_no_files(start, tmp_path):
     assert log.excused == {"a killed process has made no files that letting go of a log makes": 1}
 
 
-def test_fields_that_are_not_told_are_not_compared_and_named(start, tmp_path):
+def test_missing_state_fields_are_not_compared_and_are_named(start, tmp_path):
     log = start("--untold", "producers", "--untold", "recovery_point")
     lockstep = held(log, tmp_path)
     lockstep.perform(OPEN)
@@ -209,11 +237,11 @@ class Trusting(Adapter):
     return {**about, "capabilities": [name for name in about["capabilities"] if name != "recovery_point"]}
 Trusting("4.4.0").run()
 """
-"""Recovers its last segment only, and says that it is told no recovery point."""
+"""Adapter that recovers its last segment only, and declares that it receives no recovery point."""
 
 
 def zeroed(log, path, recovery_point, end=24):
-    """The lockstep of three segments, of which the first one has lost so many bytes of its time index in a crash."""
+    """Return the lockstep of three segments, the first of which lost this many bytes of its time index in a crash."""
     settings = {**SETTINGS, "segment.bytes": 150}
     lockstep = held(log, path)
     lockstep.perform(Operation("open_log", (settings, 0, 0, True, 10_000)))
@@ -228,7 +256,7 @@ def zeroed(log, path, recovery_point, end=24):
 
 @pytest.mark.parametrize("recovery_point", [0, 1, 6])
 def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, recovery_point):
-    """Kafka makes the time index anew behind its recovery point, and trusts the zeros before it."""
+    """Kafka rebuilds the time index after its recovery point, and trusts the zeros before it."""
     log = ProcessLog(script(TRUSTING), "4.4.0")
     lockstep = zeroed(log, tmp_path, recovery_point)
     asked = Operation("list_offsets", ((41, 61, 81, -3),))
@@ -243,7 +271,7 @@ def test_recovering_less_is_no_excuse_for_an_index_that_was_zeroed(tmp_path, rec
 
 
 @pytest.mark.parametrize("end", [0, 24])
-def test_a_wrong_answer_is_one_also_where_kafka_is_led_to_another(tmp_path, end):
+def test_a_wrong_result_counts_even_where_kafka_returns_another(tmp_path, end):
     """Before its recovery point Kafka trusts the zeros: 61 gives offset 2 instead of 0, and 4 is as wrong."""
     log = ProcessLog(
         script("class Lying(Adapter):\n  def answer(self, target): return [90, 4, 0]\nLying('4.4.0').run()"), "4.4.0"
@@ -270,8 +298,8 @@ def test_records_that_cannot_be_read_lead_to_no_answer(codec):
 FILLED = [OPEN, *(append(offset) for offset in range(12)), Operation("update_high_watermark", (12,))]
 
 
-def test_a_log_whose_closing_fails_is_asked_on(start, tmp_path):
-    """Indexes that are full take no last entry; the log stays as open as the reference."""
+def test_a_log_whose_close_fails_is_still_queried(start, tmp_path):
+    """A full index takes no last entry; the log remains open like the reference."""
     settings = {**SETTINGS, "segment.index.bytes": 24}
     first, second, third = ({"base": base, "epoch": 0, "records": [[0, 0]]} for base in range(3))
     transactional = {**second, "producer": [1, 0, 0], "transactional": True}
@@ -287,13 +315,13 @@ def test_a_log_whose_closing_fails_is_asked_on(start, tmp_path):
     lockstep.end()
 
 
-def test_segments_may_go_at_once_where_that_is_declared(start, tmp_path):
+def test_segments_may_be_deleted_immediately_if_declared(start, tmp_path):
     log = start("--without", "deferred_deletion")
     lockstep = held(log, tmp_path)
     for operation in (*FILLED, Operation("delete_records", (9,)), append(12), Operation("list_offsets", ((1000, -2),))):
         lockstep.perform(operation)
     assert log.excused == {"segments before the log start were deleted before retention ran": 1}
-    # What it is held to is again the same when retention has run, and a log that keeps to it is not excused.
+    # After retention the expected state is the same again, and a log that respects it needs no tolerance.
     lockstep.perform(Operation("roll_log"))
     log.excused.clear()
     lockstep.perform(append(13))
@@ -301,7 +329,7 @@ def test_segments_may_go_at_once_where_that_is_declared(start, tmp_path):
     assert not log.excused
 
 
-def test_segments_must_stay_where_it_is_not(tmp_path):
+def test_segments_must_remain_if_not_declared(tmp_path):
     log = ProcessLog(
         script(
             "class Eager(Adapter):\n  def tidy(self): self.log.delete_segments_before_start()\nEager('4.4.0').run()"
@@ -334,8 +362,53 @@ def test_a_wrong_start_is_not_excused_with_deletion(tmp_path):
     log.close()
 
 
-def test_what_a_truncation_leaves_behind_the_entries_need_not_be_there():
-    """Kafka leaves removed entries in the room of the file; a log that has none has no bytes to leave."""
+@pytest.mark.parametrize(
+    ("full", "differs"), [("[*self.log.segments][-1].size + 68 > 300", False), ("True", True)], ids=["full", "early"]
+)
+def test_a_segment_at_a_gap_may_begin_where_the_previous_one_ends(tmp_path, full, differs):
+    """No reader sees which offset names it; that there is one more than Kafka has is a difference."""
+    code = (
+        "class Named(Adapter):\n"
+        "  def do_append(self, **request):\n"
+        f"    if {full}: self.log.roll()\n"
+        "    super().do_append(**request)\n"
+        "Named('4.4.0').run()"
+    )
+    log = ProcessLog(script(code), "4.4.0")
+    lockstep = held(log, tmp_path)
+    steps = [OPEN, *map(append, (0, 1, 2, 3, 10, 11)), Operation("list_offsets", ((1000, -1),)), append(20)]
+    with pytest.raises(DivergenceError) if differs else nullcontext():
+        for operation in steps:
+            lockstep.perform(operation)
+    words = "a segment is named by another offset from the end of the one before to its first record"
+    assert log.excused == ({} if differs else {words: 1})
+    log.close()
+
+
+@pytest.mark.parametrize(("begins", "differs"), [("offset", False), ("offset + 1", True)])
+def test_a_truncation_that_leaves_no_record_may_begin_a_segment(tmp_path, begins, differs):
+    code = (
+        "class Anew(Adapter):\n"
+        "  def do_truncate(self, offset):\n"
+        f"    if offset == 1: self.log.truncate_fully_and_start_at({begins})\n"
+        "    return offset == 1 or super().do_truncate(offset)\n"
+        "Anew('4.4.0').run()"
+    )
+    log = ProcessLog(script(code), "4.4.0")
+    lockstep = held(log, tmp_path)
+    batch = {"base": 0, "epoch": 0, "records": [[0, 0], [1, 0]]}
+    steps = [OPEN, Operation("append_as_follower", ([batch], 0)), Operation("update_high_watermark", (1,))]
+    for operation in (*steps, Operation("delete_records", (1,))):
+        lockstep.perform(operation)
+    with pytest.raises(DivergenceError) if differs else nullcontext():
+        for operation in (Operation("truncate_log", (1,)), append(1), Operation("truncate_log", (2,))):
+            lockstep.perform(operation)
+    assert bool(log.excused) is not differs
+    log.close()
+
+
+def test_bytes_after_the_entries_of_a_truncated_index_are_optional():
+    """Kafka keeps removed entries in the preallocated tail; a log without one has no bytes to keep."""
     log = encode([{"base": 0, "epoch": 0, "records": [[0, 50]]}])
     offsets, times = (
         bytes.fromhex("0000000100000044"),
@@ -356,8 +429,21 @@ def test_what_a_truncation_leaves_behind_the_entries_need_not_be_there():
     assert differ(log=expected[f"{0:020d}.log"]) == [f"{0:020d}.index", f"{0:020d}.timeindex"]
 
 
-def test_an_entry_of_zeros_cannot_be_told_from_room():
-    """The first record's, with timestamp 0, is the only one; what a truncation has left behind it is Kafka's alone."""
+def test_a_recovered_entry_of_zeros_is_not_one_from_a_crash(start, tmp_path):
+    """Kafka counts the preallocated tail after a crash as entries; a log without ``preallocation`` has none."""
+    lacking = ("clean_flag", "preallocation", "producers", "transactions", "recovery_point", "epochs")
+    log = start(*(word for name in lacking for word in ("--without", name)))
+    lockstep = held(log, tmp_path)
+    for crash in ([], [Operation("crash_log")]):
+        for step in (OPEN, append(0, timestamp=0), *crash, OPEN, append(1, timestamp=0), append(2, timestamp=0)):
+            lockstep.perform(step)
+        lockstep.end()
+        lockstep.begin()
+    assert not lockstep.statistics.dropped
+
+
+def test_an_entry_of_zeros_is_indistinguishable_from_padding():
+    """The only entry is for the first record, with timestamp 0; only Kafka has bytes of truncated entries."""
     name = f"{0:020d}.timeindex"
     expected = {name: bytes(12) + bytes.fromhex("000000000000000100000002") + bytes(96)}
     seen = [(LogObservation(OK, None), files) for files in (expected, {name: bytes(12)})]
@@ -365,8 +451,8 @@ def test_an_entry_of_zeros_cannot_be_told_from_room():
     assert mine == theirs
 
 
-def test_what_a_truncation_leaves_is_told_from_entries_by_their_number(tmp_path):
-    """The entry of a removed record stands behind the entries, about an offset that the log has again."""
+def test_bytes_after_a_truncation_are_distinguished_from_entries_by_count(tmp_path):
+    """The entry of a removed record comes after the entries, with an offset that the log has again."""
     code = (
         "class Tidy(Adapter):\n"
         "  def do_truncate(self, offset):\n"
@@ -396,7 +482,7 @@ def test_indexes_are_compared_by_entries_without_preallocation():
     assert plain(OPEN, ({}, {"0.index": entry + entry}))[1] == {"0.index": entry + entry}
 
 
-def test_what_needs_a_capability_is_unsupported_and_never_performed(start, tmp_path):
+def test_operations_of_missing_capabilities_are_unsupported_and_never_executed(start, tmp_path):
     log = start("--without", "clock", "--without", "transactions", "--without", "producers")
     log.begin(tmp_path)
     stamped = Operation("open_log", (SETTINGS | {"message.timestamp.type": "LogAppendTime"}, 0, 0, True, 10_000))
@@ -408,7 +494,7 @@ def test_what_needs_a_capability_is_unsupported_and_never_performed(start, tmp_p
     assert log.perform(append(0)).state.end_offset == 1
 
 
-def test_what_an_operation_needs_is_a_capability():
+def test_every_requirement_of_an_operation_is_a_capability():
     everything = frozenset(CAPABILITIES)
     for operation in (OPEN, *TRY_OUT):
         assert not missing(operation, everything)
@@ -443,7 +529,7 @@ def test_an_adapter_that_insists_on_protocol_1_has_no_log():
         ProcessLog(script(STRICT), "4.4.0")
 
 
-def test_a_program_that_does_not_start_is_told_as_such():
+def test_a_program_that_does_not_start_is_reported_as_such():
     with pytest.raises(StartError, match="exit status 3"):
         ProcessLog([sys.executable, "-c", "import sys; sys.exit(3)"], "4.4.0")
 
@@ -456,7 +542,7 @@ Able("4.4.0").run()
 """
 
 
-def test_a_capability_that_does_not_exist_is_a_malformed_introduction():
+def test_an_unknown_capability_is_a_malformed_introduction():
     with pytest.raises(StartError, match="flight"):
         ProcessLog(script(ABLE), "4.4.0")
 
@@ -496,10 +582,10 @@ def valid(definition: str, document: object) -> bool:
     return Validator({"$ref": f"#/$defs/{definition}", "$defs": PROTOCOL["$defs"]}).is_valid(document)
 
 
-def test_every_request_that_is_sent_is_one_of_the_schema():
+def test_every_request_matches_the_schema():
     assert {operation.name for operation in TRY_OUT} == set(REQUESTS)
     of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning", "verify_transaction", "append_verified"}
-    assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_SIGNATURES)
+    assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_OPS)
     for operation in TRY_OUT:
         request = REQUESTS[operation.name](*operation.args)
         document = json.loads(messages.to_line.encode(request))
@@ -555,4 +641,171 @@ def test_batches_are_base64_of_their_bytes():
     request = messages.Append("follower", b"\0\1\2", 0, False)
     assert base64.b64decode(json.loads(messages.to_line.encode(request))["batches"]) == b"\0\1\2"
     assert messages.reply_from(messages.Read, {"ok": "AAEC"}) == b"\0\1\2"
-    assert messages.reply_from(messages.Roll, {"error": "io"}) == Outcome("io")
+    assert messages.reply_from(messages.OF_OPERATION["roll_log"], {"error": "io"}) == Outcome("io")
+
+
+# -- the clause that a maintainer would name -----------------------------------------------------------------------
+
+PLAIN = """
+import shutil
+class Plain(Adapter):
+  def do_start(self, protocol): return {**super().do_start(protocol), "capabilities": ["time_lookups"]}
+"""
+FORGETFUL = """
+  def do_open_log(self, path, **rest):
+    shutil.rmtree(path)
+    Path(path).mkdir()
+    super().do_open_log(path, **rest)
+Plain("4.4.0").run()
+"""
+SEGMENTS = """
+class Plain(Adapter):
+  def do_start(self, protocol): return {**super().do_start(protocol), "capabilities": ["segments", "time_lookups"]}
+"""
+NEVER_ROLLS = """
+  def do_open_log(self, settings, **rest):
+    super().do_open_log(settings={**settings, "segment.bytes": 100_000, "segment.index.bytes": 100_000}, **rest)
+Plain("4.4.0").run()
+"""
+ENTRIES_BY_FIRST_OFFSET = """
+  def do_append(self, **what):
+    super().do_append(**what)
+    for index in (segment.offset_index for segment in self.log.segments):
+      with open(index.path, "r+b") as file:
+        if file.read(4) != bytes(4): file.seek(3); file.write(bytes([1]))
+Plain("4.4.0").run()
+"""
+WITHOUT_TIMES = """
+  def do_truncate(self, offset):
+    done = super().do_truncate(offset)
+    for path in Path(self.log.directory).glob("*.timeindex"): path.write_bytes(bytes(path.stat().st_size - 1) + b"\\1")
+    return done
+Plain("4.4.0").run()
+"""
+TWO = Operation("append_as_follower", ([{"base": 1, "epoch": 0, "records": [[0, 1000], [1, 1000]]}], 0))
+OPEN_PLAIN = Operation("open_log", ({**SETTINGS, "segment.index.bytes": 1200}, 0, 0, True, 10_000))
+WITHOUT_EPOCH = """
+  def do_read(self, **where):
+    data = bytearray(base64.b64decode(super().do_read(**where)))
+    data[12:16] = bytes([0, 0, 0, 9]) if data else b""
+    return base64.b64encode(data).decode()
+Plain("4.4.0").run()
+"""
+FROM_THE_START = """
+  def do_read(self, offset, max_bytes): return super().do_read(0, max_bytes)
+Plain("4.4.0").run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "steps", "named"),
+    [
+        (FORGETFUL, [Operation("close_log", (True,)), OPEN_PLAIN], {"LG-81"}),
+        (WITHOUT_EPOCH, [Operation("read_log", (0,))], {"LG-1", "LG-82"}),
+        (FROM_THE_START, [append(1, 2000), Operation("read_log", (1,))], {"LG-80"}),
+        (SEGMENTS + NEVER_ROLLS, [append(at) for at in range(1, 6)], {"SEG-4", "SEG-20"}),
+        (SEGMENTS + ENTRIES_BY_FIRST_OFFSET, [TWO], {"SEG-4", "SEG-5"}),
+        (SEGMENTS + WITHOUT_TIMES, [append(1, 2000), Operation("truncate_log", (1,))], {"SEG-38", "LG-83"}),
+    ],
+    ids=["restart", "epoch", "read", "roll", "entry", "truncation"],
+)
+def test_a_grave_defect_is_reported_with_its_declared_clause_only(tmp_path, code, steps, named):
+    log = ProcessLog(script(PLAIN + code), "4.4.0")
+    lockstep = LogLockstep([log], tmp_path)
+    with pytest.raises(DivergenceError) as error:
+        perform_all(lockstep, [OPEN_PLAIN, append(0), *steps])
+    log.close()
+    difference = error.value.divergence
+    assert set(difference.clauses) == named
+    assert difference.counts("must")
+
+
+UNFINISHED = """
+  def do_append(self, **what):
+    super().do_append(**what)
+    for path in Path(self.log.directory).glob("*.timeindex"): path.write_bytes(bytes(path.stat().st_size))
+Plain("4.4.0").run()
+"""
+FIRST_OF_BATCH = """
+  def do_roll(self):
+    base = list(self.log.segments)[-1].base_offset
+    super().do_roll()
+    name = Path(self.log.directory) / f"{base:020d}.timeindex"
+    data = name.read_bytes()
+    name.write_bytes(data[:-1] + bytes([data[-1] - 1]))
+Plain("4.4.0").run()
+"""
+UNTIMED = """
+  def answer(self, target): return None if target == -3 else super().answer(target)
+Plain("4.4.0").run()
+"""
+EMPTY = Operation("append_as_follower", ([{"base": 1, "epoch": 0, "records": [[0, 3000]], "empty": True}], 0))
+FOUND = """
+  def answer(self, target): return [1000, 0, -1] if target == -3 else super().answer(target)
+Plain("4.4.0").run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "steps"),
+    [
+        (UNFINISHED, [append(0), append(1, 2000)]),
+        (FIRST_OF_BATCH, [TWO, Operation("roll_log")]),
+        (UNTIMED, [append(0, -1), Operation("list_offsets", ((-3,),))]),
+        (FOUND, [append(0), EMPTY, Operation("list_offsets", ((-3,),))]),
+    ],
+    ids=["unfinished", "first", "untimed", "empty"],
+)
+def test_results_with_the_same_or_the_promised_records_do_not_count(tmp_path, code, steps):
+    log = ProcessLog(script(SEGMENTS + code), "4.4.0")
+    lockstep = LogLockstep([log], tmp_path)
+    with pytest.raises(DivergenceError) as error:
+        perform_all(lockstep, [OPEN_PLAIN, *steps])
+    log.close()
+    assert not error.value.divergence.counts("must"), error.value.divergence
+
+
+# -- several right ways --------------------------------------------------------------------------------------------
+
+
+def test_none_and_minus_ones_both_mean_no_result(tmp_path):
+    code = """
+  def answer(self, target):
+    found = super().answer(target)
+    return None if found is None or found[1] < 0 else found
+Plain("4.4.0").run()
+"""
+    other = code.replace("None if found is None or found[1] < 0 else found", "found or [-1, -1, -1]")
+    for each in (code, other):
+        log = ProcessLog(script(PLAIN + each), "4.4.0")
+        lockstep = held(log, tmp_path)
+        for step in (OPEN_PLAIN, append(0), Operation("list_offsets", ((-5, -6, -1, 1000, 5000),))):
+            lockstep.perform(step)
+        log.close()
+
+
+@pytest.mark.parametrize("shorter", [True, False])
+def test_a_truncation_inside_a_batch_may_end_where_the_batch_began(tmp_path, shorter):
+    code = f"""
+  def do_truncate(self, offset): return super().do_truncate(1 if {shorter} and offset == 2 else offset)
+Plain("4.4.0").run()
+"""
+    log = ProcessLog(script(PLAIN + code), "4.4.0")
+    lockstep = held(log, tmp_path)
+    for step in (OPEN_PLAIN, append(0), TWO, Operation("truncate_log", (2,))):
+        lockstep.perform(step)
+    lockstep.perform(append(1 if shorter else 2, 3000))
+    lockstep.perform(Operation("read_log", (1,)))
+    assert log.excused["a cut inside a batch leaves the end where that batch began"] == shorter
+    # Deleted records do not return, and neither does a whole batch.
+    lockstep.end()
+    lockstep.begin()
+    deleted = Operation("update_high_watermark", (2,)), Operation("delete_records", (2,))
+    steps = OPEN_PLAIN, append(0), TWO, *deleted, Operation("truncate_log", (2,))
+    if shorter:
+        with pytest.raises(DivergenceError) as error:
+            perform_all(lockstep, list(steps))
+        assert {"LG-7", "LG-69"} <= set(error.value.divergence.clauses)
+    else:
+        perform_all(lockstep, list(steps))
+    log.close()

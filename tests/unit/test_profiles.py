@@ -16,7 +16,7 @@ def test_the_profiles_are_ordered_by_size():
     assert sizes == sorted(sizes)
 
 
-def test_dev_and_ci_do_the_same_every_time_and_nightly_does_not():
+def test_dev_and_ci_are_deterministic_and_nightly_is_not():
     assert {name: profile.seed is not None for name, profile in PROFILES.items()} == {
         "dev": True,
         "ci": True,
@@ -38,7 +38,7 @@ def test_settings(name):
     assert not made.report_multiple_bugs
 
 
-def test_no_profile_of_hypothesis_changes_what_a_run_does():
+def test_no_profile_of_hypothesis_changes_a_run():
     before = settings.get_profile("kidx")
     settings.register_profile("hasty", max_examples=1, stateful_step_count=1, derandomize=True, deadline=1)
     settings.load_profile("hasty")

@@ -1,4 +1,4 @@
-"""Python classes behind the adapter interface: exceptions are refusals by a table, and everything else is a bug."""
+"""Python classes with the adapter interface: a table maps exceptions to errors, and all others are bugs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.errors import ToolError
 from conformance.implementations.kidx.index import ReferenceIndex
@@ -49,7 +49,7 @@ def open_offset(index: PythonObjectIndex) -> Observation:
     return perform(index, "open", "offset", "0.index", 0, 80, True)
 
 
-def test_it_performs_operations_and_tells_its_state(make, tmp_path):
+def test_it_executes_operations_and_returns_its_state(make, tmp_path):
     index = make("open_index")
     assert open_offset(index) == Observation(Outcome(), State(0, 10, False, 80, (0,)))
     assert perform(index, "append", 7, 120).state == State(1, 10, False, 80, (7,))
@@ -71,14 +71,14 @@ def test_transactions_are_four_numbers(make):
     assert perform(index, "collect_aborted", 0, 3).outcome.value == (((1, 2, 3, 4),), True)
 
 
-def test_a_factory_that_wants_the_release_is_told():
+def test_a_factory_with_a_release_parameter_receives_it():
     factory = load_factory("python_index", "open_index")
     assert PythonObjectIndex(factory, "3.9.2")._options == {"release": "3.9.2"}
     assert PythonObjectIndex(load_factory("python_index", "open_plain"), "3.9.2")._options == {}
 
 
-@pytest.mark.parametrize("machine", [in_ci(OffsetMachine), in_ci(TimeMachine), TransactionMachine])
-@pytest.mark.parametrize("release", [in_ci("3.9.1"), "4.4.0"])
+@pytest.mark.parametrize("machine", [thorough_param(OffsetMachine), thorough_param(TimeMachine), TransactionMachine])
+@pytest.mark.parametrize("release", [thorough_param("3.9.1"), "4.4.0"])
 def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, machine, release):
     lockstep = Lockstep([make("open_index", release)], tmp_path / "scratch")
     drive(lockstep, machine, 60)
@@ -169,7 +169,7 @@ def stub(directory: Path, **attributes) -> PythonObjectIndex:
         (Operation("collect_aborted", (0, 9)), "has four numbers"),
     ],
 )
-def test_every_shape_is_looked_at(tmp_path, operation, text):
+def test_every_shape_is_checked(tmp_path, operation, text):
     index = stub(tmp_path)
     open_offset(index)
     assert text in index.perform(operation).outcome.text
@@ -196,14 +196,14 @@ def test_a_factory_without_a_signature_is_fine():
     assert PythonObjectIndex(type, "4.4.0")._options == {}
 
 
-def test_plain_exceptions_are_refusals(make):
+def test_plain_exceptions_are_errors(make):
     index = make("open_plain")
     open_offset(index)
     assert perform(index, "append", 2**31, 0).outcome.error == "offset_overflow"
     assert perform(index, "bulk_append", 1, 0, 1, 1, 11).outcome.error == "invalid_argument"
 
 
-def test_a_method_that_is_missing_is_known_from_the_start(make):
+def test_missing_methods_are_known_from_the_start(make):
     index = make("open_small")
     assert not index.supports("entry")
     assert not index.tells_state
@@ -216,7 +216,7 @@ def test_a_method_that_is_missing_is_known_from_the_start(make):
     assert index.supports("open")
 
 
-def test_a_closed_index_need_not_tell_its_state(make):
+def test_a_closed_index_may_omit_its_state(make):
     index = make("open_forgetful")
     open_offset(index)
     assert perform(index, "close") == Observation(Outcome(), None)
@@ -260,7 +260,7 @@ class NonsenseError(ValueError):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_exceptions_are_refusals_by_a_table(error, kind):
+def test_exceptions_are_mapped_to_errors_by_a_table(error, kind):
     assert kind_of(error) == kind
 
 
@@ -274,7 +274,7 @@ def test_exceptions_are_refusals_by_a_table(error, kind):
         ("exiting_module", "f", "SystemExit"),
     ],
 )
-def test_a_factory_that_cannot_be_had_is_one_clear_line(tmp_path, monkeypatch, module, name, text):
+def test_a_factory_that_cannot_be_imported_is_one_clear_line(tmp_path, monkeypatch, module, name, text):
     (tmp_path / "broken_module.py").write_text("1 / 0\n")
     (tmp_path / "exiting_module.py").write_text("raise SystemExit(0)\n")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Records as columns are those that the readable reference reads, and what it refuses is refused in its words."""
+"""Records as columns, which equal those of the readable reference, errors included."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ MADE = [SimpleRecord(5, None, b""), SimpleRecord(9, b"", None), SimpleRecord(7, 
 
 
 def read(data: bytes) -> tuple[list, str | None]:
-    """What the reference reads, batch by batch up to one that it refuses, and its words for that."""
+    """Return the records of the reference, batch by batch up to the first error, and its text."""
     found: list = []
     try:
         for batch in iter_memory_batches(data):
@@ -32,7 +32,7 @@ def read(data: bytes) -> tuple[list, str | None]:
 
 
 def read_columns(data: bytes) -> tuple[list, str | None]:
-    """The same from columns."""
+    """Return the same from columns."""
     found: list = []
     try:
         for columns in decode_records(data):
@@ -44,7 +44,7 @@ def read_columns(data: bytes) -> tuple[list, str | None]:
 
 @pytest.mark.parametrize("release", sorted({path.parts[-3] for path in MODERN}))
 def test_records_of_brokers(release):
-    """All logs that brokers of a release wrote, one behind the other as in one fetch, and each batch by itself."""
+    """All logs that brokers of a release wrote are read, concatenated as in one fetch, and each batch alone."""
     paths = [path for path in MODERN if path.parts[-3] == release]
     data = b"".join(path.read_bytes() for path in paths)
     assert read_columns(data) == read(data)
@@ -65,7 +65,7 @@ def test_nulls_empties_and_both_kinds_of_time(codec, kind):
     assert columns.column("value").to_pylist() == [record.value for record in MADE]
 
 
-def test_small_batches_come_together_and_large_ones_alone():
+def test_small_batches_are_joined_and_large_ones_alone():
     """A thousand batches of one record make one set of columns; one of more records than these may have, its own."""
     small = b"".join(build_batch([SimpleRecord(n, b"%d" % n, b"v")], base_offset=n) for n in range(1000))
     large = build_batch([SimpleRecord(n, None, b"%d" % n) for n in range(5000)], base_offset=1000)
@@ -92,7 +92,7 @@ records = st.builds(SimpleRecord, st.integers(-1, 2**62), payloads, payloads, he
 
 @st.composite
 def batches(draw: st.DrawFn) -> bytes:
-    """A batch of some records, of any codec, anywhere among the offsets."""
+    """Return a strategy for a batch of some records, of any codec, anywhere among the offsets."""
     return build_batch(
         draw(st.lists(records, min_size=1, max_size=5)),
         base_offset=draw(st.sampled_from([0, 7, 2**63 - 2])),
@@ -103,7 +103,7 @@ def batches(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=settings.default.max_examples * 2)
 @given(st.lists(batches(), min_size=1, max_size=3), st.data())
-def test_damaged_batches_are_read_or_refused_alike(made, data):
+def test_corrupt_batches_have_the_same_records_or_errors(made, data):
     """Some bytes changed, the end cut off: the same records, and the same words."""
     damaged = bytearray(b"".join(made))
     for _ in range(data.draw(st.integers(0, 3))):
@@ -114,7 +114,7 @@ def test_damaged_batches_are_read_or_refused_alike(made, data):
 
 
 def nearly(value: int) -> st.SearchStrategy[bytes]:
-    """A number as a varint: mostly right, else a little too large or small, longer than it has to be, or cut."""
+    """Return a strategy for a varint: mostly right, else slightly too large or small, longer than necessary, or cut."""
     wrong = st.sampled_from([value - 1, value + 1, -1, -2, 2**31 - 1, -(2**31)]).map(write_varint)
     longer = st.integers(1, 10).map(lambda more: _longer(write_varint(value), more))
     right = st.just(write_varint(value))
@@ -122,13 +122,13 @@ def nearly(value: int) -> st.SearchStrategy[bytes]:
 
 
 def _longer(varint: bytes, more: int) -> bytes:
-    """The same number with ``more`` bytes that say nothing."""
+    """Encode the same number with ``more`` redundant bytes."""
     return varint[:-1] + bytes([varint[-1] | 0x80]) + b"\x80" * (more - 1) + b"\0"
 
 
 @st.composite
 def nearly_records(draw: st.DrawFn) -> bytes:
-    """A record whose sizes are mostly right."""
+    """Return a strategy for a record whose sizes are mostly right."""
     content = draw(st.binary(max_size=3))
     count = draw(st.integers(0, 2))
     sized = [draw(nearly(len(content))) + content for _ in range(2 + 2 * count)]
@@ -138,7 +138,7 @@ def nearly_records(draw: st.DrawFn) -> bytes:
 
 
 def headed(content: bytes, count: int) -> bytes:
-    """These records behind the header of a batch that promises so many."""
+    """Prepend the header of a batch that claims this number of records."""
     head = bytearray(build_batch([SimpleRecord(5, b"key", b"value")])[:61])
     head[8:12] = (49 + len(content)).to_bytes(4)
     head[57:61] = count.to_bytes(4)
@@ -147,15 +147,15 @@ def headed(content: bytes, count: int) -> bytes:
 
 @settings(max_examples=settings.default.max_examples * 5)
 @given(st.lists(nearly_records(), min_size=1, max_size=3), st.sampled_from([0, 0, 0, 1, -1]), st.integers(0, 9))
-def test_nearly_right_records_are_read_or_refused_alike(made, too_many, behind):
-    """Numbers that are a little wrong inside, the number of records too, and a byte behind the last one."""
+def test_nearly_right_records_have_the_same_records_or_errors(made, too_many, behind):
+    """Numbers inside are slightly wrong, the number of records too, and a byte may follow the last one."""
     content = b"".join(made) + (b"\0" if behind == 0 else b"")
     data = headed(content, len(made) + too_many)
     assert read_columns(data) == read(data)
 
 
 @pytest.mark.parametrize("length", [-1, 0, 5, 7, 13])
-def test_a_record_of_the_wrong_size_is_refused_even_if_the_next_one_follows(length):
+def test_a_record_of_the_wrong_size_is_rejected_even_if_the_next_one_follows(length):
     """Six bytes each: no key, no value, no headers."""
     data = headed(write_varint(length) + b"\0\0\0\1\1\0" + write_varint(6) + b"\0\0\0\1\1\0", 2)
     assert read_columns(data) == read(data)
@@ -176,7 +176,7 @@ def test_only_v2_has_columns():
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 11, build_batch(MADE)[:-1]])
-def test_what_is_no_whole_batch_is_left_out(data):
+def test_a_partial_batch_is_skipped(data):
     assert list(decode_records(data)) == []
 
 

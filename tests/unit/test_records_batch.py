@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kidx.errors import InvalidArgumentError, KidxError, OutOfBoundsError
-from kidx.log.validation.partial import read_ahead, read_on
+from kidx.log.validation.partial_record import read_before_3_6, read_since_3_6
 from kidx.records import (
     Codec,
     CorruptRecordError,
@@ -28,7 +28,7 @@ from kidx.records import (
     iter_memory_batches,
     write_batch,
 )
-from kidx.records.codecs import Reading, compress
+from kidx.records.codecs import ReadMode, compress
 from kidx.records.layout import RECORD_BATCH
 from kidx.records.record import increment_sequence, write_record
 
@@ -43,7 +43,7 @@ def one(data: bytes) -> RecordBatch:
 
 
 def patched(data: bytes, **fields: int) -> bytes:
-    """``data`` with header fields changed; the checksum stays."""
+    """Return ``data`` with changed header fields and the old checksum."""
     result = bytearray(data)
     for name, value in fields.items():
         RECORD_BATCH.codec(name).pack_into(result, RECORD_BATCH.field(name).offset, value)
@@ -57,7 +57,7 @@ def patched(data: bytes, **fields: int) -> bytes:
     base_sequence=st.integers(0, 2**31 - 1),
 )
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
-def test_what_is_built_is_read_again(records, codec, base_offset, base_sequence):
+def test_built_batches_are_read_again(records, codec, base_offset, base_sequence):
     data = build_batch(
         records, base_offset=base_offset, codec=codec, producer_id=1, producer_epoch=2, base_sequence=base_sequence
     )
@@ -89,7 +89,7 @@ def test_log_append_time_is_the_timestamp_of_every_record(codec):
     assert batch.timestamp_type.label == "LogAppendTime"
 
 
-def test_flags_say_what_was_built():
+def test_flags_describe_the_batch():
     plain = one(build_batch([(1, None, None)]))
     assert (plain.is_transactional, plain.is_control, plain.is_compressed) == (False, False, False)
     assert plain.delete_horizon_ms is None
@@ -121,7 +121,7 @@ def test_an_empty_batch_keeps_its_offsets():
     assert (batch.base_offset, batch.last_offset, batch.last_sequence, batch.max_timestamp) == (10, 19, 17, 5)
 
 
-def test_gaps_and_a_claimed_end_are_kept():
+def test_gaps_and_a_claimed_end_are_retained():
     batch = one(build_batch([(1, None, None)] * 3, base_offset=5, offsets=[7, 8, 20], last_offset=30, max_timestamp=99))
     assert [record.offset for record in batch] == [7, 8, 20]
     assert (batch.base_offset, batch.last_offset, batch.max_timestamp) == (5, 30, 99)
@@ -135,7 +135,7 @@ def test_sequence_numbers_wrap(sequence, increment, result):
     assert increment_sequence(sequence, increment) == result
 
 
-# Damage to the batch.
+# Corruption of the batch.
 
 
 def test_a_wrong_checksum_is_named():
@@ -166,7 +166,7 @@ def test_a_batch_too_short_for_its_header_is_corrupt():
         batch.streaming_iterator()
 
 
-def test_in_a_file_the_header_of_a_short_batch_is_read_on_into_the_next():
+def test_the_header_of_a_short_batch_in_a_file_is_read_into_the_next():
     short = patched(build_batch([(1, None, b"v")])[:40], length=28)
     follower = build_batch([(2, None, b"w")])
     first, _ = iter_batches(short + follower)
@@ -200,7 +200,7 @@ def test_a_batch_whose_file_ends_too_early_cannot_be_loaded():
     assert repr(batch) == f"DefaultRecordBatch(position=0, size_in_bytes={len(data)})"
 
 
-def test_a_stream_that_fails_otherwise_than_by_an_io_exception_keeps_its_words():
+def test_a_stream_failure_other_than_an_io_exception_keeps_its_text():
     body = compress(Codec.SNAPPY, b"")[:16] + b"\xff\xff\xff\xff"
     batch = one(write_batch(body, base_offset=0, last_offset=0, count=1, codec=Codec.SNAPPY))
     with pytest.raises(RecordStreamError, match=r"^snappy: chunkSize is too big or negative : -1$"):
@@ -211,13 +211,13 @@ def test_a_stream_that_fails_otherwise_than_by_an_io_exception_keeps_its_words()
     assert caught.value.kafka_message == "Failed to decompress record stream"
 
 
-# Damage to the records. Every case is the same behind a codec, but for the words.
+# Corruption of the records. Every case is the same with a codec, except for the text.
 
 GOOD = write_record(0, 0, SimpleRecord(0, b"k", b"v"))
 
 
 def record(*parts: bytes) -> bytes:
-    """A record of these parts behind a size that fits."""
+    """Make a record of these parts after a size that fits."""
     body = b"".join(parts)
     return bytes((len(body) * 2,)) + body
 
@@ -279,7 +279,7 @@ def test_a_wrong_record_is_an_invalid_record(case, codec):
         assert caught.value.kafka_message == str(caught.value)
 
 
-def test_a_size_without_an_end_escapes_as_an_invalid_argument_when_uncompressed():
+def test_an_endless_size_escapes_as_an_invalid_argument_when_uncompressed():
     body = b"\xff" * 6
     with pytest.raises(InvalidArgumentError, match=r"Varint is too long.*converted value: ffffffff$"):
         list(one(write_batch(body, base_offset=0, last_offset=0, count=1)))
@@ -288,7 +288,7 @@ def test_a_size_without_an_end_escapes_as_an_invalid_argument_when_uncompressed(
         list(batch)
 
 
-def test_records_before_the_wrong_one_are_given_unless_kafka_reads_them_all_first():
+def test_records_before_the_wrong_one_are_returned_unless_kafka_reads_all_first():
     body = GOOD + b"\x01"
     plain = iter(one(write_batch(body, base_offset=0, last_offset=1, count=2)))
     assert next(plain).value == b"v"
@@ -303,7 +303,7 @@ def test_records_before_the_wrong_one_are_given_unless_kafka_reads_them_all_firs
         next(streamed)
 
 
-def test_a_record_larger_than_the_limit_is_refused_when_streamed():
+def test_a_record_larger_than_the_limit_is_rejected_when_streamed():
     """FR-1 in 4.4."""
     batch = one(build_batch([(1, None, b"v" * 100)], codec=Codec.ZSTD))
     assert len(list(batch.streaming_iterator(200))) == 1
@@ -323,9 +323,9 @@ def test_a_lying_size_costs_no_memory(codec):
 
 
 def exhaust(batch: RecordBatch) -> None:
-    """Ask a batch for everything; only KidxError may come out."""
+    """Read everything of a batch; only KidxError may be raised."""
     for name in dir(type(batch)):
-        if not name.startswith("_") and name not in ("streaming_iterator", "decompressed", "message"):
+        if not name.startswith("_") and name not in ("streaming_iterator", "read_decompressed", "message"):
             try:
                 value = getattr(batch, name)
                 if callable(value):
@@ -334,8 +334,8 @@ def exhaust(batch: RecordBatch) -> None:
                 pass
     ways = [lambda: list(batch), lambda: list(batch.streaming_iterator())]
     if isinstance(batch, DefaultRecordBatch) and batch.size_in_bytes >= RECORD_BATCH.size:
-        ways.append(lambda: list(batch.decompressed(read_on, Reading.FIELDS)))
-        ways.append(lambda: list(batch.decompressed(read_ahead, Reading.PIECES)))
+        ways.append(lambda: list(batch.read_decompressed(read_since_3_6, ReadMode.FIELDS)))
+        ways.append(lambda: list(batch.read_decompressed(read_before_3_6, ReadMode.PIECES)))
     for iterate in ways:
         try:
             for item in iterate():
@@ -355,7 +355,7 @@ def exhaust_all(data: bytes) -> None:
 
 @given(data=st.binary(max_size=200), magic=st.integers(0, 255), fits=st.booleans())
 @settings(max_examples=settings.default.max_examples * 4, deadline=None)
-def test_random_bytes_raise_only_what_kidx_raises(data, magic, fits):
+def test_random_bytes_raise_only_errors_of_kidx(data, magic, fits):
     if len(data) > 26 and fits:
         data = data[:8] + struct.pack(">i", len(data) - 12) + data[12:16] + bytes((magic,)) + data[17:]
     exhaust_all(data)
@@ -368,7 +368,7 @@ def test_random_bytes_raise_only_what_kidx_raises(data, magic, fits):
     records=st.lists(simple_records, min_size=1, max_size=4),
 )
 @settings(max_examples=settings.default.max_examples * 6, deadline=None)
-def test_flipped_bits_raise_only_what_kidx_raises(data, magic, codec, records):
+def test_flipped_bits_raise_only_errors_of_kidx(data, magic, codec, records):
     if magic < 2:
         records = [item._replace(headers=()) for item in records]
         codec = Codec(codec % 4)
@@ -378,7 +378,7 @@ def test_flipped_bits_raise_only_what_kidx_raises(data, magic, codec, records):
     exhaust_all(bytes(batch))
 
 
-def test_a_file_is_read_where_it_lies(tmp_path: Path):
+def test_a_file_is_read_in_place(tmp_path: Path):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(b"")
     assert list(file_batches(path)) == []

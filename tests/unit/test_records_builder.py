@@ -1,4 +1,4 @@
-"""What the builders write and refuse, and the control records that they write for Kafka itself."""
+"""Output and errors of the builders, and the control records that they write for Kafka itself."""
 
 from __future__ import annotations
 
@@ -91,20 +91,20 @@ def test_no_records_make_no_bytes():
         ({"delete_horizon_ms": 2**63}, "a field of the batch header does not fit"),
     ],
 )
-def test_what_kafkas_builder_refuses_is_refused(options, text):
+def test_errors_of_kafkas_builder_are_raised(options, text):
     with pytest.raises(InvalidArgumentError) as caught:
         build_batch([(1, None, None), (2, None, None)], **options)
     assert str(caught.value).startswith(text)
 
 
-def test_records_that_kafkas_builder_refuses():
+def test_records_that_kafkas_builder_rejects():
     with pytest.raises(InvalidArgumentError, match=r"^Invalid negative timestamp -2$"):
         build_batch([SimpleRecord(-2)])
     with pytest.raises(InvalidArgumentError, match=r"^Magic v1 does not support record headers$"):
         build_batch([SimpleRecord(1, headers=[("h", b"")])], magic=1)
 
 
-def test_raw_writers_refuse_what_has_no_form():
+def test_raw_writers_reject_unrepresentable_values():
     with pytest.raises(InvalidArgumentError, match=r"^Invalid magic value 1$"):
         write_batch(b"", base_offset=0, last_offset=0, count=0, magic=1)
     with pytest.raises(InvalidArgumentError, match=r"^Invalid message timestamp -2$"):

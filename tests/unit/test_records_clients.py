@@ -50,7 +50,7 @@ OLD = [
     ],
 )
 def test_the_layout_tables_have_the_fields_of_kafka_pythons_structs(layout, theirs):
-    # The same codes but for the checksum, which kidx reads as signed and masks.
+    # The same codes except for the checksum, which kidx reads as signed and masks.
     assert layout.struct.format.lower() == theirs.format.lower().replace(" ", "")
     assert layout.size == theirs.size
 
@@ -137,7 +137,7 @@ def test_uncompressed_messages_are_the_same_bytes_as_a_clients(magic):
     assert build_batch(LEGACY, magic=magic) == bytes(builder.build())
 
 
-def test_a_v1_wrapper_stamped_by_the_broker_gives_its_timestamp_to_all():
+def test_a_v1_wrapper_with_log_append_time_gives_its_timestamp_to_all():
     (batch,) = iter_memory_batches(
         build_batch(
             LEGACY,

@@ -1,4 +1,4 @@
-"""The codecs' framing: what Kafka's libraries write, and what their readers take and refuse."""
+"""The framing of the codecs: output of Kafka's libraries, and accepted and rejected input of their readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kidx.errors import InvalidArgumentError
 from kidx.records import Codec, RecordStreamError
-from kidx.records.codecs import compress, decompress, decompressed, gzip, lz4, snappy, zstd
+from kidx.records.codecs import compress, decompress, decompress_all, gzip, lz4, snappy, zstd
 
 LARGE = b"".join(b"%d," % number for number in range(40_000))  # several blocks of every codec
 
@@ -24,7 +24,7 @@ def read(codec: Codec, data: bytes, magic: int = 2) -> bytes:
 
 @given(data=st.binary(max_size=2000), codec=st.sampled_from(Codec), magic=st.sampled_from((0, 1, 2)))
 @settings(deadline=None)
-def test_what_is_compressed_is_read_again(data, codec, magic):
+def test_compressed_bytes_are_read_again(data, codec, magic):
     if codec is Codec.ZSTD:
         magic = 2
     assert read(codec, compress(codec, data, magic), magic) == data
@@ -42,7 +42,7 @@ def test_several_blocks_are_read_in_any_steps(codec):
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
-def test_a_cut_stream_gives_what_it_has_and_then_fails(codec):
+def test_a_truncated_stream_returns_its_bytes_and_then_fails(codec):
     compressed = compress(codec, LARGE)
     for keep in {1, 5, 20, len(compressed) // 2, len(compressed) - 1}:
         with pytest.raises(RecordStreamError):
@@ -63,7 +63,7 @@ def test_varints_end_within_five_bytes(behind):
         decompress(Codec.NONE, b"\xff" * 5 + behind).read_varint()
 
 
-def test_zstd_came_with_v2():
+def test_zstd_requires_v2():
     with pytest.raises(InvalidArgumentError, match=r"^ZStandard compression is not supported for magic 1$"):
         compress(Codec.ZSTD, b"", 1)
 
@@ -88,7 +88,7 @@ def test_gzip_reads_every_optional_field():
             decompress(Codec.GZIP, head[:cut])
 
 
-def test_gzip_members_follow_one_another_if_they_are_long_enough():
+def test_concatenated_gzip_members_are_read_if_they_are_long_enough():
     assert read(Codec.GZIP, gzip.compress(b"a" * 9) + gzip.compress(b"b" * 9)) == b"a" * 9 + b"b" * 9
     assert read(Codec.GZIP, gzip.compress(b"a") + b"not another member, but long enough to be one") == b"a"
     assert read(Codec.GZIP, gzip.compress(LARGE) + gzip.compress(b"b" * 9)) == LARGE + b"b" * 9
@@ -100,7 +100,7 @@ def test_gzip_members_follow_one_another_if_they_are_long_enough():
         (lambda data: b"\x00" + data[1:], "Not in GZIP format"),
         (lambda data: data[:2] + b"\x07" + data[3:], "Unsupported compression method"),
         (lambda data: data[:-8] + b"\x00" * 8, "Corrupt GZIP trailer"),
-        (lambda data: data[:-8] + b"\x00" * 7, "Corrupt GZIP trailer"),  # the checksum is looked at first
+        (lambda data: data[:-8] + b"\x00" * 7, "Corrupt GZIP trailer"),  # the checksum is checked first
         (lambda data: data[:-3], "ends inside its trailer"),
         (lambda data: data[:-9], "Unexpected end of ZLIB input stream"),
         (lambda data: data[:10] + b"\xff" * 20, "invalid"),
@@ -131,7 +131,7 @@ def test_snappy_takes_a_plain_block_too():
         decompress(Codec.SNAPPY, b"")
 
 
-def test_snappy_streams_follow_one_another():
+def test_concatenated_snappy_streams_are_read():
     stream = snappy.compress(b"a")
     assert read(Codec.SNAPPY, stream + snappy.compress(b"b") + b"xyz") == b"ab"
     assert read(Codec.SNAPPY, stream + b"\x82SNAxxxxyyyyzzzz" + stream) == b"a"
@@ -149,7 +149,7 @@ def test_snappy_blocks_that_cannot_be(block):
         read(Codec.SNAPPY, snappy.compress(b"a") + block)
 
 
-def test_snappy_allocates_nothing_for_a_block_that_lies():
+def test_snappy_allocates_nothing_for_a_block_with_a_wrong_size():
     with pytest.raises(RecordStreamError, match="claims more bytes than it can hold"):
         decompress(Codec.SNAPPY, b"\xff\xff\xff\xff\x0f" + b"x" * 30)
 
@@ -178,7 +178,7 @@ def test_lz4_is_a_frame_that_others_read():
     assert lz4.compress(b"", broken_header=True)[6] == 0x1A
 
 
-def test_lz4_stores_what_does_not_shrink():
+def test_lz4_stores_incompressible_data():
     incompressible = hashlib.shake_128(b"any").digest(1 << 16)
     data = lz4.compress(incompressible)
     assert struct.unpack_from("<I", data, 7)[0] == len(incompressible) | 1 << 31
@@ -243,7 +243,7 @@ def test_lz4_blocks_may_not_outgrow_the_maximum():
 
 
 def in_one_go(plain):
-    """A frame whose last block is not empty, with the size of all in its header."""
+    """Compress to a frame whose last block is not empty, with the size of all in its header."""
     return bytes(cramjam.zstd.compress(plain, 3))
 
 
@@ -254,16 +254,16 @@ def test_zstd_is_written_as_a_stream_that_is_flushed_before_it_ends():
     assert read(Codec.ZSTD, zstd.compress(LARGE)) == LARGE
 
 
-def test_zstd_frames_follow_one_another():
+def test_concatenated_zstd_frames_are_read():
     skippable = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc"
     assert read(Codec.ZSTD, zstd.compress(b"a") + skippable + zstd.compress(b"b")) == b"ab"
     assert read(Codec.ZSTD, b"") == b""
 
 
 @pytest.mark.parametrize("behind", [b"\x28", in_one_go(b"ab")[:-1], b"\x5a\x2a\x4d\x18\x03\x00\x00\x00a"])
-def test_zstd_does_not_miss_the_end_of_a_frame_behind_another(behind):
+def test_zstd_detects_a_missing_end_of_a_later_frame(behind):
     """``ZstdInputStream`` asks whether a frame has ended since it read compressed bytes for the last time."""
-    given = decompressed(Codec.ZSTD, behind).plain
+    given = decompress_all(Codec.ZSTD, behind).plain
     assert read(Codec.ZSTD, zstd.compress(b"a") + behind) == b"a" + given
     skippable = b"\x5a\x2a\x4d\x18\xfb\xff\x01\x00" + bytes(0x1FFFB)  # as many bytes as it reads at a time
     assert len(skippable) == 128 * 1024 + 3
@@ -283,7 +283,7 @@ def test_zstd_frames_before_the_damage_are_given(stray):
 @pytest.mark.parametrize("plain", [b"ab", b"ab" * 100, LARGE], ids=["as it is", "one block", "several blocks"])
 def test_zstd_gives_the_blocks_before_a_cut(plain):
     compressed = in_one_go(plain)
-    # Without what marks the last block as the last, all its bytes are there, and something is missing.
+    # Without the last-block flag all bytes are present, but the end is missing.
     cut = compressed[:6] + bytes((compressed[6] & 0xFE,)) + compressed[7:] if plain != LARGE else compressed[:-10]
     source = decompress(Codec.ZSTD, cut)
     given = source.read(len(plain) if plain != LARGE else 128 * 1024)
@@ -294,14 +294,14 @@ def test_zstd_gives_the_blocks_before_a_cut(plain):
 
 
 @pytest.mark.parametrize("byte", [4, 7])
-def test_zstd_gives_nothing_of_a_frame_that_is_damaged(byte):
+def test_zstd_returns_nothing_of_a_corrupt_frame(byte):
     damaged = bytearray(in_one_go(b"ab"))
     damaged[byte] ^= 0xFF
     with pytest.raises(RecordStreamError):
         decompress(Codec.ZSTD, bytes(damaged)).read(1)
 
 
-def test_zstd_refuses_a_frame_that_could_fill_the_memory():
+def test_zstd_rejects_a_frame_that_could_fill_the_memory():
     repeated = (128 * 1024 << 3 | 1 << 1).to_bytes(3, "little") + b"x"  # 128 KiB out of four bytes
     header = b"\x28\xb5\x2f\xfd\x00\x58"
     with pytest.raises(RecordStreamError, match="more than 2147483639"):

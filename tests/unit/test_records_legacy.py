@@ -47,7 +47,7 @@ def wrapper(messages: bytes, *, magic: int = 1, offset: int = 2, codec: Codec = 
     base_offset=st.integers(0, 2**62),
 )
 @settings(max_examples=settings.default.max_examples * 2, deadline=None)
-def test_what_is_built_is_read_again(records, magic, codec, base_offset):
+def test_built_messages_are_read_again(records, magic, codec, base_offset):
     data = build_batch(records, base_offset=base_offset, magic=magic, codec=codec)
     batches = list(iter_memory_batches(data))
     assert len(batches) == (len(records) if codec is Codec.NONE else 1)
@@ -75,7 +75,7 @@ def test_timestamps_set_by_the_broker(codec):
         assert {record.timestamp for record in batch} == {77}
 
 
-def test_messages_inside_keep_their_own_timestamp_unless_the_broker_set_the_wrappers():
+def test_messages_inside_have_their_own_timestamp_unless_the_broker_set_the_wrappers():
     inside = b"".join(write_message(n, 1, 10 + n, None, b"v") for n in range(3))
     assert [r.timestamp for r in one(wrapper(inside))] == [10, 11, 12]
     stamped = one(wrapper(inside, timestamp_type=TimestampType.LOG_APPEND_TIME))
@@ -112,7 +112,7 @@ def test_a_wrapper_may_claim_another_end_and_timestamp():
     assert [record.offset for record in batch] == [18, 19, 20]
 
 
-# Damage.
+# Corruption.
 
 
 def test_a_wrong_checksum_is_named():
@@ -156,27 +156,27 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_damaged_wrapper_is_refused(case):
+def test_a_corrupt_wrapper_is_rejected(case):
     data, error, text = CASES[case]
     with pytest.raises(error) as caught:
         list(one(data))
     assert str(caught.value).startswith(text)
 
 
-def test_a_partial_message_at_the_end_of_a_wrapper_is_left_out():
+def test_a_partial_message_at_the_end_of_a_wrapper_is_skipped():
     assert [r.value for r in one(wrapper(INSIDE + write_message(1, 1, 1, None, b"w")[:-1]))] == [b"v"]
     lying = INSIDE + struct.pack(">qi", 1, 2**31 - 1) + b"x" * 50
     assert [r.value for r in one(wrapper(lying))] == [b"v"]
 
 
-def test_a_message_larger_than_the_limit_is_refused_when_streamed():
+def test_a_message_larger_than_the_limit_is_rejected_when_streamed():
     batch = one(wrapper(INSIDE))
     assert len(list(batch.streaming_iterator(len(INSIDE)))) == 1
     with pytest.raises(InvalidRecordError, match="exceeds the configured maximum record size of 20"):
         list(batch.streaming_iterator(20))
 
 
-def test_key_and_value_fail_only_when_they_are_asked_for():
+def test_key_and_value_fail_only_when_they_are_read():
     message = bytearray(write_message(0, 1, 42, b"key", b"value"))
     struct.pack_into(">i", message, 26, 1000)
     (record,) = one(bytes(message))

@@ -20,7 +20,7 @@ def head(length: int, magic: int = 2) -> bytes:
 
 @pytest.mark.parametrize("wrap", [bytes, bytearray, memoryview])
 @pytest.mark.parametrize("batches", [iter_batches, iter_memory_batches])
-def test_batches_follow_one_another(batches, wrap):
+def test_concatenated_batches_are_read(batches, wrap):
     found = list(batches(wrap(FIRST + SECOND)))
     assert [(batch.position, batch.size_in_bytes) for batch in found] == [
         (0, len(FIRST)),
@@ -39,7 +39,7 @@ def test_a_memory_map_is_read_in_place():
 
 
 @pytest.mark.parametrize("missing", range(1, len(SECOND) + 1))
-def test_a_batch_that_is_cut_off_is_left_out(missing):
+def test_a_truncated_batch_is_skipped(missing):
     data = (FIRST + SECOND)[:-missing]
     assert [batch.position for batch in iter_batches(data)] == [0]
     assert [batch.position for batch in iter_memory_batches(data)] == [0]
@@ -47,7 +47,7 @@ def test_a_batch_that_is_cut_off_is_left_out(missing):
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_file_ends_17_bytes_early_and_a_payload_does_not(magic):
-    """A length of 0 is only seen where a header is looked at."""
+    """A length of 0 is only detected where a header is read."""
     data = head(0, magic)
     assert list(iter_batches(data)) == []
     with pytest.raises(CorruptRecordError, match=r"^Record size 0 is less than the minimum record overhead \(14\)$"):
@@ -70,7 +70,7 @@ def test_batches_before_the_damage_are_given():
 
 
 @pytest.mark.parametrize("magic", [-1, 3, 127])
-def test_an_unknown_magic_is_refused_in_memory_and_read_from_a_file(magic):
+def test_an_unknown_magic_is_rejected_in_memory_and_read_from_a_file(magic):
     data = FIRST[:16] + struct.pack(">b", magic) + FIRST[17:]
     with pytest.raises(CorruptRecordError, match=f"^Invalid magic found in record: {magic}$"):
         list(iter_memory_batches(data))

@@ -1,4 +1,4 @@
-"""Local constants of Hypothesis: left out where it can be told so, and a clear warning where it cannot."""
+"""Local constants of Hypothesis: excluded where possible, otherwise a clear warning."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from conformance.runs.repeatable import RepeatabilityWarning, without_local_cons
 ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
 
 
-def test_this_hypothesis_can_be_told():
-    """If this fails, Hypothesis has changed: look at how it finds local constants now."""
+def test_this_hypothesis_allows_it():
+    """If this fails, Hypothesis has changed: check how it finds local constants now."""
     found = providers._get_local_constants
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -31,7 +31,7 @@ def test_this_hypothesis_can_be_told():
 
 
 class _OtherShape:
-    """A cache that cannot be emptied as it was."""
+    """Cache that cannot be emptied as in this version."""
 
 
 def spoil(monkeypatch, how):
@@ -48,7 +48,7 @@ def spoil(monkeypatch, how):
 
 
 @pytest.mark.parametrize("how", ["no function", "no cache", "another cache", "no module", "other constants"])
-def test_another_hypothesis_is_left_as_it_is_and_told(monkeypatch, how):
+def test_another_hypothesis_is_left_unchanged_with_a_warning(monkeypatch, how):
     spoil(monkeypatch, how)
     found = vars(providers).copy()
     with (
@@ -59,7 +59,7 @@ def test_another_hypothesis_is_left_as_it_is_and_told(monkeypatch, how):
     assert vars(providers) == found
 
 
-def test_a_run_goes_on_without(monkeypatch, tmp_path):
+def test_a_run_continues_without_it(monkeypatch, tmp_path):
     """Hypothesis itself works on: only what replaces its function finds nothing to replace."""
     monkeypatch.setattr(sys.modules[repeatable._CONSTANTS], "Constants", lambda *, needed: needed)
     monkeypatch.setattr(providers, "_get_local_constants", lambda: providers.GLOBAL_CONSTANTS)

@@ -6,14 +6,16 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 from page_document import Document
 
 from conformance.events import Diverged, Measured, Progressed, Result, RunFinished, RunStarted
+from conformance.machines import MACHINES
 from conformance.report.badge import badge
-from conformance.report.combined import Combined
+from conformance.report.combined import CombinedReport
 from conformance.report.html import html
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
@@ -74,7 +76,7 @@ SOUND = (
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes events as a run does and gives the directory."""
+    """Write events as a run does and return the directory."""
 
     def written(*events, name="run"):
         with NdjsonWriter(tmp_path / name) as writer:
@@ -86,7 +88,7 @@ def write(tmp_path):
 
 
 def combined(*places):
-    return Combined(read_streams(places))
+    return CombinedReport(read_streams(places))
 
 
 def parsed(text):
@@ -96,7 +98,7 @@ def parsed(text):
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def test_events_come_back_as_they_were_written(write):
+def test_events_are_read_as_they_were_written(write):
     stream = read_streams([write(*WHOLE)])[0]
     assert stream.header == WHOLE[0]
     assert stream.divergences == [WHOLE[2]]
@@ -120,7 +122,7 @@ def test_a_run_that_was_cut_off_is_incomplete_everywhere(write, torn):
     assert "was cut off" in html(report)
 
 
-def test_what_is_missing_of_a_run_that_was_cut_off_is_named(write):
+def test_missing_parts_of_an_interrupted_run_are_named(write):
     place = write(header(machines=("offset", "time")), SOUND[1])
     assert "no result of time" in read_streams([place])[0].cut_off
 
@@ -128,7 +130,7 @@ def test_what_is_missing_of_a_run_that_was_cut_off_is_named(write):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "holds no events.ndjson"),
+        (None, "has no events.ndjson"),
         ("", "does not begin with RunStarted"),
         ("[]\n", "does not begin with RunStarted"),
         ('{"event":"RunStarted","format":"other"}\n', "does not begin with RunStarted"),
@@ -136,14 +138,14 @@ def test_what_is_missing_of_a_run_that_was_cut_off_is_named(write):
         ('{"event":"RunStarted","format":"kidx-events","version":1}\n', "header of .* is incomplete"),
     ],
 )
-def test_what_is_no_report_is_refused(tmp_path, content, said):
+def test_an_invalid_report_is_rejected(tmp_path, content, said):
     if content is not None:
         (tmp_path / "events.ndjson").write_text(content)
     with pytest.raises(StreamError, match=said):
         read_streams([tmp_path])
 
 
-def test_damage_in_the_middle_is_refused(write):
+def test_corruption_in_the_middle_is_rejected(write):
     """Only the last words of a killed process may be half a line."""
     place = write(*SOUND) / "events.ndjson"
     lines = place.read_text().splitlines()
@@ -152,7 +154,7 @@ def test_damage_in_the_middle_is_refused(write):
         read_streams([place])
 
 
-def test_events_and_fields_of_later_versions_are_left_out(write):
+def test_events_and_fields_of_later_versions_are_skipped(write):
     place = write(*SOUND) / "events.ndjson"
     lines = place.read_text().splitlines()
     lines.insert(1, '{"event":"Unheard","of":1}')
@@ -197,7 +199,7 @@ def test_a_clause_of_other_releases_has_no_cell(write):
     assert cells["AI-42b"] == "not-run"
 
 
-def test_a_figure_that_does_not_hold_fails_the_report(write):
+def test_a_metric_that_does_not_hold_fails_the_report(write):
     place = write(*SOUND[:3], Measured("mutants", "off by one", holds=False, figures={"examples": 2000}), SOUND[3])
     report = combined(place)
     assert report.verdict == "diverges"
@@ -227,7 +229,7 @@ def test_junit_has_a_case_for_each_clause(write):
     (case,) = root.findall(".//failure/..")
     assert case.get("name", "").startswith("OI-7 ")
     text = case.find("failure").text
-    assert all(word in text for word in ("requirement  OI-7", "expected     [1, 100]", "conformance replay x"))
+    assert all(word in text for word in ("requirement  OI-7", "expected     *offset=1", "conformance replay x"))
     assert all(suite.get("timestamp") == "2026-01-02T03:04:05" for suite in root)
 
 
@@ -251,10 +253,40 @@ def test_the_badge_is_an_endpoint_badge(write):
     assert document == {
         "schemaVersion": 1,
         "label": "log index",
-        "message": "conforms · Kafka 3.9.2–4.4.0",
+        "message": "conforms · Kafka 3.9.2–4.4.0 · offset only",
         "color": "blue",
         "isError": False,
     }
+
+
+def test_the_badge_names_the_machines_of_a_partial_run(write):
+    rows = [result("4.4.0", {"OI-7": "conforms"}, machine=name) for name in MACHINES]
+    lacking = replace(rows[-1], steps=0, verdicts={"OI-7": "unsupported"})
+    whole, some = (
+        combined(write(header(machines=tuple(MACHINES)), *each, RunFinished("conforms", 1, 1.0), name=name))
+        for name, each in (("whole", rows), ("some", [*rows[:2], lacking]))
+    )
+    assert json.loads(badge(whole))["message"] == "conforms · Kafka 3.9.2–4.4.0"
+    assert json.loads(badge(some))["message"] == "conforms · Kafka 3.9.2–4.4.0 · offset, time only"
+
+
+def test_a_summary_has_verdict_divergences_and_clauses_and_nothing_of_the_harness(write):
+    reached = Measured("coverage of the offset machine", "append × above warm", None, {"ok": 7})
+    found = combined(write(*WHOLE[:-1], reached, WHOLE[-1]))
+    text = markdown(found)
+    assert "append × above warm" not in text
+    assert "### Clauses that diverge" in text
+    assert re.search(r"\| OI-7 \| MUST \| .* \| 4\.4\.0 \|", text)
+    assert "append × above warm" not in junit(found)
+    assert "append × above warm" in html(found)
+    assert "For developers of the harness" in html(found)
+
+
+def test_unreached_parts_of_an_interrupted_run_are_no_divergence(write):
+    unreached = Measured("coverage of the offset machine", "append × above warm", holds=False, figures={"ok": 0})
+    report = combined(write(*SOUND[:3], unreached))
+    assert report.verdict == "incomplete"
+    assert combined(write(*SOUND[:3], unreached, SOUND[3], name="whole")).verdict == "diverges"
 
 
 def test_markdown_ends_each_difference_with_its_replay(write):
@@ -263,7 +295,7 @@ def test_markdown_ends_each_difference_with_its_replay(write):
     assert "      replay       conformance replay x" in text
 
 
-def test_the_page_is_whole_and_asks_nobody(write):
+def test_the_page_is_complete_and_requests_nothing(write):
     """Tags close, ids are unique, links lead somewhere, nothing is fetched, and cells have the verdicts."""
     text = html(combined(write(*WHOLE)))
     page = Document(text)
@@ -293,13 +325,13 @@ PROBE = """<script>onload = () => {
   const rows = [...page.querySelectorAll(".matrix tbody tr")].filter(row => !row.hidden).map(row => row.dataset.words);
   document.body.innerHTML = `<pre>${JSON.stringify([page.documentElement.scrollWidth, rows])}</pre>`;
 }</script>"""
-"""Asks for the clauses that diverge, and tells the width of the page and the rows that are left."""
+"""Script that filters for the clauses that diverge, and returns the width of the page and the remaining rows."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_fits_in_a_browser(write, tmp_path, width):
-    """A real browser lays it out no wider than a phone or a desk, and filtering leaves the rows that were asked for."""
+    """A real browser lays it out no wider than a phone or a desktop, and filtering leaves the requested rows."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip("the browser tier cannot run: no chromium")

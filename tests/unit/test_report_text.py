@@ -1,14 +1,15 @@
-"""What a person reads: a difference in words, and the table at the end."""
+"""Output for a person: a divergence as text, and the table at the end."""
 
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from conformance.events import Diverged, Progressed, Result, RunFinished, RunStarted
-from conformance.report.divergence import describe, in_words, show
+from conformance.report.divergence import format_divergence, format_outcome, format_value
 from conformance.report.terminal import TerminalWriter
 
 STARTED = RunStarted(
@@ -52,13 +53,13 @@ def printed(*events, **options):
 # -- a difference -----------------------------------------------------------------------------------------------------
 
 
-def test_a_difference_reads_requirement_expected_actual_steps_and_ends_with_the_replay():
-    assert describe(diverged()).splitlines() == [
+def test_a_divergence_lists_requirement_expected_actual_steps_and_the_replay_last():
+    assert format_divergence(diverged()).splitlines() == [
         "jvm 3.9.2 diverges from kidx (offset machine, release 3.9.2)",
         "",
         "  requirement  OI-7 (MUST): A lookup answers.",
         "  differs in   outcome",
-        "  expected     [7, 120]",
+        "  expected     offset=7 position=120",
         "  actual       closed",
         "",
         "  steps",
@@ -70,26 +71,48 @@ def test_a_difference_reads_requirement_expected_actual_steps_and_ends_with_the_
     ]
 
 
-def test_a_difference_from_the_model_says_so():
-    assert describe(diverged(party="kidx 4.4.0", against="model")).startswith(
+def test_a_divergence_from_the_model_names_it():
+    assert format_divergence(diverged(party="kidx 4.4.0", against="model")).startswith(
         "kidx 4.4.0 diverges from the abstract model"
     )
 
 
 def test_a_step_that_no_clause_speaks_of_is_a_finding():
-    assert "no clause speaks of this step: a finding" in describe(diverged(requirements=()))
+    assert "not covered by any clause" in format_divergence(diverged(requirements=()))
 
 
-def test_bytes_say_where_they_differ_first():
-    text = describe(diverged(aspects=["bytes"], expected="0000000700000078", actual="0000000700000079"))
-    assert "  differs in   bytes, first at byte 7" in text
-    shorter = describe(diverged(aspects=["bytes"], expected="00000007", actual="0000"))
-    assert "first at byte 2" in shorter
+def test_a_crash_without_a_promise_is_the_requirement():
+    failed = {"expected": ["io", None], "actual": ["failure", None, "ended"], "aspects": ["outcome"]}
+    for clauses in ((("AI-4c", "API", "No directory."),), ()):
+        text = format_divergence(replace(diverged(requirements=clauses, **failed), shape="open: failure"))
+        assert "requirement  every operation returns a result or an error: a crash, a hang or an invalid reply" in text
+        assert ("implicated   also AI-4c (API)" in text) is bool(clauses)
+    promised = (("OI-3", "MUST", "Order."), ("OI-4b", "OBSERVED", "Text."))
+    assert "requirement  OI-3 (MUST): Order." in format_divergence(
+        replace(diverged(requirements=promised, **failed), shape="append: failure")
+    )
 
 
-def test_files_that_are_left_over_are_named():
-    text = describe(diverged(aspects=["bytes"], expected=["0.index"], actual=["0.index", "0.lock"]))
-    assert "  actual       ['0.index', '0.lock']" in text
+def test_the_contradicted_clause_comes_first_and_the_others_share_a_line():
+    others = (("OI-8", "MUST", "Something else."), ("AI-9", "OBSERVED", "Something."))
+    lines = format_divergence(replace(diverged((*others, REQUIREMENT)), clause="OI-7")).splitlines()
+    assert lines[2:5] == [
+        "  requirement  OI-7 (MUST): A lookup answers.",
+        "  implicated   also OI-8 (MUST), AI-9 (OBSERVED); `conformance clauses ID` explains them",
+        "  differs in   outcome",
+    ]
+
+
+def test_bytes_show_the_first_difference():
+    text = format_divergence(diverged(aspects=["bytes"], expected="0000000700000078", actual="0000000700000079"))
+    assert "  differs in   bytes: expected 8 bytes, actual 8; first difference at byte 7, in entry 0" in text
+    shorter = format_divergence(diverged(aspects=["bytes"], expected="00000007", actual="0000"))
+    assert "expected 4 bytes, actual 2; first difference at byte 2" in shorter
+
+
+def test_extra_files_are_named():
+    text = format_divergence(diverged(aspects=["bytes"], expected=["0.index"], actual=["0.index", "0.lock"]))
+    assert "  actual       0.index, 0.lock (with 0.lock as well)" in text
 
 
 @pytest.mark.parametrize(
@@ -102,7 +125,7 @@ def test_files_that_are_left_over_are_named():
     ],
 )
 def test_a_value_is_shown_short(value, text):
-    assert show(value) == text
+    assert format_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -115,8 +138,8 @@ def test_a_value_is_shown_short(value, text):
         ("0a", "0a"),
     ],
 )
-def test_an_outcome_in_words(outcome, words):
-    assert in_words(outcome) == words
+def test_an_outcome_as_text(outcome, words):
+    assert format_outcome(outcome) == words
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------
@@ -131,27 +154,50 @@ def test_a_run_has_a_header_a_table_and_a_verdict():
     assert text.splitlines()[-1] == "conforms · 300 steps in 2.0 s"
 
 
-def test_what_is_unsupported_is_not_counted_as_exercised():
+def test_unsupported_clauses_are_not_counted_as_exercised():
     text = printed(result(missing=("AI-9",), unsupported=("OI-8a", "OI-8b")), RunFinished("conforms", 300, 2.0))
-    assert next(line.split() for line in text.splitlines() if line.startswith("3.9.2"))[-2:] == ["1/4", "1"]
+    assert next(line.split() for line in text.splitlines() if line.startswith("3.9.2"))[-3:] == ["1/2", "1", "2"]
 
 
-def test_progress_is_one_line_a_machine_where_there_is_no_terminal():
+def test_the_columns_add_up_and_are_explained():
+    text = printed(result(missing=("AI-9",), unsupported=("OI-8a",)), RunFinished("conforms", 300, 2.0))
+    header, row, legend = text.splitlines()[:3]
+    assert header.split()[-4:] == ["clauses", "not", "run", "unsupported"]
+    assert row.split()[-3:] == ["1/2", "1", "1"]
+    for words in ("exercised/applicable", "not run: applicable, but no step exercised them", "unsupported: they need"):
+        assert words in legend
+    without = printed(result(), RunFinished("conforms", 300, 2.0))
+    assert "unsupported" not in without
+    assert "exercised/applicable" in without
+    assert "exercised/applicable" not in printed(result(), RunFinished("conforms", 300, 2.0), quiet=True)
+
+
+def test_a_long_name_is_broken_where_its_parts_end():
+    name = "python:tests.adapters.python_index:open_off_by_one"
+    text = printed(replace(result(), implementation=name), RunFinished("conforms", 300, 2.0))
+    assert [line[9:45].split()[0] for line in text.splitlines()[1:3]] == [
+        "python:tests.adapters.",
+        "python_index:open_off_by_one",
+    ]
+    assert "[red]" in printed(replace(result(), implementation="exec:./a [red]b"), RunFinished("conforms", 1, 1.0))
+
+
+def test_progress_is_one_line_per_machine_without_a_terminal():
     text = printed(*(Progressed("offset", n, n * 30, share) for n, share in ((1, 0.5), (2, 1.0), (2, 1.0))))
     assert text == "offset machine: 2 examples, 60 steps\n"
 
 
-def test_quiet_says_differences_and_the_verdict_only():
+def test_quiet_prints_divergences_and_the_verdict_only():
     events = (STARTED, Progressed("offset", 10, 300, 1.0), diverged(), result(), RunFinished("diverges", 300, 2.0))
     lines = [line for line in printed(*events, quiet=True).splitlines() if line]
     assert lines[0].startswith("jvm 3.9.2 diverges from kidx")
     assert lines[-2:] == [
         "  replay       conformance replay t.json",
-        "DIVERGES: 1 difference, see above · 300 steps in 2.0 s",
+        "DIVERGES: 1 divergence, see above · 300 steps in 2.0 s",
     ]
 
 
-def test_verbose_names_what_was_not_run_releases_alike_on_one_line():
+def test_verbose_lists_what_was_not_run_with_equal_releases_on_one_line():
     events = (
         result("3.9.2"),
         result("4.3.1"),
@@ -159,8 +205,8 @@ def test_verbose_names_what_was_not_run_releases_alike_on_one_line():
         RunFinished("conforms", 1, 1.0),
     )
     text = printed(*events, verbose=True)
-    assert "not run by offset on 3.9.2, 4.3.1: AI-9\n" in text
-    assert "not run by offset on 4.4.0: AI-1, AI-9\n" in text
+    assert "clauses not run by offset on 3.9.2, 4.3.1: AI-9\n" in text
+    assert "clauses not run by offset on 4.4.0: AI-1, AI-9\n" in text
 
 
 def test_statements_are_printed_as_they_are():

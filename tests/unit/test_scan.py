@@ -1,4 +1,4 @@
-"""Batches as arrays: the compiled and the plain walk, and the readable reference, tell the same."""
+"""Batches as arrays: the compiled walk, the plain walk and the readable reference give the same."""
 
 import os
 import struct
@@ -17,8 +17,8 @@ from kidx.errors import KidxError
 from kidx.records import Codec, SimpleRecord, build_batch, iter_batches
 from kidx.scan import BATCH, COMPILED, LogBlocks, parse_index, scan_log
 from kidx.scan import blocks as blocks_module
+from kidx.scan.batch_headers import walk
 from kidx.scan.checksum import CASTAGNOLI, IEEE, crc32c, crc32c_address, crc_tables, table_crc
-from kidx.scan.walk import walk
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LOGS = sorted(GOLDEN.glob("*/*/*.log"))
@@ -32,7 +32,7 @@ def both(path):
     return compiled, ended
 
 
-def test_numba_is_there_and_used():
+def test_numba_is_installed_and_used():
     assert COMPILED
     assert crc32c_address()
 
@@ -100,7 +100,7 @@ def test_the_tables_compute_both_checksums(data, start):
 
 @pytest.mark.skipif(not COMPILED, reason="needs numba")
 def test_compiled_code_computes_the_checksum_of_any_length():
-    """Long pieces are the library's; short ones end with any number of bytes less than a word."""
+    """Long pieces are checked by the library; short ones end with any number of bytes less than a word."""
     data = bytes(range(256)) * 5
     buffer = np.frombuffer(data, np.uint8)
     for library in (crc32c_address(), 0):
@@ -117,7 +117,7 @@ def test_without_the_library_a_table_does_the_work(monkeypatch):
 
 
 @pytest.mark.skipif(not COMPILED, reason="needs numba")
-def test_kernels_that_are_loaded_already_read_small_logs_too():
+def test_loaded_kernels_read_small_logs_too():
     """Whichever they are: what takes time is loading numba."""
     code = """
 import sys
@@ -187,24 +187,24 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path, monkeypatch):
             count += len(rows)
             os.truncate(path, len(batch) * 50 + 30)
     assert count == 50
-    assert blocks.tail.shrunk
+    assert blocks.tail.shrank_while_reading
     assert (blocks.tail.kind, blocks.tail.file_size) == ("partial", len(batch) * 50 + 30)
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused(tmp_path, make):
+def test_a_path_that_is_no_file_is_rejected(tmp_path, make):
     path = tmp_path / "00000000000000000000.log"
     make(path)
     with pytest.raises(OSError, match=r"directory|regular"):
         scan_log(path)
 
 
-def test_entries_of_an_index_are_absolute_and_zeros_behind_them_counted():
+def test_entries_of_an_index_are_absolute_and_trailing_zeros_are_counted():
     content = parse_index(struct.pack(">iiii", 5, 100, 9, 300) + bytes(19), 1000, ".index")
     assert content.entries.tolist() == [(1005, 100), (1009, 300)]
-    assert (content.zeros, content.odd_bytes, content.size) == (2, 3, 35)
+    assert (content.padding_entries, content.trailing_bytes, content.size) == (2, 3, 35)
     content = parse_index(struct.pack(">qi", 77, 5) + bytes(12), 1000, ".timeindex")
     assert content.entries.tolist() == [(77, 1005)]
-    assert content.zeros == 1
+    assert content.padding_entries == 1
     content = parse_index(struct.pack(">hqqqq", 0, 1, 2, 3, 4), 0, ".txnindex")
     assert content.entries.tolist() == [(0, 1, 2, 3, 4)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import pytest
 from page_document import Document
 
+from conformance.attribution.tables import machines_of
 from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.experiments.scoreboard.areas import load_areas
@@ -51,7 +53,7 @@ def diverged(implementation, machine, clause, shape, release="4.3.1"):
 
 @pytest.fixture
 def board(tmp_path):
-    """The board of some events each, by label."""
+    """Make the board of some events each, by label."""
 
     def made(*runs):
         sources = []
@@ -83,9 +85,11 @@ WHOLE = (
 # -- areas ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_clause_that_a_machine_exercises_has_its_area_and_every_area_some():
+def test_every_exercised_clause_has_its_area_and_every_area_has_clauses():
     areas = load_areas()
-    found = {areas.of(machine, clause.id).name for clause in load_clauses().values() for machine in clause.exercised_by}
+    found = {
+        areas.of(machine, clause.id).name for clause in load_clauses().values() for machine in machines_of(clause.id)
+    }
     assert found == {area.name for area in areas.area}
     assert [area.place for area in areas.columns] == list(range(1, len(areas.area) + 1))
 
@@ -116,7 +120,7 @@ def test_a_clause_of_a_machine_belongs_to_an_area(machine, clause, area):
     assert load_areas().of(machine, clause).name == area
 
 
-def test_a_difference_means_what_its_clause_says_or_else_its_area():
+def test_a_divergence_has_the_effect_of_its_clause_or_else_its_area():
     areas = load_areas()
     area = areas.of("wire", "LO-6")
     assert areas.meaning_of(area, ["LO-6"]) != area.means
@@ -126,7 +130,7 @@ def test_a_difference_means_what_its_clause_says_or_else_its_area():
 # -- the board ------------------------------------------------------------------------------------------------------
 
 
-def test_a_cell_has_the_worst_that_is_known_and_each_difference_once(board):
+def test_a_cell_has_the_worst_result_and_each_divergence_once(board):
     made = board(WHOLE)
     assert made.verdict == "diverges"
     assert {each.area: each.state for each in made.rows[0].cells} == {
@@ -141,9 +145,18 @@ def test_a_cell_has_the_worst_that_is_known_and_each_difference_once(board):
         "retention": "not-run",
         "appends and fetches": "not-run",
     }
-    assert cell(made, "truncation").said == "1 difference"
+    assert cell(made, "truncation").label == "1 divergence"
     assert made.rows[0].version == "v1"
-    assert made.rows[0].made[0].excused == ("not driven: no <files>",)
+    assert made.rows[0].made[0].excused == ("not run: no <files>",)
+
+
+def test_unobservable_areas_are_distinguished_from_areas_that_were_not_run(board):
+    """A broker shows no index files over the protocol; its retention could have been tested."""
+    made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms", "LO-2b": "not-run"})))
+    states = {each.area: (each.state, each.label, each.symbol) for each in made.rows[0].cells}
+    assert states["offset index"] == states["recovery"] == ("absent", "no such thing", "·")
+    assert cell(made, "offset index").why == "its protocol alone does not show it"
+    assert "absent" not in {each.state for each in board(WHOLE).rows[0].cells}
 
 
 def test_runs_of_one_label_and_release_share_a_row(board):
@@ -159,13 +172,13 @@ def test_runs_of_one_label_and_release_share_a_row(board):
     assert [(row.label, row.release) for row in made.rows] == [("Kafka", "4.3.1")]
     assert (cell(made, "offset index").state, cell(made, "look-up by time").state) == ("conforms", "conforms")
     assert cell(made, "transactions").state == "unsupported"
-    assert made.rows[0].made[1].facts == ("12,345 answers held to the reference", "ListOffsets versions 1 to 11")
-    assert made.rows[0].made[1].excused == ("left out, as it lacks them: transactions",)
+    assert made.rows[0].made[1].facts == ("12,345 results compared with the reference", "ListOffsets versions 1 to 11")
+    assert made.rows[0].made[1].excused == ("skipped because it lacks them: transactions",)
     assert cell(made, "transactions").why == "the runs were made without transactions"
     assert made.verdict == "conforms"
 
 
-def test_what_a_broker_lacks_and_no_run_has_asked_for_is_unsupported(board):
+def test_a_missing_capability_of_a_broker_is_unsupported(board):
     verdicts = {"LO-2b": "conforms", "LO-6": "not-run"}
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["timestamps"])))
     asked = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["transactions"])))
@@ -193,7 +206,7 @@ def test_a_difference_stands_in_every_area_that_it_shows_in(board):
     assert len(made.rows[0].faults) == 1
 
 
-def test_a_known_difference_counts_and_says_why_it_is_known(board):
+def test_a_known_divergence_counts_and_has_its_reason(board):
     shape = "delete_before the log start: done -> OFFSET_OUT_OF_RANGE"
     made = board(("", header(KFAKE), diverged(KFAKE, "wire", "LG-12", shape), RunFinished("diverges", 1, 1.0)))
     (fault,) = made.rows[0].faults
@@ -202,13 +215,13 @@ def test_a_known_difference_counts_and_says_why_it_is_known(board):
     assert cell(made, "retention").state == "differs"
 
 
-def test_what_a_run_has_excused_is_no_conformance(board):
+def test_a_tolerated_result_is_no_conformance(board):
     made = board(("", header(MINE), result(MINE, "offset", {"OI-7": "expected-divergence", "OI-1": "conforms"})))
     assert cell(made, "offset index").state == "excused"
     assert made.verdict == "diverges"
 
 
-def test_a_run_that_was_cut_off_says_so(board):
+def test_an_interrupted_run_is_marked(board):
     made = board(("", header(MINE), result(MINE, "offset", {"OI-7": "conforms"})))
     assert made.verdict == "incomplete"
     assert "was cut off" in html(made)
@@ -218,7 +231,7 @@ def test_a_run_that_was_cut_off_says_so(board):
 # -- formats --------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_is_whole_asks_nobody_and_obeys_no_name(board, tmp_path):
+def test_the_page_is_complete_requests_nothing_and_escapes_names(board, tmp_path):
     (tmp_path / "0" / "traces").mkdir(parents=True)
     (tmp_path / "0" / "traces" / "t-1.json").write_text(json.dumps({"format": "kidx-trace", "mark": 4711}))
     text = html(board(WHOLE, ("<i>label</i>", *WHOLE[1:])))
@@ -233,7 +246,7 @@ def test_the_page_is_whole_asks_nobody_and_obeys_no_name(board, tmp_path):
         assert hostile not in text
 
 
-def test_markdown_has_the_board_and_each_difference_with_its_replay(board):
+def test_markdown_has_the_board_and_each_divergence_with_its_replay(board):
     text = markdown(board(WHOLE))
     assert "| ✓ | ○ | – | ○ | ✗ 1 | ○ | ○ | ○ | ○ | ○ |" in text
     assert "`conformance replay x`" in text
@@ -241,7 +254,7 @@ def test_markdown_has_the_board_and_each_difference_with_its_replay(board):
     assert "<index>" not in text
 
 
-def test_the_command_of_a_run_says_all_that_decides_it(tmp_path):
+def test_the_command_of_a_run_has_all_relevant_options(tmp_path):
     wire = WireOptions(without=("restarts",), start_command="./start me")
     plan = Plan(
         ("3.9.2", "4.3.1"), ("wire:h:1",), ("wire",), PROFILES["ci"], tmp_path, 7, 3, 10.5, "must",
@@ -249,5 +262,12 @@ def test_the_command_of_a_run_says_all_that_decides_it(tmp_path):
     )  # fmt: skip
     assert plan.command(9) == (
         "conformance run --profile ci --seed 9 -i wire:h:1 --kafka 3.9.2 --kafka 4.3.1 --machine wire --max-examples 3"
-        f" --max-time 10.5 --level must --expectations {tmp_path} --without restarts --start-command './start me'"
+        f" --max-time 10.5 --level must --expectations {tmp_path} --skip-feature restarts --start-command './start me'"
     )
+
+
+def test_a_heading_without_a_version_has_no_gap(board):
+    """Runs that do not tell their version are headed by the label alone."""
+    made = board(("mine", *WHOLE[1:]))
+    assert "\n## mine v1, compared with Kafka" in markdown(made)
+    assert "\n## mine, compared with Kafka" in markdown(replace(made, rows=[replace(made.rows[0], version="")]))

@@ -1,4 +1,4 @@
-"""Scratch directories: in memory if there is room, on disk if there is not, and never left behind."""
+"""Scratch directories: in memory if there is enough space, on disk otherwise, and always removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.errors import ToolError
 
 
 class Usage(NamedTuple):
-    """What ``shutil.disk_usage`` answers."""
+    """Result of ``shutil.disk_usage``."""
 
     total: int
     used: int
@@ -37,7 +37,7 @@ def test_it_is_removed_after_an_error_as_well():
     assert not directory.exists()
 
 
-def test_a_directory_that_has_gone_already_is_no_error():
+def test_a_directory_that_is_already_deleted_is_no_error():
     with scratch.scratch_directory() as directory:
         directory.rmdir()
 
@@ -58,7 +58,7 @@ def test_without_such_a_place_it_is_on_disk(monkeypatch, tmp_path):
         assert directory.parent == Path(tempfile.gettempdir())
 
 
-def test_memory_that_cannot_be_written_is_left_alone(monkeypatch, tmp_path):
+def test_memory_that_cannot_be_written_is_not_used(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setattr(scratch, "MEMORY", tmp_path / "file")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 40, 0, 1 << 40))
@@ -66,7 +66,7 @@ def test_memory_that_cannot_be_written_is_left_alone(monkeypatch, tmp_path):
         assert directory.parent == Path(tempfile.gettempdir())
 
 
-def test_no_place_at_all_is_one_line(monkeypatch):
+def test_no_usable_directory_is_one_line(monkeypatch):
     def refuse(**_):
         raise OSError(28, "No space left on device")
 

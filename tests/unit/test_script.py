@@ -1,4 +1,4 @@
-"""``replay --script``: what a hostile trace names is text in the program, and what cannot be said is refused."""
+"""``replay --export``: names in a hostile trace are text in the program, and unrepresentable values are rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trace(path="0.index", *, machine="offset", **members):
 
 
 def translated(source: str) -> str:
-    """The source after Java's first step: an escape begins with a backslash that no other one is paired with."""
+    """Return the source after Java's first step: an escape begins with an unpaired backslash."""
     return re.sub(r"(\\\\)|\\u+([0-9a-f]{4})", lambda found: found[1] or chr(int(found[2], 16)), source)
 
 
@@ -59,7 +59,7 @@ def test_a_java_comment_ends_where_it_should(text):
     assert not re.search(r"[\r\n]", seen)
 
 
-def test_a_long_text_is_more_than_one_literal():
+def test_a_long_text_is_split_into_literals():
     assert java_long_string("a" * LONGEST) == java_string("a" * LONGEST)
     assert java_long_string("a" * LONGEST + "b").endswith(', "b")')
     assert len(java_comment("a" * 5000)) < 500
@@ -72,8 +72,8 @@ def test_a_name_that_no_class_of_the_test_can_have(name):
 
 
 @pytest.mark.parametrize("hostile", [INJECTION, '"""\nimport os\n"""', "\\", "\0", "\udc80", "a\r\nb"])
-def test_a_python_program_holds_names_and_titles_as_text_only(hostile):
-    """Its statements are the same as those of a harmless trace."""
+def test_a_python_program_has_names_and_titles_as_text_only(hostile):
+    """Its statements equal the statements of a harmless trace."""
 
     def shape(text):
         return [type(statement) for statement in ast.parse(text).body]
@@ -88,12 +88,12 @@ def test_a_python_program_holds_names_and_titles_as_text_only(hostile):
     assert shape(text) == shape(whole)
 
 
-def test_what_python_would_not_read_as_data_is_refused():
+def test_data_that_python_would_not_parse_is_rejected():
     with pytest.raises(ToolError, match="cannot be written of a trace with such steps"):
         python_script(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
 
 
-def test_a_step_that_cannot_be_performed_is_one_line(tmp_path):
+def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):
     one = trace("missing/0.index")
     one = Trace("offset", "4.4.0", (*one.operations[:1], Operation("write_file", ("00",))))
     for suffix in (".py", ".java"):
@@ -114,21 +114,21 @@ def refused(monkeypatch, capsys, *arguments):
 
 @pytest.mark.parametrize("path", ["\ud800", "a\udc80", "a" * 5000, "a" * 256, "/".join(["a" * 250] * 5), "ä" * 128])
 @pytest.mark.parametrize("name", ["Ticket.java", "ticket.py"])
-def test_a_path_that_no_file_can_have_is_refused_in_one_line(tmp_path, monkeypatch, capsys, path, name):
+def test_an_impossible_path_is_rejected_in_one_line(tmp_path, monkeypatch, capsys, path, name):
     file = trace(path).save(tmp_path)
-    said = refused(monkeypatch, capsys, file, "--script", tmp_path / name)
+    said = refused(monkeypatch, capsys, file, "--export", tmp_path / name)
     assert "not a path inside the directory of the replay that a file can have" in said
     assert len(said) < 600
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_replay_that_is_refused_writes_no_script(tmp_path, monkeypatch, capsys):
+def test_a_rejected_replay_writes_no_script(tmp_path, monkeypatch, capsys):
     file = trace().save(tmp_path)
     for name in ("ticket.py", "Ticket.java"):
-        assert "bogus" in refused(monkeypatch, capsys, file, "-i", "bogus", "--script", tmp_path / name)
+        assert "bogus" in refused(monkeypatch, capsys, file, "-i", "bogus", "--export", tmp_path / name)
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_half_a_surrogate_pair_in_a_log_trace_is_refused(tmp_path, monkeypatch, capsys):
+def test_half_a_surrogate_pair_in_a_log_trace_is_rejected(tmp_path, monkeypatch, capsys):
     one = Trace("log", "4.4.0", (Operation("damage_log_file", ("\ud800.log", "cut_file", [0])),))
     assert "is not text that UTF-8 can encode" in refused(monkeypatch, capsys, one.save(tmp_path))

@@ -1,4 +1,4 @@
-"""The warm search and the plain one beside it: which pages they touch, and that they agree (AI-30 to AI-36, AI-43)."""
+"""The warm search and the plain one: the pages that they read, and their agreement (AI-30 to AI-36, AI-43)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LONG = struct.Struct(">q")
 
 
 def offset_index(path, entries: int, base: int = 0) -> OffsetIndex:
-    """Entry ``n`` is offset 10 n + 10 at position n, so that there is something between any two keys."""
+    """Make an index in which entry ``n`` is offset 10 n + 10 at position n, so values between two keys exist."""
     path.write_bytes(b"".join(struct.pack(">ii", 10 * n + 10, n) for n in range(entries)))
     return OffsetIndex(path, base, writable=False)
 
 
 def time_index(path, entries: int) -> TimeIndex:
-    """Entry ``n`` is timestamp 10 n + 10 at offset n."""
+    """Make an index in which entry ``n`` is timestamp 10 n + 10 at offset n."""
     path.write_bytes(b"".join(struct.pack(">qi", 10 * n + 10, n) for n in range(entries)))
     return TimeIndex(path, 0, writable=False)
 
 
 def slots(index, target: int, search=warm_search) -> set[int]:
-    """The slots that a lookup compares with."""
+    """Return the slots that a lookup compares with."""
     probes: list[Probe] = []
     index.lookup(target, probes.append, search=search)
     assert all(probe.page == probe.slot * index.layout.size // PAGE_BYTES for probe in probes)
@@ -40,18 +40,18 @@ def slots(index, target: int, search=warm_search) -> set[int]:
 
 
 def pages_of(index, compared: set[int]) -> set[int]:
-    """The 4 KiB pages of these entries: Kafka reads a whole entry to compare, and one of 12 bytes may lie on two."""
+    """Return the 4 KiB pages of these entries: Kafka reads a whole entry, and one of 12 bytes may lie on two."""
     size = index.layout.size
     return {byte // PAGE_BYTES for slot in compared for byte in (slot * size, slot * size + size - 1)}
 
 
 def pages(index, target: int, search=warm_search) -> set[int]:
-    """The 4 KiB pages that a lookup reads."""
+    """Return the 4 KiB pages that a lookup reads."""
     return pages_of(index, slots(index, target, search))
 
 
 def keys_of(numbers: list[int]) -> Keys:
-    """Keys in memory, eight bytes apart: a warm section of 1,024 of them."""
+    """Return keys in memory, eight bytes apart: a warm section of 1,024 of them."""
     return Keys(LONG.unpack_from, struct.pack(f">{len(numbers)}q", *numbers), 8, 0)
 
 
@@ -63,15 +63,15 @@ def keys_of(numbers: list[int]) -> Keys:
 )
 @pytest.mark.parametrize("recent", range(5))
 def test_the_textbook_case(page_count, plain, warm, recent, tmp_path):
-    """A recent key in full pages: the plain search walks the whole file, the warm one stays on the last pages."""
+    """For a recent key in full pages, the plain search reads the whole file, the warm one only the last pages."""
     with offset_index(tmp_path / "a", page_count * OFFSETS_PER_PAGE) as index:
         target = index.last_offset - recent
         assert pages(index, target, plain_search) == plain
         assert pages(index, target) == warm
 
 
-def test_growing_by_a_page_makes_the_plain_search_wait_for_two_cold_ones(tmp_path):
-    """Look-ups of the newest key while the 13th page fills never read page 7, and page 10 only until 6,436 entries."""
+def test_growing_by_a_page_makes_the_plain_search_read_two_cold_ones(tmp_path):
+    """Lookups of the newest key while the 13th page fills never read page 7, and page 10 only until 6,436 entries."""
     last_read: dict[int, int] = {}
     warm: set[int] = set()
     with offset_index(tmp_path / "a", 13 * OFFSETS_PER_PAGE) as index:
@@ -89,7 +89,7 @@ def test_growing_by_a_page_makes_the_plain_search_wait_for_two_cold_ones(tmp_pat
         assert pages(index, index.last_offset) <= warm | {13}
 
 
-def test_a_probe_tells_slot_page_and_half(tmp_path):
+def test_a_probe_returns_slot_page_and_half(tmp_path):
     """In 2,000 entries the warm half begins at slot 975; a cold target is compared there, at slot 0, then between."""
     probes: list[Probe] = []
     with offset_index(tmp_path / "a", 2000) as index:
@@ -172,13 +172,13 @@ def test_the_first_warm_key_belongs_to_the_cold_half(entries):
     keys = keys_of(list(range(entries)))
     probes: list[Probe] = []
     first = max(0, entries - 1025)
-    lower, _ = warm_search(keys.watched(entries, probes.append), entries, first)
+    lower, _ = warm_search(keys.with_probe(entries, probes.append), entries, first)
     assert lower == first
     assert {probe.slot for probe in probes} <= set(range(first + 1))
 
 
 @pytest.mark.parametrize(("entries", "warm"), [(1025, 1024), (1026, 0)])
-def test_unsorted_content_tells_the_searches_apart(entries, warm):
+def test_unsorted_content_distinguishes_the_searches(entries, warm):
     """A 9 in slot 1, then fives, and a search for 8: each answers by its own path (AI-30, AI-35).
 
     With 1,026 entries slot 1 is the first warm one, so the warm search turns to the cold half there. The plain one
@@ -189,7 +189,7 @@ def test_unsorted_content_tells_the_searches_apart(entries, warm):
     assert plain_search(keys, entries, 8) == (entries - 1, -1)
 
 
-def test_of_equal_keys_the_first_one_met(tmp_path):
+def test_of_equal_keys_the_first_compared_one_is_found(tmp_path):
     """Five entries of timestamp 7: the halving meets the middle one first, so that one answers (AI-36)."""
     (tmp_path / "a").write_bytes(b"".join(struct.pack(">qi", 7, n) for n in range(5)))
     with TimeIndex(tmp_path / "a", 0, writable=False) as index:
@@ -214,7 +214,7 @@ def test_both_searches_agree_on_sorted_keys(entries, step, data):
         plain_lower, plain_upper = plain_search(keys, entries, target)
         assert lower == plain_lower == bisect.bisect_right(numbers, target) - 1
         smallest = bisect.bisect_left(numbers, target)
-        # An equal key at the begin of the halved range is never compared, so the slot behind it may come out (AI-43).
+        # An equal key at the begin of the halved range is never compared, so the next slot may be returned (AI-43).
         for bound in (upper, plain_upper):
             behind = smallest + 1 if smallest < entries and numbers[smallest] == target else smallest
             assert bound in {-1 if slot >= entries else slot for slot in (smallest, behind)}
@@ -261,9 +261,9 @@ class Compared(list):
 
 
 def same_comparisons(keys: list[int], target: int) -> None:
-    """The quick search and the watched one compare the same slots in the same order, and find the same."""
+    """Check that the quick and the watched search compare the same slots in the same order, with the same result."""
     quick, probes = Compared(keys), []
-    lower, _ = warm_search(keys_of(keys).watched(len(keys), probes.append), len(keys), target)
+    lower, _ = warm_search(keys_of(keys).with_probe(len(keys), probes.append), len(keys), target)
     assert offset_floor(quick, len(keys), target) == lower
     assert quick.slots == [probe.slot for probe in probes]
     times = b"".join(TIME_INDEX.struct.pack(key, 0) for key in keys)
@@ -272,7 +272,7 @@ def same_comparisons(keys: list[int], target: int) -> None:
 
 
 @pytest.mark.parametrize("entries", range(7))
-def test_the_quick_search_compares_what_the_watched_one_does_whatever_the_file_holds(entries):
+def test_the_quick_search_compares_like_the_watched_one_in_any_file(entries):
     """All files of up to six keys 0, 1, 2 in any order, equal ones too (AI-35, AI-36), and all targets."""
     for keys in itertools.product(range(3), repeat=entries):
         for target in range(-1, 4):
@@ -280,8 +280,8 @@ def test_the_quick_search_compares_what_the_watched_one_does_whatever_the_file_h
 
 
 @given(sizes.filter(bool), st.integers(0, 50), st.randoms(use_true_random=False), st.integers(-3, 53))
-def test_the_quick_search_compares_what_the_watched_one_does_around_the_warm_edge(entries, swaps, random, target):
-    """Sizes around 1,024 and more, sorted but for some swapped and some negative keys."""
+def test_the_quick_search_compares_like_the_watched_one_around_the_warm_edge(entries, swaps, random, target):
+    """Sizes are around 1,024 and more; keys are sorted except for some swapped and some negative ones."""
     keys = [slot * 50 // entries for slot in range(entries)]
     for _ in range(swaps):
         first, second = random.randrange(entries), random.randrange(entries)
@@ -289,8 +289,8 @@ def test_the_quick_search_compares_what_the_watched_one_does_around_the_warm_edg
     same_comparisons(keys, target)
 
 
-def test_a_lookup_in_a_file_cut_below_its_entries_is_refused(tmp_path):
-    """The quick search reads by a pointer, so the limit is compared first; the other one then refuses (AI-11)."""
+def test_a_lookup_in_a_file_shorter_than_its_entries_is_rejected(tmp_path):
+    """The quick search reads by a pointer, so the limit is compared first; the other one raises, too (AI-11)."""
     with offset_index(tmp_path / "a", 100) as index:
         assert index.lookup(1000) == (1000, 99)
         with pytest.raises(InvalidArgumentError):
@@ -301,7 +301,7 @@ def test_a_lookup_in_a_file_cut_below_its_entries_is_refused(tmp_path):
 
 
 def test_a_mapping_in_use_is_closed_when_it_is_let_go(tmp_path):
-    """A pointer that another thread still reads by keeps the memory; the index is closed at once."""
+    """A pointer that another thread still reads by keeps the memory; the index is closed immediately."""
     index = offset_index(tmp_path / "a", 3)
     ints = index._mmap.ints
     index.close_handler()

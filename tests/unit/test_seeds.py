@@ -13,20 +13,20 @@ def test_a_fixed_profile_has_the_same_seed_every_time(name):
     assert chosen_seed(None, PROFILES[name].seed) == Seed(0, "fixed")
 
 
-def test_nightly_draws_one_each_time():
+def test_nightly_draws_a_new_seed_each_time():
     drawn = {chosen_seed(None, PROFILES["nightly"].seed) for _ in range(3)}
     assert {seed.source for seed in drawn} == {"drawn"}
     assert len(drawn) > 1
 
 
-def test_random_draws_one_whatever_the_profile_says():
+def test_random_draws_a_seed_for_any_profile():
     drawn = {chosen_seed(RANDOM, 0) for _ in range(3)}
     assert {seed.source for seed in drawn} == {"drawn"}
     assert len(drawn) > 1
 
 
 @pytest.mark.parametrize("fixed", [None, 0])
-def test_a_seed_that_is_given_is_used(fixed):
+def test_a_given_seed_is_used(fixed):
     assert chosen_seed(0, fixed) == Seed(0, "given")
     assert chosen_seed(7, fixed) == Seed(7, "given")
 

@@ -1,4 +1,4 @@
-"""A segment by itself: what it writes when, release by release, without Kafka at hand (clauses SEG)."""
+"""A segment alone: its writes, release by release, without Kafka (clauses SEG)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SMALL = SegmentConfig(index_interval_bytes=0, segment_index_bytes=96)
 
 
 def batch(offset: int, *timestamps: int, **options) -> bytes:
-    """A batch at an offset; its size is 70 bytes with one record."""
+    """Build a batch at an offset; its size is 70 bytes with one record."""
     return build_batch([(t, b"k", b"v") for t in timestamps], base_offset=offset, **options)
 
 
 @pytest.fixture
 def segment(tmp_path):
-    """Opens segments in one directory and lets go of them in the end."""
+    """Open segments in one directory, and close them at the end without flushing."""
     opened = []
 
     def open_segment(release: str = "4.4.0", config: SegmentConfig = SMALL, base_offset: int = 0, **options):
@@ -51,7 +51,7 @@ def segment(tmp_path):
 
     yield open_segment
     for each in opened:
-        each.abandon()
+        each.release_handles()
 
 
 def sizes(directory) -> dict[str, int]:
@@ -104,7 +104,7 @@ def test_the_interval_must_be_exceeded(segment, release):
 
 
 @pytest.mark.parametrize(("release", "files"), [("2.4.1", True), ("3.6.2", True), ("3.7.2", False), ("4.4.0", False)])
-def test_an_offset_out_of_range_is_refused_before_anything_is_written(segment, tmp_path, release, files):
+def test_an_offset_out_of_range_is_rejected_before_anything_is_written(segment, tmp_path, release, files):
     """SEG-2: naming the segment creates the time index up to 3.6."""
     s = segment(release, base_offset=10)
     with pytest.raises(SegmentOffsetOverflowError, match="Detected offset overflow at offset 9 in segment LogSegment"):
@@ -154,8 +154,8 @@ def test_copying_from_a_file_stops_at_the_first_offset_out_of_range(segment, tmp
         source.close()
 
 
-def test_copying_from_a_file_goes_by_chunks(segment, tmp_path):
-    """SEG-13: a chunk stays below a mebibyte unless one batch is larger, and in A1 each chunk is one call."""
+def test_copying_from_a_file_is_chunked(segment, tmp_path):
+    """SEG-13: a chunk is below a mebibyte unless one batch is larger, and in A1 each chunk is one call."""
     value = bytes(600_000)
     batches = [build_batch([(100 + n, None, value)], base_offset=n) for n in range(3)]
     path = tmp_path / "source"
@@ -194,8 +194,8 @@ def test_a_leader_names_the_record_up_to_3_6(release, offset):
         ("3.9.0", {"magic": 0}, False, -1),
     ],
 )
-def test_what_a_leader_names_otherwise(release, options, rebuilt, offset):
-    """SEG-8: by codec, format, stamp and whether the leader made the batches anew."""
+def test_the_offset_of_a_leaders_time_index_entry_differs(release, options, rebuilt, offset):
+    """SEG-8: by codec, format, LogAppendTime and whether the leader rebuilt the batches."""
     info = leader_append_info(batch(3, 40, 60, 50, **options), dialect=release, rebuilt=rebuilt)
     assert info == AppendInfo(5, -1 if options.get("magic") == 0 else 60, offset)
 
@@ -277,8 +277,8 @@ def test_closing_an_untouched_segment(segment, tmp_path, release, files):
 
 
 @pytest.mark.parametrize("release", EACH_CLOSE)
-def test_what_a_close_leaves_behind(segment, tmp_path, release):
-    """SEG-24: before 4.4 what a roll leaves behind, in 4.4 the room of an active segment, and no last time entry."""
+def test_files_after_a_close(segment, tmp_path, release):
+    """SEG-24: before 4.4 as after a roll, in 4.4 with the preallocated tail, and without a last time entry."""
     s = segment(release)
     s.append(batch(0, 100))
     s.close()
@@ -296,7 +296,7 @@ def test_closing_twice(segment, release):
     s.close()
 
 
-def test_from_4_0_1_on_a_close_that_fails_says_so(segment, monkeypatch):
+def test_from_4_0_1_on_a_close_that_fails_raises(segment, monkeypatch):
     """KAFKA-19221: the first error, after all files have been closed."""
 
     def fail() -> None:
@@ -314,7 +314,7 @@ def test_from_4_0_1_on_a_close_that_fails_says_so(segment, monkeypatch):
 
 
 @pytest.mark.parametrize(("release", "raises"), [("2.4.1", False), ("4.0.0", False), ("4.0.1", True), ("4.4.0", False)])
-def test_closing_where_the_directory_is_gone(segment, tmp_path, release, raises):
+def test_closing_after_the_directory_was_deleted(segment, tmp_path, release, raises):
     """SEG-24: an index cannot be trimmed then, and 4.4 does not trim."""
     s = segment(release)
     s.append(batch(0, 100))
@@ -324,7 +324,7 @@ def test_closing_where_the_directory_is_gone(segment, tmp_path, release, raises)
 
 
 def test_a_segment_is_a_context_manager(tmp_path):
-    """It is closed at the end, and its files can be deleted through another one."""
+    """It is closed at the end, and its files can be deleted through another object."""
     with LogSegment.open(tmp_path, 7, SMALL, dialect="2.4.1") as s:
         s.append(batch(7, 100))
         assert repr(s) == f"LogSegment('{tmp_path}/00000000000000000007.log', size=70, dialect='2.4.1')"
@@ -351,7 +351,7 @@ def test_renaming(segment, tmp_path, release, names):
 
 
 def test_a_directory_that_moved(segment, tmp_path):
-    """AI-22: only the names change; the open files go along by themselves."""
+    """AI-22: only the names change; the open files are valid under the new names."""
     s = segment()
     s.append(batch(0, 100))
     moved = tmp_path.with_name("moved")
@@ -364,8 +364,8 @@ def test_a_directory_that_moved(segment, tmp_path):
     moved.rename(tmp_path)
 
 
-def test_a_missing_index_is_what_loading_looks_for(segment):
-    """SEG-35: the .index must exist; a new .timeindex is left empty; both can be given room again."""
+def test_loading_checks_for_a_missing_index(segment):
+    """SEG-35: the .index must exist; a new .timeindex is empty; both can be preallocated again."""
     s = segment()
     with pytest.raises(FileNotFoundError):
         s.sanity_check(time_index_file_newly_created=True)
@@ -377,7 +377,7 @@ def test_a_missing_index_is_what_loading_looks_for(segment):
 
 
 def test_a_log_that_is_too_large(tmp_path):
-    """The size is a Java int: a larger file is refused, and so is an append that would make it one."""
+    """The size is a Java int: a larger file is rejected, and so is an append that would make it one."""
     path = tmp_path / file_name(0, ".log")
     with path.open("wb") as file:
         os.ftruncate(file.fileno(), INT_MAX)
@@ -412,7 +412,7 @@ def test_where_an_offset_is(segment, release):
     assert not s.has_overflow
 
 
-def test_what_a_read_gives(segment):
+def test_results_of_a_read(segment):
     """Sizes are cut at the limit; one batch is given whole where the caller insists; no size gives nothing."""
     s = segment()
     s.append(batch(0, 100, 101) + batch(5, 102, 103))

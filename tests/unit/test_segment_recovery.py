@@ -51,7 +51,7 @@ def marker(offset: int, producer: int, kind: str = "ABORT", *, epoch: int = 0, c
 
 @pytest.fixture
 def segment(tmp_path):
-    """Opens a segment over a log of given bytes."""
+    """Open a segment over a log of given bytes."""
     opened = []
 
     def over(records: bytes, release: str = "4.4.0", config: SegmentConfig = SMALL):
@@ -61,7 +61,7 @@ def segment(tmp_path):
 
     yield over
     for each in opened:
-        each.abandon()
+        each.release_handles()
 
 
 # -- recovering ------------------------------------------------------------------------------------------------
@@ -98,12 +98,12 @@ def test_an_invalid_batch_ends_the_log(segment, damage):
 
 
 def test_a_batch_too_small_for_its_header(segment):
-    """RB-4: a length that leaves no room for a header is a damaged batch."""
+    """RB-4: a length too small for a header is a corrupt batch."""
     assert segment(batch(0, 100) + write_batch(b"", base_offset=1, last_offset=1, count=0)[:8] + bytes(70)).recover()
 
 
-def test_offsets_that_no_index_can_hold(segment):
-    """SEG-30, SEG-33: out of range and out of order are not damage; recovery fails, and so would any release's."""
+def test_offsets_that_no_index_can_represent(segment):
+    """SEG-30, SEG-33: out of range and out of order are not corruption; recovery fails in every release."""
     with pytest.raises(SegmentOffsetOverflowError):
         segment(batch(0, 100) + batch(INT_MAX + 1, 200)).recover()
     with pytest.raises(InvalidOffsetError):
@@ -143,7 +143,7 @@ def test_leader_epochs_are_noted(segment, release, zero):
 
 @pytest.mark.parametrize("release", sorted(DIALECTS))
 def test_aborted_transactions_are_found_again(segment, release):
-    """TX-15: the last stable offset is where another open transaction began, else the one behind the marker."""
+    """TX-15: the last stable offset is the start of another open transaction, else the offset after the marker."""
     log = data(0, 1) + data(1, 2) + marker(2, 1) + data(3, 1) + marker(4, 1, "COMMIT") + marker(5, 2)
     s = segment(log, release)
     s.recover()
@@ -152,7 +152,7 @@ def test_aborted_transactions_are_found_again(segment, release):
 
 @pytest.mark.parametrize(("release", "found"), [("2.7.2", [AbortedTxn(1, 0, 0, 1)]), ("2.8.0", [])])
 def test_a_marker_without_a_transaction(segment, release, found):
-    """Up to 2.7 it counts as a transaction of its own."""
+    """Up to 2.7 it counts as a separate transaction."""
     s = segment(marker(0, 1), release)
     s.recover()
     assert s.txn_index.all_aborted_txns() == found
@@ -174,15 +174,15 @@ def test_transactions_known_from_before(segment):
 
 @pytest.mark.parametrize(("release", "gap"), [("2.4.1", " "), ("3.5.2", ""), ("3.6.2", ", "), ("4.4.0", ", ")])
 def test_a_plain_batch_inside_a_transaction(segment, release, gap):
-    """It is no damage: the recovery fails."""
+    """It is no corruption: the recovery fails."""
     s = segment(data(0, 1) + data(1, 1, transactional=False), release)
     with pytest.raises(InvalidTxnStateError) as refusal:
         s.recover()
     assert f"(offset=1{gap}segment=[-1:-1]) in partition t-0" in str(refusal.value)
 
 
-def test_2_4_0_refuses_old_epochs(segment):
-    """What a leader accepted and a follower copied: 2.4.0 fails on markers of old epochs, later ones do not."""
+def test_2_4_0_rejects_old_epochs(segment):
+    """A leader accepted the markers and a follower copied them: 2.4.0 fails on old epochs, later ones do not."""
     producer = data(0, 1, epoch=1) + marker(1, 1, epoch=0)
     coordinator = marker(0, 1, coordinator=1) + marker(1, 1)
     with pytest.raises(ProducerFencedError):
@@ -194,7 +194,7 @@ def test_2_4_0_refuses_old_epochs(segment):
 
 
 def test_a_marker_that_cannot_be_read_counts_all_the_same(segment):
-    """SEG-30: the scan stops behind it, not before it."""
+    """SEG-30: the scan stops after it, not before it."""
     unreadable = batch(0, 100, producer_id=1, producer_epoch=0, base_sequence=0, is_control=True)
     emptied = write_batch(
         b"", base_offset=1, last_offset=1, count=0, producer_id=1, producer_epoch=0, is_control=True, base_timestamp=0
@@ -206,7 +206,7 @@ def test_a_marker_that_cannot_be_read_counts_all_the_same(segment):
 
 @pytest.mark.parametrize(("release", "text"), [("4.1.2", "CompletedTxn(producerId=1"), ("4.2.1", "CompletedTxn[")])
 def test_a_transaction_that_was_never_begun(release, text):
-    """Completing it is refused in the words of the release."""
+    """Completing it raises with the text of the release."""
     with pytest.raises(InvalidArgumentError) as refusal:
         ProducerState(dialect=dialect_of(release)).complete(CompletedTxn(1, 2, 3, is_aborted=True))
     assert text in str(refusal.value)
@@ -217,7 +217,7 @@ def test_a_transaction_that_was_never_begun(release, text):
 
 @pytest.mark.parametrize("release", sorted(DIALECTS))
 def test_truncating_removes_whole_batches(segment, tmp_path, release):
-    """SEG-38: the cut is before the batch that holds the offset; indexes have room again."""
+    """SEG-38: the log ends before the batch that holds the offset; indexes have a preallocated tail again."""
     s = segment(batch(0, 100, 101) + batch(2, 300, 301) + batch(4, 200), release)
     s.recover()
     assert s.truncate_to(3) == 79 + 70
@@ -231,7 +231,7 @@ def test_truncating_removes_whole_batches(segment, tmp_path, release):
 
 
 def test_truncating_to_an_offset_beyond_the_end(segment):
-    """SEG-38: nothing is cut, and the count of bytes starts anew all the same."""
+    """SEG-38: nothing is truncated, but the count of bytes restarts."""
     s = segment(b"")
     for n in range(2):
         s.append(batch(n, 100))
@@ -244,8 +244,8 @@ def test_truncating_to_an_offset_beyond_the_end(segment):
 
 
 @pytest.mark.parametrize("release", ["2.4.0", "2.7.2", "3.6.2", "3.9.0", "4.0.0", "4.4.0"])
-def test_a_rebuild_is_what_a_recovery_writes(segment, tmp_path, release):
-    """The same three files, and the log is as it was, its invalid end included."""
+def test_a_rebuild_equals_a_recovery(segment, tmp_path, release):
+    """The three files are the same, and the log is unchanged, its invalid end included."""
     log = b"".join(batch(n, 100 + n) for n in range(8)) + data(8, 1) + marker(9, 1) + b"\x00" * 30
     source = tmp_path / "elsewhere" / f"{NAME}.log"
     source.parent.mkdir()
@@ -262,7 +262,7 @@ def test_a_rebuild_is_what_a_recovery_writes(segment, tmp_path, release):
     assert len(list(out.iterdir())) == 3
 
 
-def test_a_rebuild_of_an_empty_log_replaces_what_is_there(tmp_path):
+def test_a_rebuild_of_an_empty_log_replaces_existing_files(tmp_path):
     """Two empty files, and no .txnindex: an old one is removed."""
     (tmp_path / f"{NAME}.log").write_bytes(b"")
     out = tmp_path / "out"
@@ -273,8 +273,8 @@ def test_a_rebuild_of_an_empty_log_replaces_what_is_there(tmp_path):
     assert {path.name: path.stat().st_size for path in out.iterdir()} == {f"{NAME}.index": 0, f"{NAME}.timeindex": 0}
 
 
-def test_what_a_rebuild_refuses(tmp_path):
-    """The log's own directory, a name without an offset; and a failure leaves nothing behind."""
+def test_input_that_a_rebuild_rejects(tmp_path):
+    """The log's own directory, a name without an offset; a failure leaves no files."""
     log = tmp_path / f"{NAME}.log"
     log.write_bytes(batch(0, 100) + batch(INT_MAX + 1, 200))
     with pytest.raises(InvalidArgumentError, match="holds the log itself"):
@@ -283,7 +283,7 @@ def test_what_a_rebuild_refuses(tmp_path):
         rebuild(tmp_path / "orders.log", tmp_path / "out")
     with pytest.raises(SegmentOffsetOverflowError):
         rebuild(log, tmp_path / "out", index_interval_bytes=0)
-    assert not list((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 # -- markers that are none -------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_a_marker_that_makes_no_sense_ends_the_log(segment, release, key, value)
 
 @pytest.mark.parametrize(("release", "fails"), [("4.0.2", False), ("4.1.0", True), ("4.4.0", True)])
 def test_a_marker_cut_short(segment, release, fails):
-    """From 4.1 on it is no damage any more: the recovery fails."""
+    """From 4.1 on it is no corruption: the recovery fails."""
     s = segment(control(ABORT_KEY, VALUE[:2]) + batch(1, 200), release)
     if fails:
         with pytest.raises(ShortMarkerError):
@@ -337,7 +337,7 @@ def test_a_marker_without_key_or_value(segment, key, value):
     ],
 )
 def test_a_control_record_of_another_type(segment, release, number, name):
-    """Which no producer writes: the recovery fails, naming the type as far as the release knows it."""
+    """No producer writes it: the recovery fails, and names the type as far as the release knows it."""
     with pytest.raises(InvalidArgumentError, match=name):
         segment(control(b"\x00\x00" + number.to_bytes(2, signed=True), VALUE), release).recover()
 
@@ -350,7 +350,7 @@ def test_a_time_index_that_ends_with_nothing(segment, tmp_path, release, known):
     """SEG-6: from 3.0 to 3.6 a last entry of -1 at offset -1 counts as not read."""
     (tmp_path / f"{NAME}.timeindex").write_bytes(b"\xff" * 12)
     s = segment(b"", release)
-    assert s.maximum.peek() is None
+    assert s.maximum.cached() is None
     assert s.max_timestamp_so_far == (-1, -1)
     assert s.maximum.is_known == known
 
@@ -361,13 +361,13 @@ def test_a_maximum_half_read(segment):
     s.recover()
     again = segment(batch(0, 100), "2.8.2")
     again.append(batch(1, 50))
-    assert again.maximum.peek() == (100, 0)
+    assert again.maximum.cached() == (100, 0)
     assert again.max_timestamp_so_far == (100, 0)
     assert segment(batch(0, 100)).maximum.known_timestamp == -1
 
 
 @pytest.mark.parametrize(("release", "files"), [("2.5.1", 3), ("2.6.3", 1), ("4.4.0", 1)])
 def test_closing_the_handles_alone(segment, tmp_path, release, files):
-    """What a broker does when a disk has failed; up to 2.5 it makes the index files that were missing."""
+    """A broker does this when a disk has failed; up to 2.5 it creates the missing index files."""
     segment(b"", release).close_handlers()
     assert len(list(tmp_path.iterdir())) == files

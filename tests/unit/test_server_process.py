@@ -1,4 +1,4 @@
-"""The process of a broker that a run may stop: it listens, ends when it is told to, and leaves nothing behind."""
+"""The process of a broker that a run may stop: it listens, ends on request, and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_starts_again_after_it_was_stopped(address, clean):
             process.stop(clean=clean)
 
 
-def test_what_it_has_started_ends_with_it(address, tmp_path):
+def test_its_child_processes_end_with_it(address, tmp_path):
     note = tmp_path / "pid"
     started = "str(subprocess.Popen(['sleep', '600']).pid)"
     child = f"import pathlib, subprocess; pathlib.Path({str(note)!r}).write_text({started})"
@@ -51,20 +51,20 @@ def test_what_it_has_started_ends_with_it(address, tmp_path):
         assert not state.exists() or state.read_text().split()[2] == "Z"
 
 
-def test_one_that_ends_says_its_last_words(address):
+def test_the_last_output_of_an_ended_server_is_reported(address):
     process = ServerProcess("it", [sys.executable, "-c", "print('no such disk'); raise SystemExit(3)"], address)
     with process, pytest.raises(ToolError, match="it has ended with status 3: no such disk"):
         process.start()
 
 
-def test_another_server_there_is_not_taken_for_it(address):
+def test_another_server_on_the_port_is_not_mistaken_for_it(address):
     with server(address) as first, server(address) as second:
         first.start()
         with pytest.raises(ToolError, match=r"a server listens at .* already"):
             second.start()
 
 
-def test_one_that_does_not_end_is_killed_and_told(address, monkeypatch):
+def test_a_server_that_does_not_end_is_killed_and_reported(address, monkeypatch):
     monkeypatch.setattr(module, "END", 1.0)
     with server(address, DEAF) as process:
         process.start()

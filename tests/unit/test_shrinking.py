@@ -1,4 +1,4 @@
-"""The shrinker on made-up differences: what it leaves out, what it never tries, and when it stops."""
+"""The shrinker on constructed divergences: what it removes, what it never tries, and when it stops."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from conformance.operations import Effect, Operation, every_effect, every_signature
+from conformance.operations.index_steps import is_allowed
 from conformance.runs.shrinking import shrink
 from conformance.runs.shrinking.numbers import numbers, with_numbers
 from conformance.runs.shrinking.omissions import is_sane
@@ -31,7 +32,7 @@ def names(operations):
 
 
 def shows(*wanted):
-    """A difference that needs these operations in this order, and ends with the last of them."""
+    """Return a divergence that needs these operations in this order, and ends with the last of them."""
 
     def still(operations):
         left = iter(names(operations))
@@ -41,7 +42,7 @@ def shows(*wanted):
 
 
 class TestOmissions:
-    def test_only_what_matters_is_left(self):
+    def test_only_necessary_steps_remain(self):
         life = [OPEN, Operation("flush"), CLOSE]
         rest = [OPEN, *map(Operation, ("reset", "trim", "flush")), Operation("lookup", (1,))]
         found = shrink([*life, *life, *rest], shows("open", "trim", "lookup"))
@@ -60,13 +61,67 @@ class TestOmissions:
         assert names(found.operations) == ["open", "close", "cut_file"]
         assert all(map(is_sane, tried[1:]))
 
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            Operation("swap_ranges", (5, 3, 8)),
+            Operation("damage_log_file", ("00000000000000000000.index", "swap_ranges", [5, 3, 8])),
+        ],
+    )
+    def test_arguments_remain_within_the_limits_of_operations(self, damage):
+        """Two ranges without a size cannot be swapped: the harness divides by it."""
+        tried = []
+
+        def still(operations):
+            tried.append(operations[-1])
+            return "seen" if operations[-1].name == damage.name else None
+
+        opening, closing = (OPEN, CLOSE) if damage.name == "swap_ranges" else (OPEN_LOG, Operation("crash_log"))
+        found = shrink([opening, closing, damage], still)
+        assert all(map(is_allowed, tried))
+        *_, numbers_left = found.operations[-1].args[-1:]
+        assert numbers_left in (1, [0, 0, 1])
+
+    def test_one_of_many_appends_is_an_append(self):
+        bulk = Operation("bulk_append", (5, 6, 1, 1, 4))
+
+        def still(operations):
+            name, arguments = operations[-1]
+            return "seen" if name == "append" or (name == "bulk_append" and arguments[-1] > 0) else None
+
+        assert shrink([OPEN, bulk], still).operations[-1] == Operation("append", (0, 0))
+
+    def test_the_last_of_many_operations_may_be_the_divergent_one(self):
+        bulk = Operation("bulk_append", (0, 0, 1000, 0, 700))
+
+        def still(operations):
+            _, (offset, _, *many) = operations[-1]
+            return "seen" if offset + (many[0] * (many[-1] - 1) if many else 0) >= 650_000 else None
+
+        assert shrink([OPEN, bulk], still).operations[-1] == Operation("append", (650_000, 0))
+
+    @pytest.mark.parametrize("base", [-5, 7, 2**40])
+    def test_a_base_offset_is_zero_unless_it_is_needed(self, base):
+        """Later offsets keep their distance: an offset overflows from 0 as well."""
+        path = f"{base:020d}.index"
+        trace = [OPEN._replace(args=("offset", path, base, 64, True)), Operation("append", (base + 2**31, 0))]
+
+        def still(operations):
+            opening, *rest = operations
+            overflows = [each for each in rest if each.args[0] - opening.args[2] > 2**31 - 1]
+            return "seen" if overflows else None
+
+        opening, append = shrink(trace, still).operations
+        assert (opening.args[1], opening.args[2]) == (f"{0:020d}.index", 0)
+        assert append.args[0] == 2**31
+
     def test_records_that_are_deleted_do_not_release_the_files_of_a_log(self):
         damage = Operation("damage_log_file", ("00000000000000000000.index", "remove_file", []))
         assert not is_sane((OPEN_LOG, Operation("delete_records", (1,)), damage))
         assert is_sane((OPEN_LOG, Operation("crash_log"), damage))
 
-    def test_what_depends_on_each_other_goes_together(self):
-        """Neither of two can go alone, and they do not stand side by side."""
+    def test_dependent_steps_are_removed_together(self):
+        """Neither of two steps can be removed alone, and they are not adjacent."""
         trace = [OPEN, Operation("flush"), Operation("trim"), Operation("reset"), Operation("lookup", (0,))]
 
         def still(operations):
@@ -78,7 +133,7 @@ class TestOmissions:
         assert names(shrink(trace, still).operations) == ["open", "trim", "lookup"]
 
     def test_offsets_close_the_gap_that_an_append_leaves(self):
-        """As in a log: every batch has to begin where the one before it ends."""
+        """As in a log, every batch must begin where the previous one ends."""
 
         def still(operations):
             end = 0
@@ -94,7 +149,7 @@ class TestOmissions:
         assert [operation.args[0][0]["base"] for operation in found.operations[1:-1]] == [0, 1]
         assert found.operations[-1].args == (2,)
 
-    def test_no_single_omission_is_left(self):
+    def test_no_single_step_can_be_removed(self):
         """1-minimal, of a difference that is not monotone."""
         pool = [Operation("lookup", (n,)) for n in range(24)]
 
@@ -107,7 +162,7 @@ class TestOmissions:
             assert still(found.operations[:number] + found.operations[number + 1 :]) is None
         assert len(found.operations) == 4
 
-    def test_a_difference_that_comes_early_cuts_what_is_behind_it(self):
+    def test_an_early_divergence_removes_later_steps(self):
         trace = [OPEN, Operation("lookup", (1,)), *[Operation("flush")] * 9]
 
         def still(operations):
@@ -116,7 +171,7 @@ class TestOmissions:
 
         assert shrink(trace, still, needed=lambda shown: shown).tried < 10
 
-    def test_what_makes_no_sense_is_not_the_same(self):
+    def test_invalid_steps_are_not_the_same_divergence(self):
         """An implementation of the harness says so of a candidate in its own way."""
 
         def still(operations):
@@ -139,7 +194,7 @@ class TestOmissions:
         assert shrink(trace, lambda operations: still([one for one in operations if one != CLOSE])) is not None
         assert max(tried[1:]) <= tried[0]
 
-    def test_what_is_not_shown_again_is_not_shrunk(self):
+    def test_a_divergence_that_does_not_recur_is_not_shrunk(self):
         assert shrink([OPEN, CLOSE], lambda _: None) is None
 
     def test_no_candidate_is_performed_twice(self):
@@ -171,7 +226,7 @@ class TestTime:
 
 
 class TestArguments:
-    def test_numbers_go_to_zero_and_to_each_other(self):
+    def test_numbers_shrink_to_zero_and_to_each_other(self):
         trace = [OPEN, Operation("append", (10_000_007, 4_000)), Operation("lookup", (10_000_009,))]
 
         def still(operations):
@@ -218,14 +273,14 @@ class TestArguments:
         assert appended.args == ([{"base": 0, "epoch": 0, "records": [[0, 0]]}], 0)
         assert asked.args == ([17],)
 
-    def test_batches_of_a_segment_are_left_out_and_what_a_follower_says_of_them_follows(self):
+    def test_batches_of_a_segment_are_removed_with_the_arguments_of_a_follower(self):
         batches = [build_batch([SimpleRecord(1000 + n, None, b"v")], base_offset=n) for n in range(3)]
         data = b"".join(batches)
         candidates = list(simpler_operations(Operation("append_records", (data.hex(), *follower_append_info(data)))))
         rests = [b"".join(batches[:n] + batches[n + 1 :]) for n in range(3)]
         assert [one.args for one in candidates] == [(rest.hex(), *follower_append_info(rest)) for rest in rests]
 
-    def test_records_that_are_damaged_on_purpose_stay(self):
+    def test_intentionally_corrupt_records_remain(self):
         assert not list(simpler_operations(Operation("append_records", ("00" * 61, 0, 0, 0))))
 
     def test_every_simpler_operation_costs_less(self):
@@ -240,11 +295,12 @@ def test_every_effect_is_an_operations():
         "open",
         "open_segment",
         "open_log",
+        "open_cache",
         "create_topic",
     }
 
 
-def test_numbers_are_named_and_sizes_are_left_alone():
+def test_numbers_are_named_and_sizes_are_unchanged():
     assert numbers(OPEN_LOG) == [("log_start_offset", 0), ("recovery_point", 0), ("now", 10_000)]
     assert numbers(append(7)) == [("base", 7), ("epoch", 0), ("records", 0), ("records", 1000), ("leader_epoch", 0)]
     assert numbers(Operation("clean_log", (17, 200, 50, 1000))) == [("checkpoint", 17), ("age", 1000)]

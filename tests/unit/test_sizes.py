@@ -1,4 +1,4 @@
-"""Negative sizes are for Kafka's classes and kidx: one question, asked of the implementation."""
+"""Negative sizes, which only Kafka's classes and kidx receive: the implementation is queried once."""
 
 from __future__ import annotations
 

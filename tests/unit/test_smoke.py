@@ -1,4 +1,4 @@
-"""``smoke`` tells a broken adapter from a wrong implementation."""
+"""``smoke``, which distinguishes a broken adapter from a wrong implementation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.errors import ToolError
 from conformance.experiments.smoke.checks import SmokeReport, smoke
@@ -15,7 +15,7 @@ from conformance.experiments.smoke.checks import SmokeReport, smoke
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 PYTHON_INDEX = "python_index"
 
-LIFE = "offset: opens, appends, looks up and closes"
+SCENARIO = "offset: opens, appends, looks up and closes"
 START = "answers start with protocol 1"
 FILE = "offset: has its file where it was told, and its bytes in it"
 LONGS = "offset: keeps integers of 64 bits"
@@ -29,7 +29,8 @@ EOF = "ends when its input ends"
 
 
 def spec(name: str) -> str:
-    return f"exec:{shlex.join([sys.executable, str(ADAPTERS / f'{name}.py')])}"
+    program, *names = name.split("/")
+    return f"exec:{shlex.join([sys.executable, str(ADAPTERS / f'{program}.py'), *names])}"
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def test_a_sane_adapter_passes(name):
     assert report.sane
     assert report.exit_code == 0
     assert report.about == "line-index 1.0 (python)"
-    assert {START, LIFE, FILE, LONGS, REFUSAL, CORRUPT, EVERY, KILLED, UNKNOWN, STOP, EOF} <= {
+    assert {START, SCENARIO, FILE, LONGS, REFUSAL, CORRUPT, EVERY, KILLED, UNKNOWN, STOP, EOF} <= {
         c.name for c in report.checks
     }
 
@@ -60,14 +61,14 @@ def test_a_sane_adapter_passes(name):
 BROKEN = [
     # adapter, the check that shows it, the request it is attributed to, what came, the hint
     ("bad/banner", START, '"start"', "Welcome to my index", "standard error"),
-    ("bad/garbage", LIFE, '"lookup"', "more than one line", "standard error"),
-    ("bad/chatty", LIFE, '"append"', "more than one line", "exactly one line"),
-    ("bad/hangs", LIFE, '"lookup"', "waiting for a lock", "Flush standard output"),
-    ("bad/late", LIFE, '"open"', "no reply within 1 s", "Flush standard output"),
-    ("bad/dies", LIFE, '"append"', "panic: index out of range", "exit status"),
-    ("bad/dies_on_close", LIFE, '"close"', "could not close", "exit status"),
+    ("bad/garbage", SCENARIO, '"lookup"', "more than one line", "standard error"),
+    ("bad/chatty", SCENARIO, '"append"', "more than one line", "exactly one line"),
+    ("bad/hangs", SCENARIO, '"lookup"', "waiting for a lock", "Flush standard output"),
+    ("bad/late", SCENARIO, '"open"', "no reply within 1 s", "Flush standard output"),
+    ("bad/dies", SCENARIO, '"append"', "panic: index out of range", "exit status"),
+    ("bad/dies_on_close", SCENARIO, '"close"', "could not close", "exit status"),
     ("bad/segfaults", EVERY, '"truncate_to"', "SIGSEGV", "exit status"),
-    ("bad/floats", LIFE, '"lookup"', "[7.0, 120.0]", "schemas/protocol.json"),
+    ("bad/floats", SCENARIO, '"lookup"', "[7.0, 120.0]", "schemas/protocol.json"),
     ("bad/doubles", LONGS, '"state"', "9223372036854774784", "not as doubles"),
     ("bad/saturates", LONGS, '"state"', "9007199254740992", "your JSON library uses doubles: 9007199254740993 comes"),
     ("bad/exponents", LONGS, '"lookup"', "e+18", "your JSON library uses doubles, and writes them"),
@@ -87,7 +88,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("name", "shown_by", "sent", "came", "hint"),
-    [row if number % 3 == 0 else in_ci(*row) for number, row in enumerate(BROKEN)],
+    [row if number % 3 == 0 else thorough_param(*row) for number, row in enumerate(BROKEN)],
     ids=lambda value: value[:20],
 )
 def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(name, shown_by, sent, came, hint):
@@ -101,7 +102,7 @@ def test_a_broken_adapter_is_caught_with_the_request_that_broke_it(name, shown_b
     assert hint in caught.hint
 
 
-def test_a_program_that_never_says_anything_was_not_started():
+def test_a_silent_program_was_not_started():
     report = smoke(spec("bad/mute"), start_deadline=5.0)
     assert report.exit_code == 2
     assert not report.sane
@@ -110,14 +111,14 @@ def test_a_program_that_never_says_anything_was_not_started():
 
 
 @pytest.mark.parametrize("text", ["exec:/nowhere/my-index", "nonsense", "python:no_such_module:f", "broker"])
-def test_what_cannot_be_looked_at_is_one_clear_line(text):
+def test_an_unusable_implementation_is_one_clear_line(text):
     with pytest.raises(ToolError) as error:
         smoke(text)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("factory", ["open_index", "open_plain", "open_forgetful"])
-def test_python_classes_are_looked_at_too(factory):
+def test_python_classes_are_checked_too(factory):
     report = smoke(f"python:{PYTHON_INDEX}:{factory}")
     assert failed(report) == []
     assert check(report, LONGS).verdict == "passed"
@@ -146,8 +147,8 @@ def test_a_factory_without_any_kind_is_broken():
 
 VARIANTS = [
     # what is overridden, the check that shows it, the hint
-    ("if op == 'open': reply = {'error': 'io', 'message': 'no'}", LIFE, "refused where nothing is wrong: io: no"),
-    ("if op == 'state': reply = {'error': 'closed', 'message': ''}", LIFE, "or declares state as unsupported"),
+    ("if op == 'open': reply = {'error': 'io', 'message': 'no'}", SCENARIO, "refused where nothing is wrong: io: no"),
+    ("if op == 'state': reply = {'error': 'closed', 'message': ''}", SCENARIO, "or declares state as unsupported"),
     ("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
     ("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
     ("if op == 'stop': print('bye')", STOP, "write logs to standard error"),
@@ -157,10 +158,10 @@ VARIANTS = [
 
 @pytest.mark.parametrize(
     ("override", "shown_by", "hint"),
-    [row if number % 3 == 0 else in_ci(*row) for number, row in enumerate(VARIANTS)],
+    [row if number % 3 == 0 else thorough_param(*row) for number, row in enumerate(VARIANTS)],
     ids=[row[0][:24] for row in VARIANTS],
 )
-def test_a_check_says_what_to_do(tmp_path, override, shown_by, hint):
+def test_a_check_has_a_hint(tmp_path, override, shown_by, hint):
     program = tmp_path / "variant.py"
     program.write_text(
         f"import sys\nfrom pathlib import Path\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
@@ -178,7 +179,7 @@ def test_a_check_says_what_to_do(tmp_path, override, shown_by, hint):
     assert hint in check(report, shown_by).hint
 
 
-def test_an_implementation_that_refuses_nothing_is_wrong_but_not_broken(tmp_path):
+def test_an_implementation_without_errors_is_wrong_but_not_broken(tmp_path):
     program = tmp_path / "lenient.py"
     program.write_text(
         f"import sys\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
@@ -198,7 +199,7 @@ def test_an_implementation_that_refuses_nothing_is_wrong_but_not_broken(tmp_path
 @pytest.mark.parametrize(
     ("reply", "said"), [("{'ok': None}", "took it for sound"), ("{'error': 'io'}", "said io, not corrupt")]
 )
-def test_a_damaged_file_that_is_not_called_corrupt_is_a_wrong_implementation(tmp_path, reply, said):
+def test_a_corrupt_file_that_is_not_reported_is_a_wrong_implementation(tmp_path, reply, said):
     program = tmp_path / "blind.py"
     program.write_text(
         f"import sys\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
@@ -219,7 +220,7 @@ def test_a_damaged_file_that_is_not_called_corrupt_is_a_wrong_implementation(tmp
 def test_a_report_reads_well_and_is_a_document():
     report = smoke(spec("bad/obliging"))
     text = "\n".join(report.lines())
-    assert f"ok      {LIFE}\n" in text
+    assert f"ok      {SCENARIO}\n" in text
     assert f'FAILED  {UNKNOWN}\n          sent: {{"op": "no_such_operation"}}\n          came: {{"ok": null}}\n' in text
     document = report.to_json()
     assert document["verdict"] == "broken"

@@ -1,4 +1,4 @@
-"""Smoke checks of a log behind pipes: a sane adapter passes, each broken one fails where it is broken."""
+"""Smoke checks of a log over pipes: a correct adapter passes, each broken one fails the matching check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_ci import all_but
+from thorough_params import thorough_except
 
 from conformance.experiments.smoke.checks import smoke
 
@@ -30,6 +30,30 @@ def test_a_log_that_lacks_requests_is_sane():
     code = "class Less(Adapter):\n  do_retention = do_read = do_expire_producers = None\nLess('4.4.0').run()"
     report = smoke(implementation(code))
     assert report.sane, "\n".join(report.lines())
+
+
+NO_TIMES = """
+class Timeless(Adapter):
+  def do_start(self, protocol):
+    about = super().do_start(protocol)
+    return {**about, "capabilities": [name for name in about["capabilities"] if name != "time_lookups"]}
+  def do_list_offsets(self, targets):
+    return [[-1, self.log.end_offset, -1] for target in targets]
+"""
+
+
+def test_numbers_of_a_log_without_lookups_by_time_are_checked_by_its_end():
+    report = smoke(implementation(f"{NO_TIMES}\nTimeless('4.4.0').run()"))
+    assert report.sane, "\n".join(report.lines())
+    assert {check.verdict for check in report.checks} == {"passed"}
+
+
+def test_a_log_without_lookups_by_time_with_doubles_fails():
+    code = "class D(Timeless):\n  def do_truncate_fully(self, offset): super().do_truncate_fully(int(float(offset)))\n"
+    report = smoke(implementation(f"{NO_TIMES}\n{code}D('4.4.0').run()"))
+    (failed,) = [check for check in report.checks if check.verdict == "failed"]
+    assert failed.name == "log: keeps integers of 64 bits"
+    assert "It has no look-ups by time (time_lookups is not declared)" in failed.hint
 
 
 NO_GOOD = """
@@ -76,7 +100,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("broken", all_but(list(BROKEN)[::3], BROKEN))
+@pytest.mark.parametrize("broken", thorough_except(list(BROKEN)[::3], BROKEN))
 def test_a_broken_adapter_fails_where_it_is_broken(broken):
     method, name, said = BROKEN[broken]
     report = smoke(implementation(f"class Bad(Adapter):\n  {method.strip()}\nBad('4.4.0').run()"))
@@ -86,7 +110,7 @@ def test_a_broken_adapter_fails_where_it_is_broken(broken):
     assert said in failed[f"log: {name}"].hint + failed[f"log: {name}"].came
 
 
-def test_a_log_only_in_protocol_1_is_told_as_such():
+def test_a_log_only_in_protocol_1_is_reported_as_such():
     code = (
         "class Old(Adapter):\n"
         "  def do_start(self, protocol):\n"

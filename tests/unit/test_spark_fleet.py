@@ -1,4 +1,4 @@
-"""What the fleet's tasks do, without Spark: listing, verdicts, replicas, the page."""
+"""Tasks of the fleet, without Spark: listing, verdicts, replicas, the page."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ TOGETHER = pa.schema([
 
 
 def listed(*paths, asked=Asked()):  # noqa: B008 -- it is frozen
-    """Rows of the listing, as one task gives them."""
+    """Return the rows of the listing of one task."""
     roots = roots_of(paths, asked.options)
     numbers = pa.record_batch({"id": range(len(roots))})
     return [row for batch in list_roots(roots, asked, iter([numbers])) for row in batch.to_pylist()]
 
 
 def verified(*paths, asked=Asked()):  # noqa: B008
-    """The findings, and verdicts by path, as the tasks of a run give them."""
+    """Return the findings, and verdicts by path, of the tasks of a run."""
     findings, verdicts = [], {}
     for row in listed(*paths, asked=asked):
         assert row["problem"] is None
@@ -62,7 +62,7 @@ def verified(*paths, asked=Asked()):  # noqa: B008
 
 @pytest.fixture
 def pair(tmp_path):
-    """Two replicas of a partition with two segments."""
+    """Make two replicas of a partition with two segments."""
     for name in ("1", "2"):
         shutil.copytree(GOLDEN / "create-time-0", tmp_path / name / "create-time-0")
     return tmp_path / "1" / "create-time-0", tmp_path / "2" / "create-time-0"
@@ -71,7 +71,8 @@ def pair(tmp_path):
 def differences(one, two):
     replicas = [
         Replica(row["topic"], row["partition"], Place(row["place"], os.fsdecode(row["raw"])),
-                tuple((each["base_offset"], each["log"]) for each in row["segments"]), row["start_offset"])
+                tuple((each["base_offset"], each["log"]) for each in row["segments"]),
+                row["start_offset"], row["cluster"])
         for row in listed(one, two)
     ]  # fmt: skip
     return list(compare_replicas(replicas))
@@ -88,9 +89,20 @@ def test_equal_replicas_do_not_differ_wherever_they_begin_and_end(pair):
     *_, last = file_batches(log)
     position = last.position
     with log.open("r+b") as file:
-        file.truncate(position)  # a follower that is behind
+        file.truncate(position)  # a follower that lags
     min(one.glob("*.log")).unlink()  # and a broker that has deleted more
     assert not differences(one, two)
+
+
+@pytest.mark.parametrize("clusters", [("A", "B"), ("A", "A"), ("A", None)])
+def test_replicas_are_compared_within_their_cluster(clusters, pair):
+    for directory, cluster in zip(pair, clusters, strict=True):
+        if cluster is not None:
+            (directory.parent / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\n")
+    data = bytearray(last_log(pair[1]).read_bytes())
+    data[17] ^= 1
+    last_log(pair[1]).write_bytes(data)
+    assert bool(differences(*pair)) == (clusters != ("A", "B"))
 
 
 def test_another_byte_is_a_difference(pair):
@@ -105,7 +117,7 @@ def test_another_byte_is_a_difference(pair):
     assert "has other bytes" in found.message
 
 
-def test_a_missing_batch_is_a_difference_unless_a_cleaner_was_there(tmp_path):
+def test_a_missing_batch_is_a_difference_unless_compaction_ran(tmp_path):
     def write(name, bases):
         directory = tmp_path / name / "t-0"
         directory.mkdir(parents=True)
@@ -128,7 +140,7 @@ def test_a_missing_batch_is_a_difference_unless_a_cleaner_was_there(tmp_path):
     assert not differences(cleaned, write("f", [0, 1, 2, 3, 9]))
 
 
-def test_what_cannot_be_read_is_a_difference(pair):
+def test_an_unreadable_file_is_a_difference(pair):
     one, two = pair
     log = last_log(two)
     data = bytearray(log.read_bytes())
@@ -150,7 +162,7 @@ def data(tmp_path):
     return copy
 
 
-def test_the_tasks_say_what_one_machine_says(data, monkeypatch):
+def test_the_tasks_have_the_verdicts_of_one_machine(data, monkeypatch):
     plain = verify_paths([data], processes=1)
     assert plain.findings
     findings, verdicts = verified(data)
@@ -198,7 +210,7 @@ def test_a_verdict_is_used_again_only_if_nothing_can_have_changed(data):
     assert [log for log in settled if settled[log] != changed[log]] == [index.with_suffix(".log").name]
 
 
-def test_names_that_are_no_utf_8_are_told_with_their_bytes(tmp_path):
+def test_names_that_are_no_utf_8_are_reported_with_their_bytes(tmp_path):
     directory = tmp_path / os.fsdecode(b"caf\xe9-0")
     shutil.copytree(GOLDEN / "restarted-0", directory)
     findings, verdicts = verified(tmp_path)
@@ -250,6 +262,38 @@ def test_the_page_is_whole_and_needs_nothing_else():
         assert said in text, said
 
 
+def test_the_page_has_bars_of_one_length_and_the_gravest_first():
+    """However small a topic is; what to do comes before the pictures, and findings are folded under their cause."""
+    counts = (
+        Count("verdict", "broken", "broken", 3, 1),
+        Count("topic", "a large one", "exact", 99_999, 1),
+        Count("topic", "a large one", "unreadable", 1, 1),
+        Count("topic", "many missing", "missing", 50, 1),
+        Count("topic", "one broken", "broken", 1, 1),
+        Count("topic", "one broken", "exact", 3, 1),
+    )
+    log = "/b/t-0/00000000000000000000.log"
+    worst = tuple(
+        Finding(path, "t", 0, 0, path.rpartition("/")[2], clause, "broken", message=f"<{clause}>")
+        for path, clause in ((log.replace(".log", ".index"), "OI-1"), (log, "RB-4"))
+    )
+    summary = Summary(counts, {"broken": 2}, {}, 1, 1, 1, 1, 0, (), worst)
+    text = render_report(summary, {"run_id": "r", "paths": ["/a"], "release": "3.9.2", "kidx": "0"}, [])
+    assert text.index("one broken") < text.index("many missing") < text.index("a large one")
+    page = Page()
+    page.feed(text)
+    rects = [(each["class"], each["x"], each["width"]) for tag, each in page.tags if tag == "rect"]
+    assert rects == [
+        ("exact", "0.0", "75.0"), ("broken", "75.0", "25.0"), ("missing", "0.0", "100.0"),
+        ("exact", "0.0", "99.01"), ("unreadable", "99.01", "0.99"),
+    ]  # fmt: skip
+    assert text.index("kidx verify DIRECTORY --kafka 3.9.2") < text.index("By topic")
+    assert text.count('<li><b class="broken">') == 1
+    assert "&lt;RB-4&gt;" in text
+    assert "(and 1 that follows from it)" in text
+    assert 'title="conformance clauses RB-4">RB-4<' in text
+
+
 def test_a_partition_is_counted_in_every_way():
     """Files by all ways alike; age by the day; what has no topic or release has a name."""
     now = datetime.now(UTC)
@@ -290,7 +334,7 @@ def test_the_model_of_sizes_has_tasks_neither_too_small_nor_too_many():
     assert size_of(10**6, 10**15).tasks == MOST
 
 
-def test_trouble_in_a_store_is_told_of_what_it_is_about(data, monkeypatch):
+def test_an_error_of_a_store_names_its_file(data, monkeypatch):
     store = fsspec.filesystem("memory")
     store.put(str(data), "/fleet/data", recursive=True)
     store.pipe_file("/fleet/data/log-start-offset-checkpoint", b"0\n1\nnonsense\n")

@@ -29,7 +29,7 @@ def logs_and_answers(release, isolation="read_uncommitted"):
 
 @pytest.mark.parametrize("use_indexes", [True, False], ids=["by index", "by reading"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_offsets_are_what_the_broker_answered(release, use_indexes):
+def test_offsets_equal_the_brokers_response(release, use_indexes):
     asked = 0
     for log, answers in logs_and_answers(release):
         offsets = LogOffsets(log, Counter(), use_indexes=use_indexes)
@@ -43,7 +43,7 @@ def test_offsets_are_what_the_broker_answered(release, use_indexes):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_last_stable_offset_is_what_a_committed_reader_was_told(release):
+def test_the_last_stable_offset_equals_a_committed_readers(release):
     for log, answers in logs_and_answers(release, "read_committed"):
         told = next(answer.offset for answer in answers if answer.target == LATEST)
         assert last_stable_offset(log, Counter()) == told

@@ -1,4 +1,4 @@
-"""Options of ``kafka_segments`` as Spark's Kafka source has them: names, precedence, what is refused and how."""
+"""Options of ``kafka_segments``, as in Spark's Kafka source: names, precedence, and errors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from kidx.errors import ToolError
-from kidx.tables.conditions import Conditions
+from kidx.tables.choosing import chosen_partitions
 from kidx.tables.indexes import Counter
 from kidx.tables.offsets import range_of
 from kidx.tables.options import Bound, read_options
+from kidx.tables.predicates import Predicates
 from kidx.tables.segments import TopicPartition, find_partitions
-from kidx.tables.splits import chosen_partitions, plan_pieces
+from kidx.tables.splits import plan_splits
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "3.9.2"
 KEY = TopicPartition("restarted", 0)
@@ -30,12 +31,16 @@ def of_key(value):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"content": "recrods"}, "content is 'recrods'; there are records, batches, offset_index, time_index"),
-        ({"startingOfsets": "earliest"}, "has no option 'startingOfsets'; there are assign, checkCrcs, content"),
-        ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not go with content=segments"),
+        ({"content": "recrods"}, "unknown content 'recrods'; choose from records, batches, offset_index, time_index"),
+        (
+            {"startingOfsets": "earliest"},
+            "unknown option 'startingOfsets' of kafka_segments; choose from assign, checkCrcs, content",
+        ),
+        ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not apply to content=segments"),
         ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
         ({"subscribe": " , "}, "subscribe names no topic"),
-        ({"subscribePattern": "("}, "subscribePattern '(' is no regular expression"),
+        ({"location": "file:/data", "provider": "kafka_segments", "owner": "me"}, "CREATE TEMPORARY VIEW ... USING"),
+        ({"subscribePattern": "("}, "subscribePattern '(' is not a regular expression"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest in a batch query"),
         ({"startingOffsets": of_key(-1)}, "startingOffsets cannot be latest (-1)"),
@@ -43,14 +48,14 @@ def of_key(value):
         ({"startingOffsets": '{"a": 5}'}, 'startingOffsets is not JSON such as {"topicA": {"0": 23}}'),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday', not a time in milliseconds"),
         ({"assign": "a-0"}, 'assign is not JSON such as {"topicA": [0, 1]'),
-        ({"isolationLevel": "serializable"}, "there are read_uncommitted, read_committed"),
+        ({"isolationLevel": "serializable"}, "choose from read_uncommitted, read_committed"),
         ({"minPartitions": "0"}, "minPartitions is '0', not an integer of at least 1"),
-        ({"failOnDataLoss": "maybe"}, "failOnDataLoss is 'maybe'; there are true, false"),
+        ({"failOnDataLoss": "maybe"}, "unknown failOnDataLoss 'maybe'; choose from true, false"),
         ({"storageOptions": "{"}, "storageOptions is not a JSON object"),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),
 )
-def test_what_is_wrong_is_named_with_what_there_is(given, said):
+def test_a_wrong_name_is_reported_with_the_available_ones(given, said):
     with pytest.raises(ToolError) as error:
         options(**given)
     assert said in str(error.value)
@@ -69,7 +74,7 @@ def test_a_query_written_for_kafka_is_taken_as_it_is():
     )
     assert read.topics == {"restarted", "transactions"}
     assert read.isolation == "read_committed"
-    assert [str(log.key) for log in chosen_partitions(read, Conditions())] == ["restarted-0", "transactions-0"]
+    assert [str(log.key) for log in chosen_partitions(read, Predicates())] == ["restarted-0", "transactions-0"]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +96,11 @@ def test_a_query_written_for_kafka_is_taken_as_it_is():
         (".*", "__of_ones_own", True),
     ],
 )
-def test_patterns_are_those_of_java_and_match_no_topic_of_kafkas_own(pattern, topic, there):
+def test_patterns_have_java_syntax_and_match_no_internal_topic(pattern, topic, there):
     assert options(subscribePattern=pattern).wants(TopicPartition(topic, 0)) == there
 
 
-def test_one_time_goes_before_a_table_of_times_and_that_before_offsets():
+def test_one_time_precedes_a_table_of_times_and_that_precedes_offsets():
     given = {"startingTimestamp": 7, "startingOffsetsByTimestamp": of_key(8), "startingOffsets": of_key(9)}
     assert options(**given).start == Bound(by_time=True, value=7)
     del given["startingTimestamp"]
@@ -111,35 +116,35 @@ def ranged(**given):
     return range_of(KEY, log, options(**given), Counter())
 
 
-def test_ranges_end_before_the_end_and_losses_fail_or_are_passed_over():
+def test_ranges_end_before_the_end_and_losses_fail_or_are_skipped():
     assert ranged() == (0, None)
     assert ranged(startingOffsets=of_key(5), endingOffsets=of_key(9)) == (5, 9)
     assert ranged(startingOffsets=of_key(-2), endingOffsets=of_key(-1)) == (0, None)
     assert ranged(startingOffsets=of_key(9), endingOffsets=of_key(9)) == (9, 9)
     for loss in ("true", "false"):
-        with pytest.raises(ToolError, match="restarted-0 would be read from offset 9, behind the end at 5"):
+        with pytest.raises(ToolError, match="the start offset 9 of restarted-0 is past the end 5"):
             ranged(startingOffsets=of_key(9), endingOffsets=of_key(5), failOnDataLoss=loss)
     assert ranged(startingTimestamp=0, endingTimestamp=1 << 62) == (0, None)
-    with pytest.raises(ToolError, match="no record of restarted-0 has the time 4611686018427387904 or a later one"):
+    with pytest.raises(ToolError, match="no record of restarted-0 has a timestamp of at least 4611686018427387904"):
         ranged(startingTimestamp=1 << 62)
     assert ranged(startingTimestamp=1 << 62, startingOffsetsByTimestampStrategy="latest") == (108, None)
-    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, 109 is behind it"):
+    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, 109 is past it"):
         ranged(startingOffsets=of_key(109))
     assert ranged(startingOffsets=of_key(109), failOnDataLoss="false") == (109, None)
     with pytest.raises(ToolError, match="restarted-0 ends at offset 108, before 200"):
         ranged(endingOffsets=of_key(200))
 
 
-def test_tables_name_every_partition_that_is_read():
+def test_tables_name_every_partition_of_the_query():
     with pytest.raises(ToolError, match="missing: transactions-0, unknown: none"):
-        chosen_partitions(options(subscribe="restarted,transactions", startingOffsets=of_key(3)), Conditions())
-    assert chosen_partitions(options(assign='{"restarted": [0]}', startingOffsets=of_key(3)), Conditions())
-    with pytest.raises(ToolError, match="there is no restarted-4 here; the topics are create-time"):
-        chosen_partitions(options(assign='{"restarted": [4]}'), Conditions())
+        chosen_partitions(options(subscribe="restarted,transactions", startingOffsets=of_key(3)), Predicates())
+    assert chosen_partitions(options(assign='{"restarted": [0]}', startingOffsets=of_key(3)), Predicates())
+    with pytest.raises(ToolError, match="unknown topic or partition restarted-4; choose from create-time"):
+        chosen_partitions(options(assign='{"restarted": [4]}'), Predicates())
 
 
 def test_a_deleted_start_is_lost(tmp_path):
-    """What a broker's checkpoint says is before the log's start is gone, though the segment still holds it."""
+    """An offset below the log start in the broker's checkpoint is deleted, though the segment still contains it."""
     partition = tmp_path / str(KEY)
     partition.mkdir()
     for path in (GOLDEN / str(KEY)).iterdir():
@@ -162,5 +167,5 @@ def test_of_several_replicas_the_longest_is_read(tmp_path):
                 (partition / f"{log.stem}{suffix}").write_bytes(log.with_suffix(suffix).read_bytes())
     for given, directories in (({}, ["2", "2"]), ({"replicas": "all"}, ["1", "2", "2"])):
         read = read_options({"path": str(tmp_path)} | given)
-        pieces = [piece for task in plan_pieces(read, Conditions(), Counter()) for piece in task]
-        assert [Path(piece.segment.directory).parent.name for piece in pieces] == directories
+        splits = [split for task in plan_splits(read, Predicates(), Counter()) for split in task]
+        assert [Path(split.segment.directory).parent.name for split in splits] == directories

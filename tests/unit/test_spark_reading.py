@@ -1,4 +1,4 @@
-"""Records for Spark are the same by compiled columns as by the readable reference, damage included."""
+"""Records for Spark by compiled columns and by the readable reference, which are equal, corruption included."""
 
 import tempfile
 from pathlib import Path
@@ -20,11 +20,11 @@ from kidx.records import (
     end_transaction_marker,
 )
 from kidx.tables.columns import RowBuffer
-from kidx.tables.conditions import Conditions
 from kidx.tables.indexes import Counter
 from kidx.tables.options import read_options
-from kidx.tables.reading import Reading
-from kidx.tables.splits import plan_pieces
+from kidx.tables.predicates import Predicates
+from kidx.tables.split_reader import SplitReader
+from kidx.tables.splits import plan_splits
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -34,15 +34,19 @@ NARROW = [pa.schema([SCHEMA.field(name) for name in names]) for names in (["offs
 ABORT = EndTransactionMarker(ControlRecordType.ABORT, 0)
 
 
-def rows(directory: Path, schema: pa.Schema = SCHEMA, conditions: Conditions | None = None, **options: str) -> list:
-    """What a query reads, and what it fails with."""
-    conditions = conditions or Conditions()
+def rows(directory: Path, schema: pa.Schema = SCHEMA, predicates: Predicates | None = None, **options: str) -> list:
+    """Return the rows of a query, and its error."""
+    predicates = predicates or Predicates()
     loose = options.get("failOnDataLoss") == "false"
-    buffer, reading, found = RowBuffer(schema), Reading(conditions, not loose, options.get("checkCrcs") != "false"), []
+    buffer, reading, found = (
+        RowBuffer(schema),
+        SplitReader(predicates, not loose, options.get("checkCrcs") != "false"),
+        [],
+    )
     try:
-        for task in plan_pieces(read_options({"path": str(directory)} | options), conditions, Counter()):
-            for piece in task:
-                for batch in reading.records(piece, buffer, Counter()):
+        for task in plan_splits(read_options({"path": str(directory)} | options), predicates, Counter()):
+            for split in task:
+                for batch in reading.records(split, buffer, Counter()):
                     found += batch.to_pylist()
     except ToolError as error:
         found.append(str(error))
@@ -53,12 +57,12 @@ def rows(directory: Path, schema: pa.Schema = SCHEMA, conditions: Conditions | N
 
 @pytest.fixture
 def read(monkeypatch):
-    """What :func:`rows` gives, which has to be the same both ways."""
+    """Return the result of :func:`rows`, which must be the same both ways."""
 
     def both(*arguments: object, **options: str) -> list:
         found = []
         for compiled in (False, True):
-            monkeypatch.setattr("kidx.tables.reading.worth_compiling", lambda _, compiled=compiled: compiled)
+            monkeypatch.setattr("kidx.tables.split_reader.worth_compiling", lambda _, compiled=compiled: compiled)
             found.append(rows(*arguments, **options))
         assert found[0] == found[1]
         return found[0]
@@ -78,15 +82,15 @@ def test_only_wanted_records_and_columns(read):
     """Offsets and times that begin and end inside batches."""
     times = sorted({row["timestamp"] for row in read(GOLDEN / "4.4.0")})
     middle = [int(times[len(times) * part // 3].timestamp() * 1000) for part in (1, 2)]
-    conditions = Conditions(least_offset=3, largest_offset=LONG_MAX, least_time=middle[0], largest_time=middle[1])
-    found = read(GOLDEN / "4.4.0", pa.schema([("offset", pa.int64()), ("value", pa.binary())]), conditions)
+    predicates = Predicates(min_offset=3, max_offset=LONG_MAX, min_time=middle[0], max_time=middle[1])
+    found = read(GOLDEN / "4.4.0", pa.schema([("offset", pa.int64()), ("value", pa.binary())]), predicates)
     assert found
     assert set(found[0]) == {"offset", "value"}
 
 
 @pytest.mark.parametrize("loss", ["true", "false"])
 def test_damage(loss, read, tmp_path):
-    """A later record's size is wrong and the checksum not looked at: those before it come, or one line that says so."""
+    """If a later record has a wrong size and a wrong checksum, the earlier ones are returned, or one line of error."""
     log = tmp_path / "logs" / "t-0" / f"{0:020d}.log"
     log.parent.mkdir(parents=True)
     batch = bytearray(build_batch([SimpleRecord(n, b"key", b"value") for n in range(3)]))
@@ -111,7 +115,7 @@ BOUNDS = st.tuples(*[st.none() | st.integers(0, 30), st.none() | st.integers(30,
 
 
 def _log(batches: list[tuple[str, int]]) -> bytes:
-    """Batches of some kinds, one behind the other; times go up and down."""
+    """Build batches of some kinds, one after the other; times go up and down."""
     data, base = b"", 0
     for kind, number in batches:
         base += 1
@@ -145,22 +149,22 @@ def _log(batches: list[tuple[str, int]]) -> bytes:
     most=st.sampled_from([60, 1 << 14]),
     damaged=st.none() | st.none() | st.integers(0, 2000),
 )
-def test_batches_taken_together_are_those_that_are_looked_at_one_by_one(batches, bounds, window, most, damaged):
+def test_joined_batches_equal_batches_read_one_by_one(batches, bounds, window, most, damaged):
     """Of any kind and order, in windows of any size, whole or with a wrong byte; so are offsets and times alone."""
-    conditions = Conditions(None, None, *bounds)
+    predicates = Predicates(None, None, *bounds)
     data = bytearray(_log(batches))
     if damaged is not None and damaged < len(data):
         data[damaged] ^= 1
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
-        patch.setattr("kidx.tables.walking.WINDOW", window)
-        patch.setattr("kidx.tables.runs.ROWS", most)
+        patch.setattr("kidx.tables.batch_walk.WINDOW", window)
+        patch.setattr("kidx.tables.vectorized.ROWS", most)
         log = Path(place) / "t-0" / f"{0:020d}.log"
         log.parent.mkdir()
         log.write_bytes(data)
         found = []
         for compiled, schema in [(False, SCHEMA), (True, SCHEMA), *((c, s) for c in (False, True) for s in NARROW)]:
-            patch.setattr("kidx.tables.reading.worth_compiling", lambda _, compiled=compiled: compiled)
-            found.append(rows(Path(place), schema, conditions) if data else [])
+            patch.setattr("kidx.tables.split_reader.worth_compiling", lambda _, compiled=compiled: compiled)
+            found.append(rows(Path(place), schema, predicates) if data else [])
     assert found[1] == found[0]
     for schema, narrow in zip(NARROW * 2, found[2:], strict=True):
         assert narrow == [

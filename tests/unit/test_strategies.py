@@ -1,11 +1,11 @@
-"""Every value that a strategy stands for is drawn, the probe knows every anchor, and the simplest comes first."""
+"""Strategies: every value is drawn, the probe knows every anchor, and the simplest value comes first."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
-from in_ci import in_ci
+from thorough_params import thorough_param
 
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
@@ -18,7 +18,7 @@ SIZES = {"nothing", *_COUNTS}
 
 
 def drawn(strategy, examples=1500):
-    """What a strategy has to offer, as far as so many examples show."""
+    """Return the values of a strategy that this number of examples shows."""
     values = []
 
     @settings(max_examples=examples, derandomize=True, database=None)
@@ -110,7 +110,7 @@ def test_the_view_knows_every_anchor(tmp_path, anchor):
         "limits",
     ],
 )
-def test_extremes_are_reached_and_the_plainest_comes_first(strategy, first, extremes):
+def test_extremes_are_reached_and_the_simplest_comes_first(strategy, first, extremes):
     assert simplest(strategy) == first
     assert extremes <= set(drawn(strategy, 400))
 
@@ -129,7 +129,7 @@ def test_indexes_start_small_or_past_the_warm_section(entry_size):
     assert all(start.max_index_size <= 40 * entry_size + 7 for start in small)
 
 
-@pytest.mark.parametrize("entry_size", [in_ci(8), 12])
+@pytest.mark.parametrize("entry_size", [thorough_param(8), 12])
 def test_a_start_that_may_be_any_is_small(entry_size):
     assert simplest(strategies.starts(entry_size)) == strategies.Start(8 * entry_size, 0, 1)
     for entries in (1, 3):
@@ -153,6 +153,6 @@ def test_every_damage_is_done(entry_size):
     assert all(LONG_MIN <= argument <= LONG_MAX for operation in damages for argument in operation.args)
 
 
-def test_values_stay_within_what_java_can_be_asked():
+def test_values_are_within_the_types_of_java():
     assert all(INT_MIN <= size <= INT_MAX for size in drawn(strategies.fetch_sizes(), 200))
     assert all(isinstance(aim, Aim) for aim in drawn(st.one_of(strategies.sizes(), strategies.slots()), 200))

@@ -1,4 +1,4 @@
-"""The catalogue of foreign implementations, and what is said of one that cannot be built or started."""
+"""The catalogue of third-party implementations, and messages if one cannot be built or started."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("subject", load_subjects().values(), ids=lambda subject: subject.name)
-def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
+def test_a_subject_is_locked_and_has_its_origin(subject):
     assert set(subject.releases) <= set(RELEASES)
     assert subject.home.startswith("https://")
     assert any(subject.version in path.read_text() for path in subject.folder.iterdir())
@@ -48,7 +48,7 @@ def test_a_subject_is_locked_and_says_where_it_comes_from(subject):
 
 
 def test_every_crate_of_krabka_log_is_locked_by_a_checksum():
-    """Cargo's own lock would name a registry; what is in its place is of this catalogue."""
+    """Cargo's own lock would name a registry; the catalogue has its own list instead."""
     folder = load_subject("krabka-log").folder
     packages = tomllib.loads((folder / "locked.toml").read_text("utf-8"))["package"]
     wanted = tomllib.loads((folder / "Cargo.toml").read_text("utf-8"))["dependencies"]
@@ -57,27 +57,27 @@ def test_every_crate_of_krabka_log_is_locked_by_a_checksum():
     assert {package["source"] for package in foreign.values()} == {"registry"}
     for name, how in wanted.items():
         assert (how if isinstance(how, str) else how["version"]) == f"={foreign[name]['version']}"
-    # Without them it would refuse what it can read.
+    # Without them it would reject readable batches.
     assert {"flate2", "lz4rip", "snap", "zstd"} <= foreign.keys()
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"driven": "hand"}, "driven by 'hand'"),
+        ({"driven": "hand"}, "unknown value 'hand' of driven"),
         ({"build": []}, "no build"),
         ({"title": ""}, "no title"),
-        ({"colour": "red"}, "has colour"),
+        ({"colour": "red"}, "unknown key colour"),
         ({"start": "sh"}, "no start"),
     ],
 )
-def test_a_malformed_entry_is_refused(change, said):
+def test_a_malformed_entry_is_rejected(change, said):
     with pytest.raises(SubjectError, match=said):
         read_subject("one", TABLE | change)
 
 
 def test_a_log_of_the_catalogue_is_driven_by_the_log_machine(monkeypatch):
-    """What it says at start is that it has a log; index machines do not take it."""
+    """Its introduction declares a log; index machines do not drive it."""
     start = [sys.executable, str(Path(__file__).parents[1] / "adapters" / "line_log.py"), "{release}"]
     subject = read_subject("one", TABLE | {"driven": "line", "build": ["true"], "start": start})
     monkeypatch.setattr(files, "load_subject", lambda _: subject)
@@ -90,8 +90,8 @@ def test_a_log_of_the_catalogue_is_driven_by_the_log_machine(monkeypatch):
         spec.implementation_factory("subject:one")
 
 
-def test_a_subject_that_there_is_not_is_one_line():
-    with pytest.raises(ToolError, match=r"there is no subject 'nothing'; there are .*kfake"):
+def test_an_unknown_subject_is_one_line():
+    with pytest.raises(ToolError, match=r"unknown subject 'nothing'; choose from .*kfake"):
         load_subject("nothing")
 
 
@@ -107,7 +107,7 @@ def test_a_build_is_done_once_and_started():
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def test_processes_that_want_it_at_once_build_it_once(tmp_path):
+def test_concurrent_processes_build_it_once(tmp_path):
     """Each build leaves a line: there is one, though all have found it missing."""
     lines = tmp_path / "lines"
     subject = read_subject("one", TABLE | {"build": ["sh", "-c", f"echo >> '{lines}'; sleep 0.3"]})
@@ -125,7 +125,7 @@ def test_processes_that_want_it_at_once_build_it_once(tmp_path):
         ({"build": ["/no/such/tool"]}, "cannot be built in .*No such file"),
     ],
 )
-def test_a_build_that_fails_is_one_line_and_leaves_nothing(tmp_path, change, said):
+def test_a_build_that_fails_is_one_line_and_leaves_no_files(tmp_path, change, said):
     subject = read_subject("one", TABLE | change)
     with pytest.raises(ToolError, match=said):
         build(subject)
@@ -137,7 +137,7 @@ def test_a_build_that_fails_is_one_line_and_leaves_nothing(tmp_path, change, sai
     ("start", "said"),
     [
         (["sh", "-c", "exit 1"], "has ended before it said where it listens"),
-        (["sh", "-c", "echo welcome"], "what the subject one prints first is HOST:PORT, not 'welcome'"),
+        (["sh", "-c", "echo welcome"], "what the subject one prints first must be HOST:PORT, not 'welcome'"),
         (["/no/such/program"], "cannot be started"),
     ],
 )

@@ -18,7 +18,7 @@ def taken(tables):
     return None if found is None else (found[0].machine, found[1].number)
 
 
-def test_helpers_go_on_with_the_next_machine_and_the_run_finds_what_they_did():
+def test_workers_continue_with_the_next_machine_and_the_run_finds_their_results():
     tables = Tables(Table(name, chunks(name), None) for name in ("offset", "time"))
     assert taken(tables) == ("offset", 0)  # before the run has come to it
     offset = tables.come_to("offset", chunks("offset"), None)
@@ -33,7 +33,7 @@ def test_helpers_go_on_with_the_next_machine_and_the_run_finds_what_they_did():
     assert tables.take() is None
 
 
-def test_what_is_left_of_a_machine_that_the_run_has_left_is_not_performed():
+def test_remaining_chunks_of_a_skipped_machine_are_not_run():
     tables = Tables(Table(name, chunks(name), None) for name in ("offset", "segment", "time"))
     offset = tables.come_to("offset", chunks("offset"), None)
     tables.come_to("time", chunks("time"), None)
@@ -41,7 +41,7 @@ def test_what_is_left_of_a_machine_that_the_run_has_left_is_not_performed():
     assert taken(tables) == ("time", 0)
 
 
-def test_a_machine_that_cannot_be_begun_before_its_time_is_performed_from_its_own_chunks():
+def test_a_machine_that_cannot_start_early_is_run_from_its_own_chunks():
     tables = Tables(())
     assert tables.take() is None
     late = tables.come_to("time", chunks("time", 10), time.monotonic() - 1)

@@ -37,7 +37,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def index(path):
-    """Base offset 100, room for ten, entries 1000 → 105, 2000 → 105, 3000 → 120."""
+    """Open an index with base offset 100, capacity for ten, and entries 1000 → 105, 2000 → 105, 3000 → 120."""
     with TimeIndex(path, 100, 120) as opened:
         for timestamp, offset in ((1000, 105), (2000, 105), (3000, 120)):
             opened.maybe_append(timestamp, offset)
@@ -70,7 +70,7 @@ def test_the_last_entry_is_remembered(index, path):
 
 
 @EVERY_RELEASE
-def test_a_full_index_refuses_first(release, path):
+def test_a_full_index_raises_first(release, path):
     """Also an entry that would have been ignored; skip_full_check gives the reserved slot (TI-3a, TI-5, AI-6)."""
     with TimeIndex(path, 100, 36, dialect=release) as index:
         index.maybe_append(10, 101)
@@ -99,7 +99,7 @@ def test_a_full_index_refuses_first(release, path):
         (-1, 500, IllegalStateError, ("a timestamp (-1)", "timestamp appended (3000)")),
     ],
 )
-def test_an_entry_out_of_order_in_the_dialects_words(release, timestamp, offset, error, words, path):
+def test_an_entry_out_of_order_raises_with_the_text_of_the_dialect(release, timestamp, offset, error, words, path):
     """Offset first, then timestamp; Scala only adds a full stop (TI-3b, TI-3c, TI-4)."""
     with TimeIndex(path, 100, 120, dialect=release) as index:
         index.maybe_append(3000, 120)
@@ -115,22 +115,22 @@ def test_an_entry_out_of_order_in_the_dialects_words(release, timestamp, offset,
 @pytest.mark.parametrize("offset", [100, 99, 2**40])
 @pytest.mark.parametrize("timestamp", [-1, -5, -(2**63)])
 def test_no_timestamp_on_an_empty_index_is_ignored(timestamp, offset, path):
-    """The offset is not looked at then, however wrong it is (TI-3d, TI-3e)."""
+    """The offset is not checked then, however wrong it is (TI-3d, TI-3e)."""
     with TimeIndex(path, 100, 120) as index:
         index.maybe_append(timestamp, offset)
         assert (index.entries, index.last_entry) == (0, (-1, 100))
 
 
 def test_an_equal_timestamp_is_ignored(index):
-    """With a later offset that does not even fit: silence, and the last entry stays (TI-3d, TI-3e)."""
+    """With a later offset that does not even fit nothing is raised, and the last entry is unchanged (TI-3d, TI-3e)."""
     index.maybe_append(3000, 121)
     index.maybe_append(3000, 2**40)
     assert (index.entries, index.last_entry) == (3, (3000, 120))
 
 
 @EVERY_RELEASE
-def test_a_refused_offset_leaves_a_stray_timestamp(release, path):
-    """Eight bytes behind the last entry, and the next append goes astray, until a truncation (TI-20, TI-21)."""
+def test_a_rejected_offset_leaves_a_stray_timestamp(release, path):
+    """Eight bytes follow the last entry, and the next append is misaligned, until a truncation (TI-20, TI-21)."""
     with TimeIndex(path, 100, 120, dialect=release) as index:
         with pytest.raises(IndexOffsetOverflowError):
             index.maybe_append(7, 99)
@@ -162,8 +162,8 @@ def test_a_stray_timestamp_takes_the_room_of_an_offset(path):
 
 
 @pytest.mark.parametrize("timestamp", [2**63, 2**80])
-def test_a_timestamp_that_is_no_long_is_refused(index, timestamp):
-    """Java's types rule it out; kidx refuses it, and the next append is fine."""
+def test_a_timestamp_that_is_no_long_is_rejected(index, timestamp):
+    """Java's types exclude it; kidx raises, and the next append succeeds."""
     with pytest.raises(InvalidArgumentError, match=f"{timestamp} is not a signed number of 8 bytes"):
         index.maybe_append(timestamp, 130)
     index.maybe_append(4000, 130)
@@ -172,7 +172,7 @@ def test_a_timestamp_that_is_no_long_is_refused(index, timestamp):
 
 @pytest.mark.parametrize("offset", [103, 2**40])
 def test_an_index_opened_read_only(path, offset):
-    """With room made by truncation, the buffer refuses, even where the offset would not have fitted (TI-22)."""
+    """With capacity from a truncation, the buffer raises, even where the offset would not have fitted (TI-22)."""
     path.write_bytes(entries_of((1, 1), (2, 2), (3, 3)))
     with TimeIndex(path, 100, writable=False) as index:
         index.truncate_to(102)
@@ -216,7 +216,7 @@ def test_ceiling_finds_the_entry_at_or_above(index, target, found):
 
 
 @pytest.mark.parametrize(("offset", "kept"), [(121, 3), (120, 2), (119, 2), (106, 2), (104, 0), (-(2**63), 0)])
-def test_truncation_goes_by_offset(index, path, offset, kept):
+def test_truncation_is_by_offset(index, path, offset, kept):
     """The offsets are searched, not the timestamps; the file keeps its length (TI-9, AI-14)."""
     index.truncate_to(offset)
     assert index.entries == kept
@@ -224,7 +224,7 @@ def test_truncation_goes_by_offset(index, path, offset, kept):
     assert path.stat().st_size == 120
 
 
-def test_truncation_may_leave_an_equal_offset_behind(path):
+def test_truncation_may_keep_an_equal_offset(path):
     """Of the two entries at 105 the halving meets the later one, and only that goes with the rest (TI-9, AI-36)."""
     with TimeIndex(path, 100, 120) as index:
         for timestamp, offset in ((1, 101), (2, 105), (3, 105), (4, 120)):
@@ -234,7 +234,7 @@ def test_truncation_may_leave_an_equal_offset_behind(path):
 
 
 @EVERY_RELEASE
-def test_sanity_check_in_the_dialects_words(release, path):
+def test_sanity_check_with_the_text_of_the_dialect(release, path):
     """Timestamps first, then the offset, then the length; only the last one has a full stop in Scala (TI-11)."""
     path.write_bytes(entries_of((5, -1), (4, -3)) + b"odd")
     with TimeIndex(path, 100, dialect=release) as index:
@@ -272,7 +272,7 @@ def test_sanity_check_in_the_dialects_words(release, path):
     ],
     ids=["empty", "zeros", "tail behind 0", "tail behind -7", "tail behind 1", "unsorted offsets"],
 )
-def test_a_tail_of_zeros_is_noticed_behind_a_positive_timestamp_only(content, passes, path):
+def test_a_tail_of_zeros_is_detected_after_a_positive_timestamp_only(content, passes, path):
     """The last entry is then timestamp 0, which is below the first one or is not (TI-11a)."""
     path.write_bytes(content)
     with TimeIndex(path, 100) as index:
@@ -321,8 +321,8 @@ def test_the_index_is_a_sorted_list(steps, after, cut, base, tmp_path_factory):
     pairs=st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**31 - 1)), max_size=20),
     release=st.sampled_from(RELEASES),
 )
-def test_what_is_appended_is_read_again(pairs, release, tmp_path_factory):
-    """Timestamps and offsets in order: each entry later than the one before is there after reopening (TI-3d)."""
+def test_appended_entries_are_read_again(pairs, release, tmp_path_factory):
+    """Timestamps and offsets in order: each entry later than its predecessor is present after reopening (TI-3d)."""
     path = tmp_path_factory.getbasetemp() / "again.timeindex"
     path.unlink(missing_ok=True)
     timestamps, offsets = sorted(pair[0] for pair in pairs), sorted(pair[1] for pair in pairs)

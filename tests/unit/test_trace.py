@@ -1,8 +1,9 @@
-"""Traces: what they are called, how they are written, and what is refused when they are read."""
+"""Traces: their names, their format, and errors when they are read."""
 
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -16,9 +17,10 @@ from conformance.errors import ToolError
 from conformance.lockstep import Divergence
 from conformance.lockstep.divergence import failure_json, plain
 from conformance.operations import SIGNATURES, Operation
-from conformance.operations.index_steps import MANY
+from conformance.operations.op import MANY
 from conformance.operations.trace import Trace, TraceError
 from conformance.operations.trace_document import schema, schema_text
+from conformance.operations.trace_file import load_traces, save_traces
 from conformance.operations.trace_steps import StepError, check_steps, is_inside
 from conformance.runs.replay import find_trace
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
@@ -51,17 +53,15 @@ def test_a_trace_is_read_as_it_was_written(tmp_path, one):
     VALIDATOR.validate(json.loads(path.read_text("utf-8")))
 
 
-def test_the_schema_is_what_the_structures_describe():
+def test_the_schema_matches_the_structures():
     """``python -m conformance.operations.trace_document`` writes it."""
     assert (files("conformance") / "schemas/trace.json").read_text("utf-8") == schema_text(schema())
 
 
-KEPT = [file for directory in (files("conformance") / "traces").iterdir() for file in directory.iterdir()]
-
-
-@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.name)
-def test_what_the_package_keeps_is_valid(file):
-    VALIDATOR.validate(json.loads(file.read_text("utf-8")))
+@pytest.mark.parametrize("file", list((files("conformance") / "traces").iterdir()), ids=lambda file: file.name)
+def test_regression_traces_are_valid(file):
+    for line in file.read_text("utf-8").splitlines():
+        VALIDATOR.validate(json.loads(line))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_the_package_keeps_is_valid(file):
         ("title", None, "$.title"),
     ],
 )
-def test_what_is_no_trace_is_refused_by_the_schema_and_by_the_reader(tmp_path, member, value, said):
+def test_an_invalid_trace_is_rejected_by_the_schema_and_by_the_reader(tmp_path, member, value, said):
     document = trace().to_json() | {member: value}
     (tmp_path / "wrong.json").write_text(json.dumps(document), "utf-8")
     with pytest.raises(TraceError) as refusal:
@@ -115,8 +115,8 @@ def test_many_threads_find_the_same(tmp_path):
         path.unlink()
 
 
-def test_a_trace_that_is_there_already_stays(tmp_path):
-    """Another one of the same steps replaces it: it may have been found otherwise."""
+def test_an_existing_trace_is_retained(tmp_path):
+    """Another trace of the same steps replaces it, because it may have been found differently."""
     one = trace(Operation("lookup", (9,)))
     path = one.save(tmp_path)
     before = path.stat()
@@ -126,7 +126,7 @@ def test_a_trace_that_is_there_already_stays(tmp_path):
     assert Trace.load(path).title == "other"
 
 
-def test_nothing_is_left_of_a_trace_that_could_not_be_renamed(tmp_path):
+def test_a_trace_that_cannot_be_renamed_leaves_no_file(tmp_path):
     one = trace()
     (tmp_path / f"{one.machine}-{one.id}.json").mkdir()
     with pytest.raises(ToolError, match="cannot be written"):
@@ -170,6 +170,29 @@ def test_a_trace_is_found_by_path_by_id_and_by_name(tmp_path):
     path = one.save(tmp_path / "deep" / "traces")
     for name in (str(path), one.id, path.stem):
         assert find_trace(name, [tmp_path / "missing", tmp_path]) == one
+
+
+def test_a_trace_is_found_among_others_in_a_file(tmp_path):
+    first, second = trace(), Trace("offset", "4.4.0", trace().operations)
+    file = tmp_path / "deep" / "offset.ndjson"
+    file.parent.mkdir()
+    save_traces(file, [second, first, second])
+    assert sorted([first, second], key=lambda one: one.id) == list(load_traces(file))
+    for name in (first.id, f"{first.machine}-{first.id}", f"{file}#{first.id}"):
+        assert find_trace(name, [tmp_path]) == first
+    with pytest.raises(TraceError, match="has 2 traces: say which"):
+        find_trace(str(file), [])
+    with pytest.raises(TraceError, match="has no trace 'e'"):
+        find_trace(f"{file}#e", [])
+    save_traces(file, [second])
+    assert find_trace(str(file), []) == second
+    with pytest.raises(TraceError, match="cannot be read: No such file"):
+        find_trace(f"{tmp_path}/none.ndjson#{first.id}", [])
+    file.write_text('{"id": "e"}\n{', "utf-8")
+    with pytest.raises(TraceError, match="is not JSON"):
+        find_trace(f"{file}#f", [])
+    with pytest.raises(TraceError, match=r"ndjson:1 is not a trace: its format"):
+        find_trace(f"{file}#e", [])
 
 
 @pytest.mark.parametrize("name", ["", "e", "*", "[", "offset", "/"])
@@ -233,7 +256,7 @@ def test_every_operation_of_the_machines_is_accepted(name):
         (OPEN._replace(args=("time", "0.index", 0, 64, True)), "opens a file of kind time"),
     ],
 )
-def test_a_step_that_no_machine_records_is_refused(operation, said):
+def test_a_step_that_no_machine_records_is_rejected(operation, said):
     with pytest.raises(StepError, match="step 2") as refusal:
         check_steps("offset", [OPEN, operation])
     assert said in str(refusal.value)
@@ -263,7 +286,7 @@ def test_a_path_outside(path):
         Operation("open_log", ({"deep": ["/etc"]}, 0, 0, True, 0)),
     ],
 )
-def test_texts_of_other_machines_do_not_lead_out_of_the_directory_either(operation):
+def test_file_names_of_other_machines_do_not_leave_the_directory_either(operation):
     with pytest.raises(StepError, match="leads out of the directory"):
         check_steps("log", [operation])
 
@@ -296,10 +319,31 @@ JSON = st.recursive(
         },
     )
 )
-def test_whatever_a_file_holds_it_is_a_trace_or_refused(tmp_path_factory, document):
+def test_any_file_is_a_trace_or_rejected(tmp_path_factory, document):
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_text(json.dumps(document), "utf-8")
     try:
         Trace.load(path)
     except TraceError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("damage", [("swap_ranges", [0, 1, 0]), ("flip_bit", [0, 9]), ("cut_file", []), ("", [])])
+def test_corruptions_of_other_machines_have_the_arguments_of_an_index_file(damage):
+    step = Operation("damage_log_file", ("00000000000000000000.index", *damage))
+    with pytest.raises(StepError, match="step 1, 'damage_log_file': the damage has arguments that none has"):
+        check_steps("log", [step])
+
+
+@pytest.mark.parametrize(
+    ("machine", "operation", "said"),
+    [
+        ("log", Operation("damage_log_file", ("00000000000000000000.index", [], [])), "how is [], not a text"),
+        ("log", Operation("list_offsets", ([1, 2.5],)), "targets is [1, 2.5], not a list of integers of 64 bits"),
+        ("segment", Operation("read_segment", (0, 1 << 31, 0, True)), "max_size is 2147483648, not an integer of 32"),
+        ("cleaned", Operation("crash_cleaning", (0, 1, 1, 0, "end", 1)), "place is 'end', not one of chunk, deletion"),
+    ],
+)
+def test_arguments_of_other_machines_are_of_their_types(machine, operation, said):
+    with pytest.raises(StepError, match=re.escape(f"step 1, {operation.name!r}: {said}")):
+        check_steps(machine, [operation])

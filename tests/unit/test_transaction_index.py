@@ -31,7 +31,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def index(path):
-    """Three aborted transactions: 0–10, 5–20 while the third is open since 15, and 15–30."""
+    """Open an index of three aborted transactions: 0–10, 5–20 while the third is open since 15, and 15–30."""
     with TransactionIndex(0, path) as opened:
         for txn in (FIRST, SECOND, THIRD):
             opened.append(txn)
@@ -66,7 +66,7 @@ def test_the_first_append_creates_the_file(path):
 
 
 def test_an_existing_file_is_continued(index, path):
-    """Another object adds at the end of what is there (TX-2)."""
+    """Another object appends at the end of the existing records (TX-2)."""
     index.close()
     with TransactionIndex(0, path) as again:
         again.append(AbortedTxn(4, 31, 40, 41))
@@ -75,7 +75,7 @@ def test_an_existing_file_is_continued(index, path):
 
 @pytest.mark.parametrize("last_offset", [30, 29, -1])
 def test_last_offsets_must_increase(index, path, last_offset):
-    """The refusal names both and the absolute path, and nothing is written (TX-3)."""
+    """The error names both and the absolute path, and nothing is written (TX-3)."""
     with pytest.raises(InvalidArgumentError, match=f"last offset {last_offset} must be larger than 30") as refusal:
         index.append(AbortedTxn(9, 0, last_offset, 0))
     assert refusal.value.kafka_message == (
@@ -109,15 +109,15 @@ def test_how_long_the_last_offset_is_remembered(index, tmp_path, path):
         assert list(again) == [FIRST, SECOND, FIRST]
 
 
-def test_a_field_that_is_no_long_is_refused(index, path):
-    """Java's types rule it out; kidx refuses it without remembering or writing anything."""
+def test_a_field_that_is_no_long_is_rejected(index, path):
+    """Java's types exclude it; kidx raises without changing its state or the file."""
     with pytest.raises(InvalidArgumentError, match=r"producer_id=9223372036854775808.* in numbers of 64 bits"):
         index.append(AbortedTxn(2**63, 0, 99, 0))
     assert index.last_offset == 30
     assert path.read_bytes() == records(FIRST, SECOND, THIRD)
 
 
-def test_a_record_is_written_whole_or_the_system_says_why(tmp_path):
+def test_a_record_is_written_whole_or_the_error_of_the_system_is_raised(tmp_path):
     """A file that may grow to 50 bytes: the second record is torn, and the error says so instead of a short count."""
     program = """
 import resource, sys
@@ -176,16 +176,16 @@ def test_truncation_cuts_at_the_first_match(index, path, offset, kept):
     assert len(index) == kept
 
 
-def test_truncation_goes_by_file_order(path):
-    """A smaller last offset behind the match goes as well (TX-10)."""
+def test_truncation_is_by_file_order(path):
+    """A smaller last offset after the match is removed as well (TX-10)."""
     path.write_bytes(records(FIRST, THIRD, SECOND))
     with TransactionIndex(0, path) as index:
         index.truncate_to(25)
         assert (list(index), index.last_offset) == ([FIRST], 10)
 
 
-def test_a_torn_record_stays_where_it_is(path):
-    """It is neither read nor removed, and what is appended behind it is out of step (TX-12a, TX-23)."""
+def test_a_torn_record_remains(path):
+    """It is neither read nor removed, and later appends are misaligned (TX-12a, TX-23)."""
     path.write_bytes(records(FIRST) + bytes(17))
     with TransactionIndex(0, path) as index:
         index.sanity_check()
@@ -198,7 +198,7 @@ def test_a_torn_record_stays_where_it_is(path):
 
 
 @EVERY_RELEASE
-def test_sanity_check_in_the_dialects_words(release, path):
+def test_sanity_check_with_the_text_of_the_dialect(release, path):
     """A last offset below the start; the text has the version, which is its high byte, up to 4.3 (TX-12)."""
     path.write_bytes(records(SECOND) + records(FIRST, version=0 if release == "4.4.0" else -2))
     prefix = "" if release == "4.4.0" else "version=-1, "
@@ -222,7 +222,7 @@ def test_sanity_check_in_the_dialects_words(release, path):
     [(0x0100, 1, 0x0100), (0x7FFF, 0x7F, 0x7FFF), (0x00FF, None, 0xFF), (1, None, 1), (-1, None, -1), (-2, None, -2)],
 )
 def test_unknown_versions(release, version, old, new, path):
-    """Up to 4.3 the high byte counts, and only if positive; 4.4 refuses all but 0, in other words (TX-7, TX-8)."""
+    """Up to 4.3 the high byte counts, if it is positive; 4.4 rejects all except 0, with another text (TX-7, TX-8)."""
     path.write_bytes(records(FIRST) + records(SECOND, version=version))
     shown, range_text = (
         (new, "supported version range is 0 to 0") if release == "4.4.0" else (old, "current version is 0")
@@ -277,8 +277,8 @@ def test_flush_syncs_an_open_file(index, monkeypatch):
     assert len(synced) == 1
 
 
-def test_rename_moves_what_exists(index, tmp_path, path):
-    """An open file goes on under its new name; without a file only the name changes (TX-13a)."""
+def test_rename_moves_existing_files(index, tmp_path, path):
+    """An open file is usable under its new name; without a file only the name changes (TX-13a)."""
     index.truncate_to(15)
     index.rename_to(str(tmp_path / "b"))
     index.append(SECOND)
@@ -291,7 +291,7 @@ def test_rename_moves_what_exists(index, tmp_path, path):
 
 
 def test_a_failed_rename_changes_the_name(index, tmp_path, path):
-    """The move fails, the file stays, the name is the new one all the same (TX-13a)."""
+    """The move fails, the file is not moved, but the index has the new name (TX-13a)."""
     with pytest.raises(FileNotFoundError):
         index.rename_to(tmp_path / "missing" / "b")
     assert index.path == tmp_path / "missing" / "b"
@@ -309,7 +309,7 @@ def test_a_directory_that_moved(tmp_path, path):
 
 
 def test_an_index_opened_read_only(index, path):
-    """An addition of kidx: reading works, writing is refused before anything is remembered, nothing changes."""
+    """An addition of kidx: reads work, writes raise before the state changes, nothing is written."""
     index.flush()
     with TransactionIndex(0, path, writable=False) as reader:
         assert list(reader) == [FIRST, SECOND, THIRD]

@@ -1,4 +1,4 @@
-"""What Java throws and no error kind stands for."""
+"""Java exceptions without an error kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.operations import Outcome
 THROWN = "java.util.NoSuchElementException: No value present"
 
 
-def test_what_is_not_known_is_a_failure_whose_trace_is_kept():
+def test_an_unknown_exception_is_a_failure_with_a_trace():
     assert unknown_outcome("jvm 4.3.1", THROWN) == Outcome(FAILURE, None, THROWN)
 
 

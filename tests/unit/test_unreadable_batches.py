@@ -1,4 +1,4 @@
-"""Batches whose records cannot be read: every damage is drawn, and the header says nothing of it."""
+"""Batches with unreadable records: every corruption is drawn, and the header does not show it."""
 
 from __future__ import annotations
 

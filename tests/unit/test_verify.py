@@ -1,4 +1,4 @@
-"""Files of real brokers are exact or sound, and nothing but what is wrong is found."""
+"""Files of real brokers, which are exact or sound, and have no false findings."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def partitions(release):
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("options", [{}, {"index_interval_bytes": 250}, {"release": "own"}], ids=str)
-def test_what_a_broker_wrote_has_no_fault(release, options):
+def test_files_of_a_broker_have_no_fault(release, options):
     options = {name: release if value == "own" else value for name, value in options.items()}
     result = verify_paths(partitions(release), **options)
     assert {file.verdict for file in result.files} == {"exact", "sound"}

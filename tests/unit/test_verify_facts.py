@@ -1,4 +1,4 @@
-"""What a pass over a log gathers is the same for the compiled kernel and for rows; and expected entries are Kafka's."""
+"""Facts of a pass over a log, equal for the compiled kernel and for rows; expected entries are as in Kafka."""
 
 import dataclasses
 from pathlib import Path
@@ -23,7 +23,7 @@ LOGS = sorted(GOLDEN.glob("*/*/*.log"))
 
 
 def told(path, base, offsets, times):
-    """Facts by the compiled kernel and by rows."""
+    """Return the facts by the compiled kernel and by rows."""
     both = []
     for compiled in (True, False):
         with LogBlocks(path, compiled=compiled) as blocks:
@@ -49,7 +49,7 @@ def same(path, base, offsets, times):
 
 @pytest.mark.parametrize("release", ["2.4.1", "4.4.0"])
 @pytest.mark.parametrize("block", [300, 1 << 20])
-def test_logs_of_brokers_are_told_alike(release, block, monkeypatch):
+def test_logs_of_brokers_have_equal_facts(release, block, monkeypatch):
     monkeypatch.setattr(blocks_module, "BLOCK_BYTES", block)
     for path in (path for path in LOGS if path.parts[-3] == release):
         base = int(path.stem)
@@ -58,7 +58,7 @@ def test_logs_of_brokers_are_told_alike(release, block, monkeypatch):
 
 @st.composite
 def logs(draw):
-    """Batches, some with gaps before them, of other epochs, of transactions, compressed, or of old formats."""
+    """Return a strategy for batches: gaps, epochs, transactions, compression, old formats."""
     base, parts = 0, []
     for _ in range(draw(st.integers(0, 12))):
         stamps = draw(st.lists(st.integers(-1, 9), min_size=1, max_size=3))
@@ -78,7 +78,7 @@ def logs(draw):
 
 @given(logs(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_any_log_and_any_entries_are_told_alike(tmp_path_factory, content, data):
+def test_any_log_and_any_entries_have_equal_facts(tmp_path_factory, content, data):
     damaged = bytearray(content)
     for _ in range(data.draw(st.integers(0, 2)) if damaged else 0):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -102,7 +102,7 @@ def kernels(request, monkeypatch):
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("release", ["2.4.1", "3.9.2"])
-def test_expected_entries_are_what_recovery_writes(release, tmp_path):
+def test_expected_entries_equal_those_of_a_recovery(release, tmp_path):
     for path in (path for path in LOGS if path.parts[-3] == release):
         rows, _ = scan_log(path, compiled=False)
         base = int(path.stem)
@@ -120,7 +120,7 @@ def test_expected_entries_are_what_recovery_writes(release, tmp_path):
     st.integers(0, 300),
 )
 @settings(max_examples=60, deadline=None)
-def test_expected_entries_are_what_appending_writes(tmp_path_factory, calls, release, interval):
+def test_expected_entries_equal_those_of_appends(tmp_path_factory, calls, release, interval):
     """Each call one append of several batches, as a follower names them."""
     directory = tmp_path_factory.mktemp("segment")
     config = SegmentConfig(index_interval_bytes=interval, segment_index_bytes=4096)
@@ -143,3 +143,20 @@ def test_expected_entries_are_what_appending_writes(tmp_path_factory, calls, rel
         assert expected.offsets.tolist() == [tuple(entry) for entry in segment.offset_index]
         assert expected.times.tolist() == [tuple(entry) for entry in segment.time_index]
     assert dialect_of(release).append_per_batch or len(expected.offsets) <= len(calls)
+
+
+def test_a_follower_records_the_earliest_transaction_open_at_the_end_of_its_call():
+    """Observed in a replica of 3.9.2 that moved between disks: the entry (0, 563, 568, 575) for the marker at 568."""
+    from kidx.verify.facts import TransactionEvent
+    from kidx.verify.transactions import OpenTransactions
+
+    events = [
+        TransactionEvent("data", 0, 563, 563),
+        TransactionEvent("abort", 0, 568, 568),
+        TransactionEvent("data", 1, 575, 575),
+    ]
+    (aborted,) = OpenTransactions(whole=True).follow(events)
+    assert aborted.allows((0, 0, 563, 568, 569), 0)  # as its leader has it
+    assert aborted.allows((0, 0, 563, 568, 575), 0)
+    assert not aborted.allows((0, 0, 563, 568, 574), 0)
+    assert not aborted.allows((0, 0, 562, 568, 575), 0)

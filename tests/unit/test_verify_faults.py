@@ -5,6 +5,7 @@ import shutil
 import struct
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from kidx.records import iter_batches
@@ -17,21 +18,21 @@ OFFSET, TIME, TXN = struct.Struct(">ii"), struct.Struct(">qi"), struct.Struct(">
 
 @pytest.fixture(params=RELEASES)
 def disk(request, tmp_path):
-    """A log directory of a broker."""
+    """Make a log directory of a broker."""
     for partition in sorted((GOLDEN / request.param).glob("*-0")):
         shutil.copytree(partition, tmp_path / "disk" / partition.name)
     return tmp_path / "disk"
 
 
 def overwrite(path, position, data):
-    """From the end of the file if the position is negative."""
+    """Overwrite bytes; a negative position counts from the end of the file."""
     with path.open("r+b") as file:
         file.seek(position, os.SEEK_END if position < 0 else os.SEEK_SET)
         file.write(data)
 
 
 def edit(path, layout, slot, **fields):
-    """Changes fields of an entry: 0, 1, ... by their number, ``f0=value`` or ``f0=function of the old value``."""
+    """Change fields of an entry: 0, 1, ... by number, ``f0=value`` or ``f0=function of the old value``."""
     data = path.read_bytes()
     at = slot * layout.size if slot >= 0 else len(data) + slot * layout.size
     entry = list(layout.unpack_from(data, at))
@@ -61,7 +62,7 @@ def twice(log, number):
 
 
 def later_position(index, log):
-    """Entry 2 points at the batch behind its own."""
+    """Point entry 2 at the batch after its own."""
     position = OFFSET.unpack_from(index.read_bytes(), 16)[1]
     edit(index, OFFSET, 2, f1=next(batch.position for batch in batches(log) if batch.position > position))
 
@@ -77,7 +78,7 @@ def replaced_by_loop(path):
 
 
 def moved_later(index, log):
-    """The first entry that raises the time names the last offset of the log."""
+    """Let the first entry that raises the time name the last offset of the log."""
     last = batches(log)[-1].last_offset - int(log.stem)
     data = bytearray(index.read_bytes())
     for slot in range(len(data) // TIME.size):
@@ -95,8 +96,16 @@ def checkpoint(disk, name, text):
     (disk / name).write_text(text, "utf-8")
 
 
-# name: (plants it given (first segment's log, its index, its time index, the partition), files, clause, verdict)
-# files: names of those that get worse; the first one is where the clause is found.
+def recounted(path, batch, count):
+    """Change the number of records in the header, with a matching checksum."""
+    data = bytearray(path.read_bytes()[batch.position : batch.position + batch.size_in_bytes])
+    data[57:61] = count.to_bytes(4, "big")
+    data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
+    overwrite(path, batch.position, bytes(data))
+
+
+# name: (function of the first segment's log, its index, its time index, the partition, files, clause, verdict); files:
+# names of those that get worse; the clause is found in the first.
 ONE = "create-time-0"
 SEGMENT = "00000000000000000000"
 INDEXES = (".index", ".timeindex")
@@ -107,6 +116,12 @@ IN_SEGMENT = {
         lambda log, *_: overwrite(log, batches(log)[2].position + 16, b"\3"),
         (".log",),
         "RB-1",
+        "broken",
+    ),
+    "more records than offsets": (
+        lambda log, *_: recounted(log, batches(log)[2], 9),
+        (".log",),
+        "RB-2",
         "broken",
     ),
     "an offset that goes back": (
@@ -242,8 +257,8 @@ ELSEWHERE = {
         "LG-4",
         "missing",
     ),
-    "an epoch that begins too late": (
-        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n1\n0 100\n"),
+    "an epoch that is missing": (
+        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n1\n1 0\n"),
         f"{ONE}/leader-epoch-checkpoint",
         "LG-4",
         "broken",
@@ -308,7 +323,7 @@ REMARKS = {
 
 
 @pytest.mark.parametrize("name", REMARKS)
-def test_what_is_no_fault_is_a_remark(disk, name):
+def test_a_harmless_difference_is_a_remark(disk, name):
     plant, clause, count = REMARKS[name]
     plant(disk)
     result = verify_paths([disk])

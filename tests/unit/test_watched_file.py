@@ -27,11 +27,11 @@ def watched(path):
 
 @pytest.fixture(params=["read", "read_again"])
 def read(request, watched):
-    """Both ways of looking at what has not been replaced."""
+    """Read a file that has not been replaced, in both ways."""
     return getattr(watched, request.param)
 
 
-def test_no_file_is_nothing_and_an_empty_one_is_not(read, path):
+def test_no_file_is_none_and_an_empty_one_is_not(read, path):
     assert read() is None
     path.touch()
     assert read() == b""
@@ -54,7 +54,7 @@ def test_a_change_is_seen(read, path):
     assert read() == bytes(5000)
 
 
-def test_a_deleted_file_is_gone_and_a_new_one_of_that_name_is_seen(watched, path):
+def test_a_deleted_file_is_gone_and_a_new_one_with_its_name_is_read(watched, path):
     path.write_bytes(b"old")
     assert watched.read() == b"old"
     path.unlink()
@@ -63,7 +63,7 @@ def test_a_deleted_file_is_gone_and_a_new_one_of_that_name_is_seen(watched, path
     assert watched.read() == b"new"
 
 
-def test_a_file_that_replaces_another_one_is_seen(watched, path):
+def test_a_file_that_replaces_another_one_is_read(watched, path):
     path.write_bytes(b"old")
     assert watched.read() == b"old"
     other = path.with_suffix(".swap")
@@ -72,7 +72,7 @@ def test_a_file_that_replaces_another_one_is_seen(watched, path):
     assert watched.read() == b"new"
 
 
-def test_a_path_that_was_told_again_may_be_another_file(watched, path):
+def test_a_path_that_is_set_again_may_be_another_file(watched, path):
     path.write_bytes(b"old")
     assert watched.read_again() == b"old"
     path.unlink()
@@ -80,7 +80,7 @@ def test_a_path_that_was_told_again_may_be_another_file(watched, path):
     assert watched.read_again() is None
 
 
-def test_another_path_is_looked_at_from_then_on(watched, path):
+def test_another_path_is_read_from_then_on(watched, path):
     path.write_bytes(b"old")
     assert watched.read() == b"old"
     moved = path.with_suffix(".deleted")
@@ -104,7 +104,7 @@ def test_nothing_to_watch_is_no_file():
     assert WatchedFile().read() is None
 
 
-# -- damage -----------------------------------------------------------------------------------------------------------
+# -- corruption -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_file_is_removed(path):
 
 
 @pytest.mark.parametrize("name", sorted(FILE_OPERATIONS - {"write_file"}))
-def test_a_missing_file_stays_missing_and_an_empty_one_is_no_error(path, name):
+def test_a_missing_file_remains_missing_and_an_empty_one_is_no_error(path, name):
     arguments = tuple(1 for _ in SIGNATURES[name])
     damage(path, name, arguments)
     assert not path.exists()
@@ -149,7 +149,7 @@ def test_a_missing_file_stays_missing_and_an_empty_one_is_no_error(path, name):
     assert path.exists() == (name != "remove_file")
 
 
-def test_a_file_is_written_as_a_whole_and_made_if_it_is_missing(path):
+def test_a_file_is_written_whole_and_created_if_it_is_missing(path):
     damage(path, "write_file", ("00ff",))
     assert path.read_bytes() == b"\x00\xff"
     damage(path, "write_file", ("",))

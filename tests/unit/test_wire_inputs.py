@@ -16,6 +16,7 @@ from conformance.kafka.client.security import read_command_config
 
 pytest.importorskip("kafka")
 
+from faulty_server import frame, server
 from kafka.protocol.admin import CreateTopicsRequest, CreateTopicsResponse, DeleteRecordsRequest, DeleteTopicsRequest
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest, MetadataResponse
@@ -25,7 +26,6 @@ from kafka.protocol.producer import (
     InitProducerIdRequest,
     ProduceRequest,
 )
-from lying_server import frame, server
 
 ALWAYS = (MetadataRequest, CreateTopicsRequest, DeleteTopicsRequest, ProduceRequest, FetchRequest, ListOffsetsRequest)
 TRANSACTIONS = (FindCoordinatorRequest, InitProducerIdRequest, AddPartitionsToTxnRequest, EndTxnRequest)
@@ -48,7 +48,7 @@ def refused(address, **options):
     return str(raised.value)
 
 
-def test_a_port_where_nothing_listens_is_one_line():
+def test_a_closed_port_is_one_line():
     (port,) = free_ports(1)
     assert refused(Address(HOST, port)).startswith(f"the broker at {HOST}:{port} cannot be reached")
 
@@ -74,19 +74,22 @@ def test_a_broker_that_closes_is_one_line(sent):
     [
         (
             (DeleteRecordsRequest,),
-            "does not offer DeleteRecords: leave delete-records out with --without delete-records",
+            "does not offer DeleteRecords: leave delete-records out with --skip-feature delete-records",
         ),
         ((InitProducerIdRequest, EndTxnRequest), "does not offer InitProducerId, EndTxn: leave transactions out"),
-        ((CreateTopicsRequest,), "does not offer CreateTopics: leave topic-requests out with --without topic-requests"),
+        (
+            (CreateTopicsRequest,),
+            "does not offer CreateTopics: leave topic-requests out with --skip-feature topic-requests",
+        ),
         ((ListOffsetsRequest,), "does not offer ListOffsets, which every run"),
     ],
 )
-def test_what_a_broker_lacks_is_said_before_anything_is_made(missing, said):
+def test_a_missing_feature_of_a_broker_is_reported_before_anything_is_created(missing, said):
     with server(lambda _, request: metadata(request), without(*missing)) as address:
         assert said in refused(address)
 
 
-def test_what_it_lacks_can_be_left_out():
+def test_a_missing_feature_can_be_skipped():
     offered = without(DeleteRecordsRequest, *TRANSACTIONS)
     with (
         server(lambda _, request: metadata(request), offered) as address,
@@ -95,7 +98,7 @@ def test_what_it_lacks_can_be_left_out():
         assert broker.made == []
 
 
-def test_a_topic_of_our_name_that_is_not_ours_ends_it():
+def test_a_foreign_topic_with_our_prefix_ends_the_run():
     """And it is not deleted: a request to delete would be answered with nothing, which is an error."""
     asked = []
 
@@ -121,14 +124,17 @@ def test_a_topic_of_our_name_that_is_not_ours_ends_it():
     ("text", "said"),
     [
         ("security.protocol=SSH", "security.protocol is 'SSH', not one of PLAINTEXT, SSL"),
-        ("security.protocol=SSL\nssl.truststore.location=/x.jks", "ssl.truststore.type has to be PEM"),
-        ("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/nothing.pem", "cannot be read"),
+        ("security.protocol=SSL\nssl.truststore.location=/x.jks", "ssl.truststore.type must be PEM"),
+        (
+            "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/nothing.pem",
+            "cannot read its certificates",
+        ),
         ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI", "sasl.mechanism is 'GSSAPI', not one of PLAIN"),
         ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "sasl.jaas.config has no username="),
-        ("security.protocol=SSL\nssl.cipher.suites=X", "has ssl.cipher.suites, which is not supported"),
+        ("security.protocol=SSL\nssl.cipher.suites=X", "has unsupported settings: ssl.cipher.suites"),
     ],
 )
-def test_a_command_config_that_cannot_be_followed_is_one_line(tmp_path, text, said):
+def test_an_invalid_command_config_is_one_line(tmp_path, text, said):
     path = tmp_path / "client.properties"
     path.write_text(text)
     with pytest.raises(ToolError) as raised:
@@ -137,13 +143,13 @@ def test_a_command_config_that_cannot_be_followed_is_one_line(tmp_path, text, sa
     assert "\n" not in str(raised.value)
 
 
-def test_a_command_config_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(ToolError, match="cannot be read"):
+def test_a_missing_command_config_is_one_line(tmp_path):
+    with pytest.raises(ToolError, match="cannot read the command config"):
         read_command_config(tmp_path / "nothing")
 
 
 def serving(answer):
-    """A listening socket whose only connection is handled by ``answer``; the thread, to be joined."""
+    """Open a listening socket whose only connection is handled by ``answer``; yield the thread, to be joined."""
     listening = socket.create_server((HOST, 0))
 
     def serve():
@@ -189,7 +195,7 @@ def test_a_log_in_with_a_password_is_sent_as_kafkas_tools_send_it(tmp_path, erro
     connect = read_command_config(path)
     if error:
         said = refused(address, connect=connect)
-        assert "cannot be reached: it refuses the log-in: SASL_AUTHENTICATION_FAILED" in said
+        assert "cannot be reached: it rejects the authentication: SASL_AUTHENTICATION_FAILED" in said
     else:
         connect(*address, 1.0).close()
     thread.join()
@@ -197,7 +203,7 @@ def test_a_log_in_with_a_password_is_sent_as_kafkas_tools_send_it(tmp_path, erro
     assert seen[1][1].endswith(b"\0alice\0se cret") or seen[1][1].endswith(b"alice\0alice\0se cret")
 
 
-def test_a_log_in_that_is_answered_with_nonsense_is_one_line(tmp_path):
+def test_a_malformed_log_in_response_is_one_line(tmp_path):
     path = tmp_path / "client.properties"
     path.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
@@ -210,13 +216,13 @@ def test_a_log_in_that_is_answered_with_nonsense_is_one_line(tmp_path):
             connection.sendall(frame(number, struct.pack(">hi", 0, 0) if key == 17 else b"\0\0nothing"))
 
     address, thread = serving(answer)
-    assert "cannot be reached: its answer to the log-in cannot be read" in refused(
+    assert "cannot be reached: cannot read its response to the authentication" in refused(
         address, connect=read_command_config(path)
     )
     thread.join()
 
 
-def test_tls_is_spoken_and_a_broker_that_does_not_is_one_line(tmp_path):
+def test_tls_works_and_a_broker_without_it_is_one_line(tmp_path):
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SSL\n")
     greeting = []

@@ -1,1 +1,1 @@
-"""A campaign on Spark: release × machine × seed as tasks."""
+"""Campaign on Spark: release × machine × seed as tasks."""

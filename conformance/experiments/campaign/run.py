@@ -1,11 +1,11 @@
-"""A campaign on Spark: release × machine × seed, each cell a task that runs the harness and leaves its event stream.
+"""Campaign on Spark: release × machine × seed, each cell a task that runs the harness and writes its event stream.
 
-A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard as ``conformance report`` puts
-together, with the traces of all cells in ``DIRECTORY/traces``. It appears when the cell is done, as a whole: a worker
-that dies leaves nothing but its temporary directory, and Spark gives the cell to another. Started again, a campaign
-does the cells that are not there, that had an error, or that the time limit cut short. Every difference has its trace
-and replay command, as in a run on one machine, where ``--kafka RELEASE --machine NAME --seed N`` does the very same as
-the cell.
+A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard that ``conformance report``
+combines; the traces of all cells are in ``DIRECTORY/traces``. It appears as a whole when the cell is done: a worker
+that dies leaves only its temporary directory, and Spark assigns the cell to another. When a campaign is restarted, it
+runs the cells that are missing, that had an error, or that the time limit cut short. Every divergence has its trace
+and replay command, as in a run on one machine, where ``--kafka RELEASE --machine NAME --seed N`` does exactly the same
+as the cell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conformance.expectations import StaleExpectationError
 from conformance.experiments.campaign.tables import write_tables
 from conformance.experiments.campaign.tasks import Progress, run_each
 from conformance.implementations.forms import is_server
-from conformance.report.combined import Combined
+from conformance.report.combined import CombinedReport
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.campaign import Plan, run
@@ -41,7 +41,7 @@ _State = Literal["done", "cut", "error", "left"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One task: a release, a machine, and the seed that its examples come from."""
+    """Task of a campaign: a release, a machine, and the seed of its examples."""
 
     release: str
     machine: str
@@ -49,26 +49,26 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Of its directory."""
+        """Name of its directory."""
         return f"{self.release}-{self.machine}-{self.seed}"
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """The results of a campaign.
+    """Results of a campaign.
 
     Attributes:
-        directory: with a shard for every cell, the traces, and ``tables/*.parquet``.
-        report: all shards together.
-        done: cells that have run to their end, now or before.
-        cut: cells that the time limit ended early; what they found until then is in the report.
-        errors: why a cell could not do its work, by its name.
+        directory: directory with a shard for every cell, the traces, and ``tables/*.parquet``.
+        report: all shards combined.
+        done: cells that have been completed, now or before.
+        cut: cells that the time limit ended early; their results until then are in the report.
+        errors: reason why a cell failed, by its name.
         left: cells for which there was no time.
-        seconds: that this attempt took.
+        seconds: time of this attempt.
     """
 
     directory: Path
-    report: Combined
+    report: CombinedReport
     done: tuple[Cell, ...]
     cut: tuple[Cell, ...]
     errors: dict[str, str]
@@ -77,35 +77,35 @@ class Campaign:
 
     @property
     def exit_code(self) -> int:
-        """0: all conforms; 1: something diverges; 2: a cell could not do its work, or had too little time for it."""
+        """0: all conforms; 1: something diverges; 2: a cell failed, or had too little time."""
         if self.report.divergences:
             return 1
         return 2 if self.errors or self.left or self.cut or not self.done else 0
 
 
 def cells_of(plan: Plan, seeds: Sequence[int]) -> list[Cell]:
-    """The grid, machine by machine: cells that take about the same time are neighbours."""
+    """Return the grid, machine by machine: cells that take about the same time are neighbours."""
     return [Cell(release, machine, seed) for machine in plan.machines for seed in seeds for release in plan.releases]
 
 
 def run_on_spark(
     spark: SparkSession, plan: Plan, seeds: Sequence[int], directory: Path, *, progress: Progress | None = None
 ) -> Campaign:
-    """Runs every cell of a plan.
+    """Run every cell of a plan.
 
     Args:
         spark: a session; every worker needs Java, the harness and the directory.
-        plan: its ``max_time`` bounds the whole campaign, its ``traces`` are those of the directory.
-        seeds: one cell for each, release and machine.
-        directory: shared by driver and workers.
-        progress: told how many cells are done.
+        plan: run plan; its ``max_time`` limits the whole campaign, its ``traces`` are replaced by the directory's.
+        seeds: random seeds; there is one cell for each seed, release and machine.
+        directory: directory that driver and workers share.
+        progress: called with the number of finished cells.
 
     Raises:
-        ToolError: brokers are asked for, which have ports and processes of their own; the directory holds another
+        ToolError: brokers are requested, which have their own ports and processes; the directory contains another
             campaign or cannot be written; or a cell's worker died as often as the session allows.
     """
     if any(map(is_server, plan.implementations)):
-        raise ToolError("the engine spark runs machines; run -i broker with the engine local")
+        raise ToolError("--engine spark does not support brokers; run -i broker with --engine local")
     started = time.monotonic()
     cells = cells_of(plan, seeds)
     shared = directory.absolute()
@@ -115,7 +115,7 @@ def run_on_spark(
         for leftover in shared.glob(f"{PARTIAL}-*"):
             shutil.rmtree(leftover, ignore_errors=True)
     except OSError as error:
-        raise ToolError(f"{directory} cannot be written: {error.strerror or error}") from error
+        raise ToolError(f"cannot write {directory}: {error.strerror or error}") from error
     by_name = {cell.name: cell for cell in cells}
     todo = [name for name in by_name if _state(shared, name) != "done"]
     deadline = None if plan.max_time is None else time.time() + plan.max_time
@@ -124,12 +124,12 @@ def run_on_spark(
         run_each(spark, todo, do, progress=progress, is_done=lambda name: (shared / name).is_dir())
     except Exception as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ToolError(f"the campaign in {directory} was stopped, and goes on when started again: {reason}") from error
+        raise ToolError(f"the campaign in {directory} was stopped, and continues when restarted: {reason}") from error
     return _collect(shared, cells, time.monotonic() - started)
 
 
 def _check_same(directory: Path, plan: Plan) -> None:
-    """Notes what the campaign is about, or raises ToolError if the directory is about something else."""
+    """Record the parameters of the campaign, or raise ToolError if the directory has a campaign with others."""
     directory.mkdir(parents=True, exist_ok=True)
     about = {
         "implementations": list(plan.implementations),
@@ -146,11 +146,11 @@ def _check_same(directory: Path, plan: Plan) -> None:
     before = json.loads(path.read_text("utf-8"))
     changed = [name for name in about if before.get(name) != about[name]]
     if changed:
-        raise ToolError(f"{directory} holds a campaign with other {', '.join(changed)}: choose another directory")
+        raise ToolError(f"{directory} has a campaign with other {', '.join(changed)}; choose another directory")
 
 
 def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float | None, name: str) -> None:
-    """Runs one cell, in a worker. A cell that cannot do its work says why; only a dying worker fails the task."""
+    """Run one cell in a worker. A cell that fails records the reason; only a dying worker fails the task."""
     cell, target = cells[name], directory / name
     left = None if deadline is None else deadline - time.time()
     if _state(directory, name) == "done" or (left is not None and left <= 0):
@@ -162,21 +162,21 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
         with NdjsonWriter(working) as writer:
             run(own, writer)
     except StaleExpectationError:
-        pass  # one cell that does not show a known difference says nothing about the others
+        pass  # other cells may show the known divergence
     except ToolError as error:
         (working / _ERROR).write_text(str(error), "utf-8")
     if _state(directory, name) in {"cut", "error"}:
-        shutil.rmtree(target)  # an earlier run's
+        shutil.rmtree(target)  # of an earlier run
     try:
         working.rename(target)
     except OSError:
         if not target.exists():
             raise
-        shutil.rmtree(working)  # another attempt at the same cell was quicker, and did the same
+        shutil.rmtree(working)  # another attempt at the same cell was faster, with the same result
 
 
 def _state(directory: Path, name: str) -> _State:
-    """How far a cell is, by what it has left."""
+    """Return the state of a cell, determined from its files."""
     if not (directory / name).is_dir():
         return "left"
     if (directory / name / _ERROR).exists():
@@ -191,13 +191,13 @@ def _collect(directory: Path, cells: Sequence[Cell], seconds: float) -> Campaign
         by_state[_state(directory, cell.name)].append(cell)
     errors = {cell.name: (directory / cell.name / _ERROR).read_text("utf-8") for cell in by_state["error"]}
     done, cut, left = (tuple(by_state[state]) for state in ("done", "cut", "left"))
-    report = Combined([read_stream(directory / cell.name / NAME) for cell in cells if cell in {*done, *cut}])
+    report = CombinedReport([read_stream(directory / cell.name / NAME) for cell in cells if cell in {*done, *cut}])
     write_tables(directory / "tables", report)
     return Campaign(directory, report, done, cut, errors, left, seconds)
 
 
 def document(campaign: Campaign) -> dict[str, Any]:
-    """What ``conformance run --engine spark --json`` prints."""
+    """Return the output of ``conformance run --engine spark --json``."""
     report = campaign.report
     verdicts = {1: "diverges", 0: "conforms", 2: "incomplete"}
     return {

@@ -1,4 +1,4 @@
-"""A campaign's shards as Parquet tables: results, clauses and divergences, a row each with the seed that gave it."""
+"""Parquet tables of a campaign's shards: results, clauses and divergences, each row with its seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyarrow import parquet
 from kidx.files import replacing
 
 if TYPE_CHECKING:
-    from conformance.report.combined import Combined
+    from conformance.report.combined import CombinedReport
     from conformance.report.stream import Stream
 
 _CELL: Final = [
@@ -30,7 +30,7 @@ RESULTS: Final = pa.schema([
     ("seconds", pa.float64()),
     ("divergences", pa.int64()),
     ("verdict", pa.string()),
-    ("cut", pa.bool_()),  # by the time limit: a later run of the campaign does the cell again
+    ("cut", pa.bool_()),  # by the time limit: a later run of the campaign repeats the cell
 ])  # fmt: skip
 CLAUSES: Final = pa.schema([*_CELL, ("clause", pa.string()), ("verdict", pa.string()), ("steps", pa.int64())])
 DIVERGENCES: Final = pa.schema([
@@ -45,8 +45,8 @@ DIVERGENCES: Final = pa.schema([
 Row = dict[str, Any]
 
 
-def write_tables(directory: Path, report: Combined) -> None:
-    """Writes ``results.parquet``, ``clauses.parquet`` and ``divergences.parquet``, each in one step."""
+def write_tables(directory: Path, report: CombinedReport) -> None:
+    """Write ``results.parquet``, ``clauses.parquet`` and ``divergences.parquet``, each atomically."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, schema, rows in (
         ("results", RESULTS, _results),

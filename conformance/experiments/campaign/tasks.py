@@ -1,4 +1,4 @@
-"""Named pieces of work as Spark tasks, one each: whatever a task finds it leaves where driver and workers can read."""
+"""Named jobs as Spark tasks, one each: a task writes its results where driver and workers can read them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLLED: Final = 0.5
-"""Seconds between two looks at how far the work is."""
+"""Seconds between two checks of the progress."""
 
 Progress = Callable[[int, int], None]
-"""Told how many pieces of work are done, and of how many."""
+"""Function called with the number of finished jobs, and their total."""
 
 
 def run_each(
@@ -24,23 +24,23 @@ def run_each(
     progress: Progress | None = None,
     is_done: Callable[[str], bool] | None = None,
 ) -> None:
-    """Does every piece of work in a task of its own; one whose worker dies is done again by another.
+    """Run every job in a separate task; a job whose worker dies is repeated by another.
 
     Args:
         spark: a session.
-        names: of the pieces.
-        do: does one; sent to the workers, so that it must be picklable. Doing the same twice must do no harm.
-        progress: told now and then.
-        is_done: whether a piece is done, by what it has left; needed for progress.
+        names: names of the jobs.
+        do: function that does one job; sent to the workers, so it must be picklable. Repeating a job must be harmless.
+        progress: called periodically.
+        is_done: returns True if a job has been done, determined from its results; needed for progress.
 
     Raises:
-        Exception: what Spark raises when a task has failed as often as the session allows.
+        Exception: the error of Spark when a task has failed as often as the session allows.
     """
     wanted = list(names)
     if not wanted:
         return
 
-    # An RDD, as a DataFrame's Python functions need pandas.
+    # An RDD, because Python functions of a DataFrame need pandas.
     tasks = spark.sparkContext.parallelize(wanted, len(wanted))
     if progress is None or is_done is None:
         tasks.foreach(do)

@@ -1,1 +1,1 @@
-"""A cluster of brokers in lockstep with the reference: replication, elections, truncation by epochs."""
+"""Cluster of brokers, compared with the reference: replication, elections, truncation by epochs."""

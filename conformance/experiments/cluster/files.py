@@ -1,15 +1,15 @@
-"""The files that replicas of one log have left behind, after clean stops: equal logs, and indexes that are right.
+"""Comparison of the files of one log's replicas after clean stops: the logs must be equal, and the indexes right.
 
-The logs of all replicas must be the same, batch for batch. Their indexes need not be: each is
+The logs of all replicas must be the same, batch for batch. Their indexes need not be. Each is one of:
 
-* *exact*: the very bytes that a recovery of the segment writes;
-* *sound*: others, but every lookup is answered right (:mod:`conformance.experiments.golden.soundness`) and a rule
-  of the release says why they may differ:
+* *exact*: byte-identical with what a recovery of the segment writes;
+* *sound*: different, but every lookup has the right result (:mod:`conformance.experiments.golden.soundness`) and a rule
+  of the release allows the difference:
 
-  - SEG-3: a follower appends what one fetch brought, and up to 3.9.0 (and 4.0.0) an append has one entry at most. The
-    entries of such a file tell which batches came together; there must be a grouping that explains every one of them.
+  - SEG-3: a follower appends the batches of one fetch, and up to 3.9.0 (and 4.0.0) an append has one entry at most. The
+    entries of such a file show which batches came together; a grouping must exist that explains all of them.
   - SEG-7: after a restart or a truncation the first batch gets no entry.
-  - SEG-9: up to 3.6 a leader names the record with the largest timestamp, and every other writer the last of its batch.
+  - SEG-9: up to 3.6 a leader stores the record with the largest timestamp, and others the last one in its batch.
 
 * *broken*: anything else.
 """
@@ -31,7 +31,7 @@ from kidx.segment import ProducerState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.experiments.cluster.story import Topic
+    from conformance.experiments.cluster.scenario import Topic
     from kidx.dialect import Dialect
     from kidx.records import RecordBatch
 
@@ -42,7 +42,7 @@ _ENTRY: Final = struct.Struct(">ii")
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One index file of a replica: its verdict, why it is not exact, and whether its leader has the same bytes."""
+    """Index file of a replica: its verdict, why it is not exact, and True if its leader has the same bytes."""
 
     replica: int
     name: str
@@ -53,22 +53,22 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of a replica."""
+    """Segment of a replica."""
 
     log: Path
     batches: list[RecordBatch]
 
     @property
     def base_offset(self) -> int:
-        """What its files are named after."""
+        """Base offset, from the names of its files."""
         return int(self.log.stem)
 
     def holds(self, offset: int) -> bool:
-        """Tell whether there is something of it before and something after an offset."""
+        """Return True if it has records before and after an offset."""
         return bool(self.batches) and self.base_offset < offset < self.batches[-1].next_offset
 
     def bytes_of(self, suffix: str) -> bytes:
-        """The content of one of its files; none if it does not exist."""
+        """Return the content of one of its files; empty if it does not exist."""
         path = self.log.with_suffix(suffix)
         return path.read_bytes() if path.exists() else b""
 
@@ -76,13 +76,13 @@ class Segment:
 def compare_replicas(
     topic: Topic, leader: int, directories: Mapping[int, Path], dialect: Dialect, interval: int
 ) -> tuple[list[IndexFile], list[Mismatch]]:
-    """Judge the files of all replicas of a topic.
+    """Compare the files of all replicas of a topic.
 
     Args:
-        topic: what is known of it.
+        topic: expected state of the topic.
         leader: the broker that led it last.
-        directories: of its partition, by broker.
-        dialect: of the release.
+        directories: directory of its partition, by broker.
+        dialect: rules of the release.
         interval: its ``index.interval.bytes``.
 
     Raises:
@@ -93,7 +93,7 @@ def compare_replicas(
     of_leader = _segments(directories[leader])
     expected = _stored(of_leader)
     if [record.timestamp for segment in of_leader for batch in segment.batches for record in batch] != topic.timestamps:
-        mismatches.append(Mismatch("RB-1", f"{topic.name} on broker {leader}", "what was produced", "something else"))
+        mismatches.append(Mismatch("RB-1", f"{topic.name} on broker {leader}", "the produced records", "other records"))
     for replica, directory in directories.items():
         segments = _segments(directory)
         found = _stored(segments)
@@ -116,7 +116,7 @@ def compare_replicas(
             for suffix in _SUFFIXES:
                 if suffix not in rebuilt and not segment.log.with_suffix(suffix).exists():
                     continue
-                verdict, why, wrong = _judged(
+                verdict, why, wrong = _verdict(
                     topic, replica, segment, suffix, rebuilt.get(suffix, b""), dialect, interval
                 )
                 mismatches += wrong
@@ -132,7 +132,7 @@ def _segments(directory: Path) -> list[Segment]:
 
 
 def _stored(segments: Iterable[Segment]) -> list[tuple[int, int, int, int]]:
-    """What makes a batch the same one wherever it is: its offsets, leader epoch and checksum."""
+    """Return what identifies a batch in every replica: its offsets, leader epoch and checksum."""
     return [
         (batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.crc)
         for segment in segments
@@ -146,7 +146,7 @@ def _rebuilt(segment: Segment, dialect: Dialect, interval: int, producers: Produ
         return {path.suffix: path.read_bytes() for path in Path(scratch).iterdir()}
 
 
-def _judged(
+def _verdict(
     topic: Topic, replica: int, segment: Segment, suffix: str, rebuilt: bytes, dialect: Dialect, interval: int
 ) -> tuple[Verdict, str, list[Mismatch]]:
     data, name = segment.bytes_of(suffix), str(segment.log.with_suffix(suffix))
@@ -161,12 +161,12 @@ def _judged(
     wrong = [Mismatch(finding.clause, finding.subject, "a sound index", finding.message) for finding in findings]
     why = _why(topic, replica, segment, suffix, dialect, interval)
     if not why:
-        wrong.append(Mismatch("SEG-30", name, "what recovery writes, or a rule that says why not", "neither"))
+        wrong.append(Mismatch("SEG-30", name, "what recovery writes, or a rule that allows the difference", "neither"))
     return ("broken" if wrong else "sound"), why, wrong
 
 
 def _why(topic: Topic, replica: int, segment: Segment, suffix: str, dialect: Dialect, interval: int) -> str:
-    """The rule by which an index may differ from what recovery writes; empty if none allows it."""
+    """Return the rule by which an index may differ from what recovery writes; empty if none allows it."""
     for offset in topic.interrupted.get(replica, ()):
         if segment.holds(offset):
             return f"SEG-7: broker {replica} was interrupted at offset {offset}"
@@ -176,20 +176,21 @@ def _why(topic: Topic, replica: int, segment: Segment, suffix: str, dialect: Dia
         offsets and segment.base_offset <= offsets[-1] and segment.batches[-1].last_offset >= offsets[0]
         for offsets in topic.led.get(replica, ())
     )
-    if suffix == ".timeindex" and dialect.leader_timestamp == "L1" and led:
+    if suffix == ".timeindex" and dialect.leader_timestamp == "record" and led:
         return f"SEG-9: broker {replica} was the leader and named the records themselves"
     return ""
 
 
 def grouped(segment: Segment, interval: int) -> str:
-    """How batches must have been appended together for an ``.index`` to be what one-entry-an-append writes (SEG-3).
+    """Return how batches must have been appended together for an ``.index`` that has one entry per append (SEG-3).
 
-    An entry (offset, position) is an append from that position up to the batch that ends with the offset. It came
-    because more than ``interval`` bytes had been appended since the one before; and if what followed was not the next
-    entry, because its own append had no more than that. What lies between two entries may have come in any grouping.
+    An entry (offset, position) is an append from that position up to the batch that ends with the offset. It was
+    written
+    because more than ``interval`` bytes had been appended since the one before. If the next append has no entry, then
+    no more than that had been appended since this one. Batches between two entries may have come in any grouping.
 
     Returns:
-        Words, or nothing if no grouping explains the entries, or none is needed: each is one batch.
+        A description, or an empty text if no grouping explains the entries, or none is needed: each is one batch.
     """
     ends = {batch.last_offset: batch.position + batch.size_in_bytes for batch in segment.batches}
     starts = {batch.position: number for number, batch in enumerate(segment.batches)}

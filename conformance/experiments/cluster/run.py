@@ -1,4 +1,4 @@
-"""One release's cluster from its start to the verdict on its files."""
+"""Run of one release's cluster, from its start to the verdict on its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.experiments.cluster.files import IndexFile, compare_replicas
-from conformance.experiments.cluster.story import CONFIG, REPLICAS, tell_story
+from conformance.experiments.cluster.scenario import CONFIG, REPLICAS, run_cluster_scenario
 from conformance.kafka.broker.cluster import LocalCluster
 from conformance.kafka.broker.mismatch import Mismatch
 from kidx.dialect import dialect_of
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from conformance.kafka.broker.settings import Mode
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.broker.config import Mode
+    from conformance.kafka.jar_fetch import Step
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The result for a cluster: what was asked and compared, the verdict on each index file, and what was wrong."""
+    """Result for a cluster: the numbers of lookups, the verdict on each index file, and the mismatches."""
 
     release: str
     mode: Mode
@@ -40,25 +40,25 @@ class ClusterResult:
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was as it must be."""
+        """True if there are no mismatches."""
         return not self.mismatches
 
     def count(self, verdict: str) -> int:
-        """How many index files have a verdict."""
+        """Return the number of index files with a verdict."""
         return sum(file.verdict == verdict for file in self.files)
 
     @property
     def differing(self) -> int:
-        """How many index files of followers are not their leader's, byte for byte."""
+        """Number of index files of followers that differ from their leader's bytes."""
         return sum(not file.as_leader for file in self.files)
 
     @property
     def reasons(self) -> Counter[str]:
-        """By which rules files are not exact: how many by each clause."""
+        """Number of files that are not exact, by the clause that allows it."""
         return Counter(file.why.partition(":")[0] for file in self.files if file.why)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the result as plain data."""
         return asdict(self) | {"verdict": "conforms" if self.ok else "diverges", "reasons": dict(self.reasons)}
 
 
@@ -71,34 +71,34 @@ def run_cluster(
     progress: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ClusterResult:
-    """Start a cluster of three, let the story happen, stop it, and compare what its brokers have left behind.
+    """Start a cluster of three, run the scenario, stop it, and compare the files of its brokers.
 
     Args:
         release: a locked release.
-        seed: decides what is produced.
-        mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
-        base: where to make its directory.
+        seed: seed of the produced records.
+        mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
+        base: parent of its directory.
         progress: called with the progress of fetching jars.
         say: called with a line of text for each activity.
 
     Raises:
-        BrokerError: a broker did not start, died, or did not do what it was asked in time; the line names its log.
+        BrokerError: a broker did not start, died, or did not fulfil a request in time; the message names its log.
     """
     started = time.monotonic()
     with LocalCluster(release, mode=mode, base=base, progress=progress) as cluster:
         say(f"{cluster.release}: three {cluster.mode} brokers ready after {cluster.ready_seconds:.1f} s")
-        told = tell_story(cluster, seed=seed, say=say)
+        scenario = run_cluster_scenario(cluster, seed=seed, say=say)
         leaders = {}
         for name, replicas in REPLICAS.items():
             with cluster.members[replicas[0]].connect() as client:
                 leaders[name] = client.state(name).leader
         cluster.stop()
         files: list[IndexFile] = []
-        mismatches = list(told.mismatches)
+        mismatches = list(scenario.mismatches)
         dialect, interval = dialect_of(cluster.release), int(CONFIG["index.interval.bytes"])
         for name, replicas in REPLICAS.items():
             directories = {replica: cluster.members[replica].log_dir / f"{name}-0" for replica in replicas}
-            judged, wrong = compare_replicas(told.topics[name], leaders[name], directories, dialect, interval)
+            judged, wrong = compare_replicas(scenario.topics[name], leaders[name], directories, dialect, interval)
             files += judged
             mismatches += wrong
             for finding in verify_paths(list(directories.values()), release=cluster.release).findings:
@@ -110,10 +110,10 @@ def run_cluster(
         cluster.release,
         cluster.mode,
         seed,
-        sum(topic.end for topic in told.topics.values()),
-        told.answers,
-        told.followers_answers,
-        told.refusals,
+        sum(topic.end for topic in scenario.topics.values()),
+        scenario.answers,
+        scenario.followers_answers,
+        scenario.refusals,
         tuple(files),
         cluster.ready_seconds,
         time.monotonic() - started,

@@ -30,7 +30,7 @@ from kidx.errors import KidxError
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
-    from conformance.kafka.client import Answer
+    from conformance.kafka.client import OffsetResult
 
 Repair = Literal["kept", "rebuilt", "emptied", "gone"]
 
@@ -224,7 +224,7 @@ class _Experiment:
             "appends": self._append(topic),
         }
 
-    def _predict_answers(self, topic: _Topic, epoch: int, targets: list[int], answers: list[Answer]) -> None:
+    def _predict_answers(self, topic: _Topic, epoch: int, targets: list[int], answers: list[OffsetResult]) -> None:
         if topic.reference is None:
             self._note(topic, "comes up", f"not: {topic.refusal}", "yes")
             return

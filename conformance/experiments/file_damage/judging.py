@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from conformance.kafka.client import Answer
+    from conformance.kafka.client import OffsetResult
 
 
 class Stamp(NamedTuple):
@@ -39,7 +39,7 @@ def right_offset(records: Iterable[Stamp], target: int) -> int | None:
     return next((record.offset for record in records if record.timestamp >= target), None)
 
 
-def cost_of(records: Sequence[Stamp], answers: Sequence[Answer]) -> Cost:
+def cost_of(records: Sequence[Stamp], answers: Sequence[OffsetResult]) -> Cost:
     """Holds answers to what a scan of the whole log finds."""
     end = records[-1].offset + 1 if records else 0
     wrong = missed = reread = 0

@@ -22,7 +22,7 @@ from conformance.implementations.jvm.index import JvmIndex
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.protocol import with_libraries_of
 from conformance.implementations.spec import build_of, parse_spec
-from kidx.dialect import dialect_of
+from kidx.dialect import dialect_of, representative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from conformance.implementations.jvm.coverage import ClassCoverage
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Operation
 
 _CHECKED: Final = 128
@@ -114,9 +114,9 @@ class Batches:
         machine = MACHINE_OF[format_name]
         work = (scratch / f"release-{number}" for number in itertools.count())
         for release in releases:
-            dialect = dialect_of(release)
+            dialect_of(release)
             # Segments of releases that behave alike are read with libraries that do not.
-            key = release if machine == "segment" else dialect.index_rules
+            key = release if machine == "segment" else representative(release, "index")
             members = self._dialects[key].members if key in self._dialects else []
             members += [_member(machine, text, release, next(work), progress) for text in implementations]
             if key not in self._dialects:

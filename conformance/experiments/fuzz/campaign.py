@@ -23,7 +23,7 @@ from conformance.implementations.spec import parse_spec
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 
 def fuzz(plan: FuzzPlan, tell: Tell = lambda _: None, progress: Progress | None = None) -> list[FuzzResult]:

@@ -15,7 +15,9 @@ from conformance.implementations.jvm.script import Language
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.operations.segment import SUFFIXES
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.op import Files, Shape
+from conformance.operations.segment import SEGMENT_OPS, SUFFIXES
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -29,13 +31,13 @@ _MORE: Final = 1 << 24
 SETUP: Final = 3
 """Steps of a script that only bring the content into its file: opening, crash, damage."""
 _LOOKING: Final = frozenset(
-    {"sanity_check", "lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
-    | {"open", "open_segment", "read_next_offset", "translate_offset", "find_offset", "read_segment"}
-    | {"has_overflow", "largest_timestamp"}
+    {name for name, each in INDEX_OPS.items() if each.looks}
+    | {name for name, each in SEGMENT_OPS.items() if each.files is Files.MAKES}
+    | {"open", "open_segment", "largest_timestamp"}
 )
 """Operations behind which files are not compared; the first other one shows what they have done."""
 ASKING: Final = frozenset(
-    {"lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted"}
+    {name for name, each in INDEX_OPS.items() if each.looks and each.gives is not Shape.NOTHING}
     | {"translate_offset", "find_offset", "read_segment"}
 )
 """Operations behind which the state is not read; likewise."""

@@ -1,13 +1,13 @@
-"""Golden corpora: segments that a real broker wrote, with what it answered, to compare with offline.
+"""Golden corpora: segments that a real broker wrote, with its lookup results, for offline comparison.
 
-``conformance record`` makes one (:func:`record`); :data:`CHECKS` hold kidx to one, offline::
+``conformance record`` makes one (:func:`record`); :data:`CHECKS` check kidx against one, offline::
 
     corpus = record("3.9.2", "out", seed=0)
     for name, check in CHECKS.items():
         assert not check(corpus)
 
 A corpus is a directory: ``corpus.json``, the files of every partition after a clean stop, and below ``running`` the
-index files of the active segments as they were before it.
+index files of the active segments before the stop.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from conformance.experiments.golden.corpus import Call, Corpus, Partition, load_
 from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.recorder import record
 from conformance.experiments.golden.verdicts import FileVerdict, judge
-from conformance.kafka.client import Answer
+from conformance.kafka.client import OffsetResult
 
 __all__ = [
     "CHECKS",
-    "Answer",
     "Call",
     "Corpus",
     "FileVerdict",
     "Finding",
+    "OffsetResult",
     "Partition",
     "judge",
     "load_corpus",

@@ -1,4 +1,4 @@
-"""The checks of kidx against a corpus: one function a question, each returning its findings."""
+"""Checks of kidx against a corpus: one function per property, each returning its findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, sha256_o
 from conformance.experiments.golden.finding import Finding
 from conformance.experiments.golden.replay import EPOCHS, Clock, opened, replayed
 from conformance.experiments.golden.verdicts import judge, read_segments, segment_findings
-from conformance.kafka.client import Answer, Isolation
+from conformance.kafka.client import Isolation, OffsetResult
 from kidx import OffsetIndex, TimeIndex, TransactionIndex, dialect_of
 from kidx.errors import KidxError
 from kidx.log import UnifiedLog, UnsupportedTargetError, list_offset, read_epochs
@@ -30,7 +30,7 @@ _SPECIAL: Final = {-1: "LO-2", -2: "LO-1", -3: "LO-10", -4: "LO-3", -5: "LO-4", 
 
 
 def check_files(corpus: Corpus) -> list[Finding]:
-    """Every listed file exists with its SHA-256, and no other file does."""
+    """Check that every listed file exists with its SHA-256, and that there is no other file."""
     expected = {f"{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.files.items()}
     expected |= {f"{RUNNING}/{p.name}/{name}": digest for p in corpus.partitions for name, digest in p.running.items()}
     found = {
@@ -46,7 +46,7 @@ def check_files(corpus: Corpus) -> list[Finding]:
 
 
 def check_batches(corpus: Corpus) -> list[Finding]:
-    """Every batch is valid, every record can be read, and neither bytes nor offsets have a gap."""
+    """Check that every batch is valid, every record readable, and that neither bytes nor offsets have a gap."""
     return [finding for partition in corpus.partitions for finding in _batch_findings(corpus, partition)]
 
 
@@ -69,14 +69,17 @@ def _batch_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
             if [record.offset for record in records] != list(range(batch.base_offset, batch.next_offset)):
                 yield Finding("RB-1", name, f"{batch} has other offsets than its records")
             if max(record.timestamp for record in records) != batch.max_timestamp:
-                yield Finding("RB-3", name, f"the largest timestamp of {batch} is that of no record")
+                yield Finding("RB-3", name, f"the largest timestamp of {batch} is not the timestamp of a record")
             position, following = batch.position + batch.size_in_bytes, batch.next_offset
         if position != path.stat().st_size:
             yield Finding("RB-4", name, f"the batches end at {position}")
 
 
 def check_entries(corpus: Corpus) -> list[Finding]:
-    """Every index file is sound, whatever recovery would write (:mod:`conformance.experiments.golden.soundness`)."""
+    """Check that every index file is sound, even if recovery would write different bytes.
+
+    See :mod:`conformance.experiments.golden.soundness`.
+    """
     return [
         finding
         for partition in corpus.partitions
@@ -86,7 +89,7 @@ def check_entries(corpus: Corpus) -> list[Finding]:
 
 
 def check_indexes(corpus: Corpus) -> list[Finding]:
-    """Every index opens read-only, passes its sanity check, and finds every entry by its own key."""
+    """Check that every index opens read-only, passes its sanity check, and finds every entry by its own key."""
     found: list[Finding] = []
     for partition in corpus.partitions:
         with _copied(corpus, partition) as directory:
@@ -94,7 +97,7 @@ def check_indexes(corpus: Corpus) -> list[Finding]:
                 try:
                     found += _index_findings(log, f"{partition.name}/{log.stem}", corpus.release)
                 except (KidxError, OSError) as error:
-                    found.append(Finding("SEG-35", f"{partition.name}/{log.stem}", f"kidx refuses an index: {error!r}"))
+                    found.append(Finding("SEG-35", f"{partition.name}/{log.stem}", f"kidx rejects an index: {error!r}"))
     return found
 
 
@@ -120,14 +123,14 @@ def _index_findings(log: Path, name: str, release: str) -> Iterator[Finding]:
 
 
 def check_rebuilds(corpus: Corpus) -> list[Finding]:
-    """Recovery of the logs writes the broker's bytes wherever that is promised, and sound ones elsewhere."""
+    """Check that recovery writes the broker's bytes where that is guaranteed, and sound ones elsewhere."""
     return [finding for verdict in judge(corpus) for finding in verdict.findings]
 
 
 def check_replay(corpus: Corpus) -> list[Finding]:
-    """The same appends and restarts give the broker's bytes of all files, before the clean stop and after it.
+    """Check that the same appends and restarts give the broker's bytes of all files, before and after the clean stop.
 
-    The answers are the same too, given from memory.
+    The lookup results, from memory, must be the same too.
     """
     return [finding for partition in corpus.partitions for finding in _replay_findings(corpus, partition)]
 
@@ -141,7 +144,7 @@ def _replay_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
                 yield from _differences(before, partition.running, directory, f"{RUNNING}/{partition.name}")
                 yield from _answer_findings(partition, log, "replayed")
         except (KidxError, OSError, ValueError) as error:
-            yield Finding("replay", partition.name, f"kidx cannot do what the broker did: {error!r}")
+            yield Finding("replay", partition.name, f"kidx cannot replay the broker's operations: {error!r}")
             return
         yield from _differences(corpus.directory / partition.name, partition.files, directory, partition.name)
         left = {path.name for path in directory.iterdir()} - partition.files.keys() - {EPOCHS}
@@ -165,7 +168,7 @@ def _differences(theirs: Path, names: Iterable[str], ours: Path, label: str) -> 
 
 
 def check_answers(corpus: Corpus) -> list[Finding]:
-    """A log loaded from the files gives exactly the broker's answers."""
+    """Check that a log loaded from the files gives exactly the broker's lookup results."""
     found: list[Finding] = []
     for partition in corpus.partitions:
         with _copied(corpus, partition) as directory:
@@ -173,7 +176,7 @@ def check_answers(corpus: Corpus) -> list[Finding]:
             try:
                 found += _answer_findings(partition, log, "loaded")
             finally:
-                log.abandon()
+                log.release_handles()
     return found
 
 
@@ -187,19 +190,19 @@ def _answer_findings(partition: Partition, log: UnifiedLog, how: str) -> Iterato
                 yield Finding(clause, f"{partition.name} {how}", message)
 
 
-def _answer(log: UnifiedLog, target: int, level: Isolation, leader_epoch: int) -> Answer:
+def _answer(log: UnifiedLog, target: int, level: Isolation, leader_epoch: int) -> OffsetResult:
     try:
         found = list_offset(log, target, isolation_level=level, leader_epoch=leader_epoch)
     except UnsupportedTargetError:
-        return Answer(target, error=_UNSUPPORTED)
+        return OffsetResult(target, error=_UNSUPPORTED)
     if found is None or found.offset < 0:
-        return Answer(target)
-    return Answer(target, found.offset, found.timestamp, found.leader_epoch)
+        return OffsetResult(target)
+    return OffsetResult(target, found.offset, found.timestamp, found.leader_epoch)
 
 
 @contextmanager
 def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
-    """A copy to work on: a corpus is evidence."""
+    """Yield a copy to work on, because a corpus must not be changed."""
     with tempfile.TemporaryDirectory(prefix="kidx-corpus-") as scratch:
         directory = Path(shutil.copytree(corpus.directory / partition.name, Path(scratch) / partition.name))
         if not _has_snapshots(partition):
@@ -208,12 +211,12 @@ def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
 
 
 def _has_snapshots(partition: Partition) -> bool:
-    """Whether the recorder kept the snapshots of producers; the first corpora are without."""
+    """Return True if the recorder kept the producers' snapshots; the first corpora have none."""
     return any(name.endswith(SNAPSHOT_SUFFIX) for name in partition.files)
 
 
 def _take_snapshot(directory: Path, release: str) -> None:
-    """Writes what a clean stop leaves of the producers: without it, a load knows of no open transaction (LG-30)."""
+    """Write the producer snapshot of a clean stop: without it, a load does not know open transactions (LG-30)."""
     producers = ProducerStateManager(directory, dialect_of(release))
     for log in sorted(directory.glob("*.log")):
         for batch in file_batches(log):

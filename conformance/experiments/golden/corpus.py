@@ -1,4 +1,4 @@
-"""A corpus on disk: ``corpus.json`` and the files it lists."""
+"""Corpus on disk: ``corpus.json`` and the files it lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from conformance.errors import ToolError
-from conformance.kafka.client import Answer, Isolation
+from conformance.kafka.client import Isolation, OffsetResult
 
 CORPUS_FILE: Final = "corpus.json"
 RUNNING: Final = "running"
@@ -19,10 +19,11 @@ Kind = Literal["in_place", "rebuilt", "marker"]
 
 
 class Call(NamedTuple):
-    """One append: the offsets of its records, and how they came into the log.
+    """Append: the offsets of its records, and how they were added to the log.
 
-    ``in_place``: as the producer had built them; ``rebuilt``: the leader compressed or formatted them anew; ``marker``:
-    the end of a transaction. An append is one batch, except of uncompressed message format v1, where every record is.
+    ``in_place``: as the producer built them; ``rebuilt``: the leader recompressed or converted them; ``marker``:
+    the end of a transaction. An append is one batch, except for uncompressed message format v1, where every record is
+    one.
     """
 
     first_offset: int
@@ -32,18 +33,18 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition of a corpus.
+    """Partition of a corpus.
 
     Attributes:
-        name: of its directory, topic and number.
-        why: what it is there for.
-        config: of the topic.
-        leader_epoch: of the leader that answered.
-        calls: every append, in order.
+        name: name of its directory, topic and number.
+        why: purpose of the topic.
+        config: settings of the topic.
+        leader_epoch: epoch of the leader that answered.
+        calls: all appends, in order.
         restarts: log end offsets at which the broker was stopped cleanly and started again.
         files: SHA-256 by name, after the last clean stop.
-        running: the same of the active segment's index files before it.
-        answers: by isolation level.
+        running: SHA-256 of the active segment's index files before that stop.
+        answers: lookup results by isolation level.
     """
 
     name: str
@@ -54,14 +55,14 @@ class Partition:
     restarts: tuple[int, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     running: dict[str, str] = field(default_factory=dict)
-    answers: dict[Isolation, tuple[Answer, ...]] = field(default_factory=dict)
+    answers: dict[Isolation, tuple[OffsetResult, ...]] = field(default_factory=dict)
 
     def logs(self, directory: Path) -> list[Path]:
-        """Its ``.log`` files below the directory of a corpus, in order."""
+        """Return its ``.log`` files below the directory of a corpus, in order."""
         return [directory / self.name / name for name in sorted(self.files) if name.endswith(".log")]
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in ``corpus.json``."""
+        """Return its part of ``corpus.json``."""
         return {
             "name": self.name,
             "why": self.why,
@@ -76,26 +77,26 @@ class Partition:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """From its part of ``corpus.json``."""
-        answers = {level: tuple(map(Answer.from_json, rows)) for level, rows in document["answers"].items()}
+        """Return the partition of a part of ``corpus.json``."""
+        answers = {level: tuple(map(OffsetResult.from_json, rows)) for level, rows in document["answers"].items()}
         calls, restarts = tuple(Call(*row) for row in document["calls"]), tuple(document["restarts"])
         return cls(**document | {"answers": answers, "calls": calls, "restarts": restarts})
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What one broker wrote and said.
+    """Files and lookup results of one broker.
 
     Attributes:
-        directory: where it lies.
-        release: of the broker.
+        directory: directory of the corpus.
+        release: release of the broker.
         mode: ``kraft`` or ``zookeeper``.
-        config: the broker's own settings.
-        seed: from which it was planned.
-        kidx: the version that recorded it.
-        command: that made it.
-        list_offsets_version: of the request that got the answers.
-        partitions: its content.
+        config: settings of the broker.
+        seed: seed of the plan.
+        kidx: version that recorded it.
+        command: command that recorded it.
+        list_offsets_version: version of the ListOffsets requests.
+        partitions: the recorded partitions.
     """
 
     directory: Path
@@ -109,7 +110,7 @@ class Corpus:
     partitions: tuple[Partition, ...]
 
     def save(self) -> None:
-        """Writes ``corpus.json``."""
+        """Write ``corpus.json``."""
         document = {
             "format": _FORMAT,
             "release": self.release,
@@ -119,39 +120,39 @@ class Corpus:
             "kidx": self.kidx,
             "command": self.command,
             "list_offsets_version": self.list_offsets_version,
-            "columns": {"calls": list(Call._fields), "answers": list(Answer._fields[:4])},
+            "columns": {"calls": list(Call._fields), "answers": list(OffsetResult._fields[:4])},
             "partitions": [partition.to_json() for partition in self.partitions],
         }
         (self.directory / CORPUS_FILE).write_text(_text(document) + "\n", "utf-8")
 
 
 def load_corpus(directory: str | Path) -> Corpus:
-    """The corpus in a directory; its files are not looked at.
+    """Return the corpus in a directory, without reading its other files.
 
     Raises:
-        ToolError: there is none that this version can read.
+        ToolError: there is no corpus that this version can read.
     """
     path = Path(directory) / CORPUS_FILE
     try:
         document = json.loads(path.read_text("utf-8"))
         if document.pop("format") != _FORMAT:
-            raise ToolError(f"{path} has a format that this version does not know")
+            raise ToolError(f"{path} has a format that this version cannot read")
         del document["columns"]
         partitions = tuple(map(Partition.from_json, document.pop("partitions")))
         return Corpus(path.parent, partitions=partitions, **document)
     except OSError as error:
-        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+        raise ToolError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"{path} is not a corpus: {error!r}") from error
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _text(value: Any, margin: str = "") -> str:
-    """JSON with one row a line: an array or object without others in it is not broken up."""
+    """Return JSON with one row per line: an array or object without others in it is not broken up."""
     parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     is_files = isinstance(value, dict) and len(parts) > 1 and all(isinstance(p, str) and len(p) == 64 for p in parts)
     if not is_files and not any(isinstance(part, dict | list) and part for part in parts):

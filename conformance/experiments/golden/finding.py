@@ -1,4 +1,4 @@
-"""What a check of a corpus finds."""
+"""Finding of a check of a corpus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """Something that is not as it must be: the clause, the file or question, and what is wrong in words."""
+    """Violation of a clause: the clause, the file or lookup, and a description."""
 
     clause: str
     subject: str

@@ -1,4 +1,4 @@
-"""What is recorded: topics, each with its reason, and what happens to them step by step. The same for the same seed."""
+"""Plan of a recording: topics with their purposes, and the steps for each. The same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.kafka.broker.settings import Mode, default_mode
+from conformance.kafka.broker.config import Mode, default_mode
 from conformance.kafka.broker.workload import EPOCH_MS
-from conformance.kafka.releases import version_key
+from kidx.dialect import dialect_of
 from kidx.records import Codec, SimpleRecord
 
 CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
-LAST_FORMATS: Final = (4,)
-"""The first release that writes nothing but batches of v2."""
 _LARGEST_BATCH: Final = 5
 _TRANSACTIONAL_IDS: Final = ("kidx-a", "kidx-b", "kidx-c")
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Produce records in one request: one batch of the current format, or messages of v1.
+    """Step that produces records in one request: one batch of the current format, or messages of v1.
 
     ``producer`` is a transactional id; the first append after the end of its last transaction begins the next.
     """
@@ -34,7 +32,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """Commit or abort the transaction of a producer, and wait for its marker."""
+    """Step that commits or aborts the transaction of a producer, and waits for its marker."""
 
     producer: str
     commit: bool
@@ -42,7 +40,7 @@ class EndTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Stop the broker cleanly and start it again."""
+    """Step that stops the broker cleanly and starts it again."""
 
 
 Step = Append | EndTransaction | Restart
@@ -50,7 +48,7 @@ Step = Append | EndTransaction | Restart
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic of one partition."""
+    """Topic with one partition."""
 
     name: str
     why: str
@@ -59,19 +57,19 @@ class Topic:
 
     @property
     def codec(self) -> Codec | None:
-        """What the leader compresses with; None: as the producer did."""
+        """Codec that the leader compresses with; None for the producer's."""
         name = self.config["compression.type"]
         return None if name == "producer" else Codec.NONE if name == "uncompressed" else Codec[name.upper()]
 
 
 def topics(release: str, seed: int) -> list[Topic]:
-    """The topics for a release. Those that restart the broker come first, so that the others do not see it."""
+    """Return the topics for a release; topics that restart the broker come first, so that the others are unaffected."""
     config = small_segments(release)
-    stamped = {"message.timestamp.type": "LogAppendTime"}
+    append_time = {"message.timestamp.type": "LogAppendTime"}
     plans = [
         Topic("restarted", "a clean restart within a segment: SEG-7, SEG-25", config, _restarted(seed)),
         Topic("create-time", "every codec; late, equal and missing timestamps: SEG-3 to SEG-9", config, _mixed(seed)),
-        Topic("log-append-time", "stamped by the broker: RB-3, SEG-8", config | stamped, _stamped(seed)),
+        Topic("log-append-time", "stamped by the broker: RB-3, SEG-8", config | append_time, _stamped(seed)),
         Topic(
             "uncompressed",
             "the leader decompresses what is compressed: SEG-8",
@@ -81,36 +79,36 @@ def topics(release: str, seed: int) -> list[Topic]:
         Topic("transactions", "aborted, overlapping and open transactions: TX-9, TX-15, LO-12", config, _txns(seed)),
         Topic("untouched", "no record ever: SEG-1, SEG-24", config, ()),
     ]
-    if version_key(release) < LAST_FORMATS:
+    if dialect_of(release).old_formats != "refused":
         v1 = config | {"message.format.version": "0.10.2"}
         plans += [
             Topic("message-v1", "several batches an append, of format v1: SEG-3, SEG-4, SEG-8", v1, _v1(seed, 5, 28)),
-            Topic("message-v1-stamped", "the same, stamped by the broker: SEG-8", v1 | stamped, _v1(seed, 6, 16)),
+            Topic("message-v1-stamped", "the same, stamped by the broker: SEG-8", v1 | append_time, _v1(seed, 6, 16)),
         ]
     return plans
 
 
 def setting(release: str) -> tuple[Mode, dict[str, str]]:
-    """How the broker runs, and its own settings.
+    """Return the mode of the broker, and its settings.
 
-    Only of messages of v1 does a leader append several batches in one call, which is where A1 and A2 differ. From 3.0
-    on it keeps such messages only if other brokers may be of 2.8, which they may not with KRaft.
+    Only for messages of v1 does a leader append several batches in one call, which is where A1 and A2 differ. From 3.0
+    on it keeps such messages only if other brokers may be of 2.8, which is impossible with KRaft.
     """
-    if (3,) <= version_key(release) < LAST_FORMATS:
+    if dialect_of(release).old_formats == "for_older_brokers":
         return "zookeeper", {"inter.broker.protocol.version": "2.8"}
     return default_mode(release), {}
 
 
 def small_segments(release: str) -> dict[str, str]:
-    """Settings under which a few kilobytes make several segments with a few index entries each.
+    """Return settings under which a few kilobytes make several segments with a few index entries each.
 
-    Eight entries fill a time index (the last one is kept free), twelve an offset index. From 4.0 on a broker refuses
+    Eight entries fill a time index (the last one is kept free), twelve an offset index. From 4.0 on a broker rejects
     ``segment.bytes`` below 1 MiB, so that there only the indexes make a segment roll.
     """
     return {
         "index.interval.bytes": "250",
         "segment.index.bytes": "100",
-        "segment.bytes": "5000" if version_key(release) < (4,) else "1048576",
+        "segment.bytes": str(max(5000, dialect_of(release).smallest_segment)),
         "message.timestamp.type": "CreateTime",
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -123,7 +121,7 @@ def _random(seed: int, salt: int) -> random.Random:
 
 
 def _records(random_: random.Random, clock: int, count: int) -> tuple[SimpleRecord, ...]:
-    """Mostly a clock that ticks; a quarter is late, some are equal to the one before, few run ahead."""
+    """Return records of a ticking clock, of which a quarter is late, some equal the one before, and few run ahead."""
     records: list[SimpleRecord] = []
     for number in range(count):
         kind = random_.random()
@@ -156,7 +154,7 @@ def _of(*timestamps: int) -> tuple[SimpleRecord, ...]:
 
 
 def _mixed(seed: int) -> tuple[Step, ...]:
-    """First what must be there whatever the seed, and then anything."""
+    """Return fixed steps that are independent of the seed, followed by random ones."""
     early = EPOCH_MS - 10_000
     by_hand = (
         Append(_of(-1, -1)),
@@ -179,7 +177,7 @@ def _stamped(seed: int) -> tuple[Step, ...]:
 
 
 def _txns(seed: int) -> tuple[Step, ...]:
-    """Three producers, one with a transaction still open in the end, and records without a producer id between."""
+    """Return steps of three producers, one with a transaction open at the end, and records without a producer id."""
     random_ = _random(seed, 4)
     steps: list[Step] = []
     open_: set[str] = set()
@@ -196,7 +194,7 @@ def _txns(seed: int) -> tuple[Step, ...]:
 
 
 def _v1(seed: int, salt: int, count: int) -> tuple[Step, ...]:
-    """Messages of v1, which stay several batches if not compressed, and batches of v2, which the leader converts."""
+    """Return messages of v1, which remain separate batches if uncompressed, and batches of v2, which are converted."""
     random_ = _random(seed, salt)
 
     def step(append: Append) -> Append:

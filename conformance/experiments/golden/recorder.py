@@ -1,4 +1,4 @@
-"""Recording a corpus: carry out the plan, ask, stop the broker, copy what it wrote."""
+"""Recorder of a corpus: executes the plan, looks up offsets, stops the broker, and copies its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import ToolError
 from conformance.experiments.golden.corpus import CORPUS_FILE, RUNNING, Call, Corpus, Kind, Partition, sha256_of
 from conformance.experiments.golden.plan import Append, EndTransaction, Topic, setting, topics
-from conformance.experiments.golden.questions import targets
+from conformance.experiments.golden.targets import targets
 from conformance.kafka.broker import new_broker
 from kidx.dialect import dialect_of
 from kidx.records import build_batch, file_batches
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.kafka.broker import Broker, Choice
-    from conformance.kafka.client import Answer, Client, Isolation, Producer
-    from conformance.kafka.fetch import Step as FetchStep
+    from conformance.kafka.client import Client, Isolation, OffsetResult, Producer
+    from conformance.kafka.jar_fetch import Step as FetchStep
     from kidx.records import RecordBatch
 
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
@@ -42,15 +42,15 @@ def record(
     """Record a corpus of a release.
 
     Args:
-        release: a locked one.
+        release: a locked release.
         out: a new or empty directory, or one with a corpus, which is replaced when the new one is complete.
-        seed: for what is produced.
-        broker: in a container or as a local process.
+        seed: seed of the plan.
+        broker: backend of the broker, a container or a local process.
         progress: called with the progress of fetching jars.
         tell: called with a line of text for each activity.
 
     Raises:
-        ToolError: the release is not locked, the directory is no place for a corpus, or kafka-python is missing.
+        ToolError: the release is not locked, the directory cannot hold a corpus, or kafka-python is missing.
         BrokerError: the broker failed.
     """
     target = Path(out).absolute()
@@ -83,13 +83,13 @@ def record(
 
 
 def _as_given(out: str | Path) -> str:
-    """The directory as it was given, unless that says more about this machine than about the corpus."""
+    """Return the directory as it was given; of an absolute path only the name, which is the same on every machine."""
     return Path(out).name if Path(out).is_absolute() else str(out)
 
 
 def _check_place(target: Path) -> None:
     if not target.parent.is_dir():
-        raise ToolError(f"there is no directory {target.parent}")
+        raise ToolError(f"{target.parent} is not a directory")
     if target.exists() and not target.is_dir():
         raise ToolError(f"{target} is not a directory")
     if target.is_dir() and any(target.iterdir()) and not (target / CORPUS_FILE).exists():
@@ -98,13 +98,13 @@ def _check_place(target: Path) -> None:
 
 @dataclass(slots=True)
 class _Log:
-    """What is known of a partition while it is recorded: how appends came in, and where it was restarted."""
+    """State of a partition while it is recorded: the kinds of its appends, and its restarts."""
 
     topic: Topic
     kinds: list[tuple[int, Kind]] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
     leader_epoch: int = 0
-    answers: dict[Isolation, tuple[Answer, ...]] = field(default_factory=dict)
+    answers: dict[Isolation, tuple[OffsetResult, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -124,24 +124,24 @@ class _Recorder:
         self.version = dialect_of(broker.release).list_offsets_versions[1]
 
     @property
-    def _asked(self) -> Client:
+    def _connected(self) -> Client:
         self._client = self._client or self._broker.connect()
         return self._client
 
     def run(self, plan: list[Topic]) -> list[Partition]:
-        """Carry out a plan on a started broker, which is stopped in the end."""
+        """Execute a plan on a started broker, which is stopped at the end."""
         try:
             for topic in plan:
                 self._produce(topic)
             for log in self._logs:
-                self._question(log)
+                self._look_up(log)
         finally:
-            self._hang_up()
+            self._close_client()
         running = {log.name: self._copy(log, self._directory / RUNNING, active_only=True) for log in self._logs}
         self._broker.stop()
         return [self._collect(log, running[log.name]) for log in self._logs]
 
-    def _hang_up(self) -> None:
+    def _close_client(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -149,8 +149,8 @@ class _Recorder:
     # -- producing -------------------------------------------------------------------------------------------------
 
     def _produce(self, topic: Topic) -> None:
-        self._asked.create_topic(topic.name, topic.config)
-        self._asked.leader_epoch(topic.name)  # there is a leader
+        self._connected.create_topic(topic.name, topic.config)
+        self._connected.leader_epoch(topic.name)  # waits until there is a leader
         log = _Log(topic)
         self._logs.append(log)
         for step in topic.steps:
@@ -170,44 +170,44 @@ class _Recorder:
             self._sequences[step.producer] = sequence + len(step.records)
             fields = {**producer._asdict(), "base_sequence": sequence, "is_transactional": True}
         data = build_batch(step.records, codec=step.codec, magic=step.magic, **fields)
-        self._asked.produce(name, data, transactional_id=step.producer)
+        self._connected.produce(name, data, transactional_id=step.producer)
         log.kinds.append((len(step.records), _kind(log.topic, step)))
 
     def _begun(self, topic: str, transactional_id: str) -> Producer:
         if transactional_id not in self._producers:
-            self._producers[transactional_id] = self._asked.init_producer(transactional_id)
+            self._producers[transactional_id] = self._connected.init_producer(transactional_id)
         producer = self._producers[transactional_id]
         if transactional_id not in self._open:
-            self._asked.join_transaction(topic, transactional_id, producer)
+            self._connected.join_transaction(topic, transactional_id, producer)
             self._open.add(transactional_id)
         return producer
 
     def _end(self, log: _Log, step: EndTransaction) -> None:
         producer = self._producers[step.producer]
-        self._asked.end_and_await_marker(log.topic.name, step.producer, producer, commit=step.commit)
+        self._connected.end_and_await_marker(log.topic.name, step.producer, producer, commit=step.commit)
         self._open.discard(step.producer)
         log.kinds.append((1, "marker"))
 
     def _restart(self) -> None:
         for log in self._logs:
             log.restarts.append(sum(count for count, _ in log.kinds))
-        self._hang_up()
+        self._close_client()
         self._broker.stop()
         self._broker.start()
         for log in self._logs:
-            self._asked.leader_epoch(log.topic.name)  # there is a leader again
+            self._connected.leader_epoch(log.topic.name)  # waits until there is a leader again
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- lookups ---------------------------------------------------------------------------------------------------
 
-    def _question(self, log: _Log) -> None:
+    def _look_up(self, log: _Log) -> None:
         name = log.topic.name
-        log.leader_epoch = self._asked.leader_epoch(name)
+        log.leader_epoch = self._connected.leader_epoch(name)
         timestamps = [record.timestamp for batch in self._batches(log) for record in batch]
         levels: tuple[Isolation, ...] = ("read_uncommitted",)
         if any(kind == "marker" for _, kind in log.kinds):
             levels = ("read_uncommitted", "read_committed")
         for level in levels:
-            log.answers[level] = tuple(self._asked.answers(name, targets(timestamps), level, version=self.version))
+            log.answers[level] = tuple(self._connected.answers(name, targets(timestamps), level, version=self.version))
         self._tell(f"{self._broker.release}: {name}: {sum(map(len, log.answers.values()))} answers")
 
     def _batches(self, log: _Log) -> Iterator[RecordBatch]:
@@ -217,7 +217,7 @@ class _Recorder:
     # -- collecting ------------------------------------------------------------------------------------------------
 
     def _copy(self, log: _Log, directory: Path, *, active_only: bool = False) -> dict[str, str]:
-        """Copy a partition's files, or the active segment's indexes alone, and return their hashes."""
+        """Copy a partition's files, or only the active segment's indexes, and return their hashes."""
         source, target = self._broker.log_dir / log.name, directory / log.name
         paths = sorted(path for path in source.iterdir() if path.suffix in _SUFFIXES or path.name == _EPOCHS)
         if active_only:
@@ -245,7 +245,7 @@ class _Recorder:
 
 
 def _kind(topic: Topic, step: Append) -> Kind:
-    """What the leader does with a batch (``LogValidator``): nothing, if codec and format are those of the topic."""
+    """Return what the leader does with a batch (``LogValidator``): nothing, if codec and format are the topic's."""
     magic = 1 if _OLD_FORMAT in topic.config else 2
     same = step.magic == magic and topic.codec in (None, step.codec)
     return "in_place" if same else "rebuilt"

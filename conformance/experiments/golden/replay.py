@@ -1,4 +1,4 @@
-"""A corpus once more, through kidx: the same appends and restarts, and nothing taken from the broker's indexes."""
+"""Replay of a corpus through kidx: the same appends and restarts, without data from the broker's indexes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ EPOCHS: Final = "leader-epoch-checkpoint"
 
 @dataclass(slots=True)
 class Clock:
-    """The broker's time: it stands still between the batches that it has stamped."""
+    """Clock of the broker, constant between the batches with LogAppendTime."""
 
     now: int = 0
 
     def __call__(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return milliseconds since the epoch."""
         return self.now
 
 
 def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) -> UnifiedLog:
-    """A log of this partition in a directory, opened as a leader does; its leadership and epoch are set.
+    """Return a log of this partition in a directory, opened as a leader does, with its leadership and epoch set.
 
     Raises:
         KidxError, OSError: it cannot be loaded.
     """
     config = LogConfig.of_topic(partition.config)
-    # The broker has accepted the timestamps, at times that nothing tells.
+    # The broker has accepted the timestamps at unknown times, so no timestamp may be rejected here.
     config = replace(config, timestamp_difference_max_ms=LONG_MAX, timestamp_after_max_ms=LONG_MAX)
     log = UnifiedLog(directory, config, clock=clock, dialect=corpus.release)
     for epoch, start_offset in read_epochs(corpus.directory / partition.name / EPOCHS):
@@ -50,10 +50,10 @@ def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) 
 
 @contextmanager
 def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[UnifiedLog]:
-    """The log as it was while the broker was asked; at the end of the block it is closed as by a clean stop.
+    """Yield the log in its state during the lookups; at the end of the block it is closed as by a clean stop.
 
     Raises:
-        KidxError, OSError: kidx could not do what the broker did.
+        KidxError, OSError: kidx could not replay the broker's operations.
         ValueError: as :func:`appends`.
     """
     clock = Clock()
@@ -83,17 +83,17 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
         sent = as_sent(data)
         log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
     else:
-        # Of what it built itself, and of messages of v1 with the producer's time, a leader says the same as a follower:
+        # For batches that it built itself, and messages of v1 with CreateTime, a leader indexes the same as a follower:
         # the last offset of the first batch that has the largest timestamp (SEG-8).
         log.append_as_follower(data)
     log.update_high_watermark(log.end_offset)
 
 
 def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:
-    """Every append with its batches, as they lie in the log.
+    """Yield every append with its batches, unchanged from the log.
 
     Raises:
-        ValueError: the batches are not those of the appends.
+        ValueError: the batches do not match the appends.
     """
     calls = {call.first_offset: call for call in partition.calls}
     batches = [b for log in partition.logs(corpus.directory) for b in iter_batches(log.read_bytes(), source=str(log))]

@@ -1,13 +1,14 @@
-"""Whether index files give every lookup a right answer, derived from the log alone.
+"""Check that index files give every lookup the right result, derived from the log alone.
 
-The bytes of an index depend on how records were grouped into appends and on restarts, which no log tells. What can be
-derived is whether a lookup that starts where the index says finds what a scan of the whole segment would find:
-:mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules` have the proof, rule by rule. Here they are asked
-about bytes and batches that need not lie in files. Bytes that *no release writes* are no finding if they mislead no
-look-up.
+The bytes of an index depend on how records were grouped into appends and on restarts, which a log does not show. What
+can be derived is whether a lookup that starts at the index's position finds what a scan of the whole segment would
+find:
+:mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules` have the proof, rule by rule. Here they are applied
+to bytes and batches that need not be in files. Bytes that *no release writes* are not a finding if they mislead no
+lookup.
 
-Transaction index: exactly the transactions whose abort marker lies in the segment, in order, each with the last stable
-offset of its time (TX-15): a fetch hides what it finds there, so one too few or too many is wrong.
+Transaction index: exactly the transactions whose abort marker is in the segment, in order, each with the last stable
+offset of its time (TX-15): a fetch hides the transactions that it finds there, so one too few or too many is wrong.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ABORT: Final = 0
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction, as a ``.txnindex`` has it."""
+    """Entry of an aborted transaction in a ``.txnindex``."""
 
     version: int
     producer_id: int
@@ -49,19 +50,19 @@ class Aborted(NamedTuple):
 def offset_index_findings(
     data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str
 ) -> Iterator[Finding]:
-    """What of a trimmed ``.index`` can mislead a lookup."""
+    """Yield the faults of a trimmed ``.index`` that can mislead a lookup."""
     content = parse_index(data, base_offset, ".index")
     reporter = _reporter(base_offset)
     check_offset_index(content, _gathered(base_offset, batches, offsets=content), reporter)
-    yield from _said(reporter, content, name)
+    yield from _findings(reporter, content, name)
 
 
 def time_index_findings(data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str) -> Iterator[Finding]:
-    """What of a trimmed ``.timeindex`` can mislead a lookup."""
+    """Yield the faults of a trimmed ``.timeindex`` that can mislead a lookup."""
     content = parse_index(data, base_offset, ".timeindex")
     reporter = _reporter(base_offset)
     check_time_index(content, _gathered(base_offset, batches, times=content), reporter, finished=True)
-    yield from _said(reporter, content, name)
+    yield from _findings(reporter, content, name)
 
 
 def _reporter(base_offset: int) -> Reporter:
@@ -75,7 +76,7 @@ def _gathered(
     offsets: IndexContent | None = None,
     times: IndexContent | None = None,
 ) -> Gatherer:
-    """What the batches say of the entries."""
+    """Return the facts that the batches give about the entries."""
     none = {suffix: parse_index(b"", base_offset, suffix) for suffix in (".index", ".timeindex")}
     gatherer = Gatherer(base_offset, (offsets or none[".index"]).entries, (times or none[".timeindex"]).entries)
     rows = np.zeros(len(batches), BATCH)
@@ -90,16 +91,19 @@ def _gathered(
     return gatherer
 
 
-def _said(reporter: Reporter, content: IndexContent, name: str) -> Iterator[Finding]:
+def _findings(reporter: Reporter, content: IndexContent, name: str) -> Iterator[Finding]:
     for finding in reporter.findings():
         if finding.verdict not in HARMLESS:
             yield Finding(finding.clause, name, finding.message)
-    if content.zeros:
-        yield Finding("SEG-37", name, f"{content.zeros} entries of zeros follow the others")
+    if content.padding_entries:
+        yield Finding("SEG-37", name, f"{content.padding_entries} entries of zeros follow the others")
 
 
 def txn_index_findings(data: bytes, expected: Sequence[Aborted], name: str) -> Iterator[Finding]:
-    """What of a ``.txnindex`` can mislead a fetch; ``expected`` is the segment's part of :func:`aborted`."""
+    """Yield the faults of a ``.txnindex`` that can mislead a fetch.
+
+    ``expected`` are the segment's transactions from :func:`aborted`.
+    """
     yield from _size(data, _TRANSACTION, "TX-1", name)
     found = [Aborted(*entry) for entry in _entries(data, _TRANSACTION)]
     for entry in found:
@@ -113,7 +117,7 @@ def txn_index_findings(data: bytes, expected: Sequence[Aborted], name: str) -> I
 
 
 def aborted(batches: Iterable[RecordBatch]) -> Iterator[Aborted]:
-    """The aborted transactions of a whole log, in the order of their markers."""
+    """Yield the aborted transactions of a whole log, in the order of their markers."""
     open_: dict[int, int] = {}
     for batch in batches:
         if batch.is_transactional and not batch.is_control:

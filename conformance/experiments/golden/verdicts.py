@@ -1,15 +1,15 @@
-"""What each index file of a corpus is: the very bytes that a recovery of its log writes, or others, but right ones.
+"""Verdict on each index file of a corpus: byte-identical with what recovery of its log writes, or different but right.
 
-*Exact* is promised where the log alone determines the bytes:
+*Exact* is guaranteed where the log alone determines the bytes:
 
 * ``.index``: each append of the segment was one batch, or the release indexes batches and not appends (A2; SEG-3,
   SEG-4); and the broker was not restarted within the segment: the first batch after that gets no entry (SEG-7).
-* ``.timeindex``: the same, for its entries are written together with those of the ``.index``; and of every batch that
-  reaches a new maximum, the leader names the same offset as recovery, the last one. The leaders of 2.4 to 3.6 do not,
-  where a batch was appended as it came and uncompressed: they name the record (L1; SEG-8, SEG-9).
+* ``.timeindex``: the same, because its entries are written together with those in the ``.index``; and for every batch
+  that reaches a new maximum, the leader stores the same offset as recovery, the last one. The leaders of 2.4 to 3.6 do
+  not, if a batch was appended unchanged and uncompressed: they store the record's (L1; SEG-8, SEG-9).
 * ``.txnindex``: always (TX-15).
 
-Where it is not promised, the bytes may be the same by chance; where they are not, *sound* has to be derived
+Where it is not guaranteed, the bytes may be the same by chance; if they are not, *sound* must be derived
 (:mod:`conformance.experiments.golden.soundness`).
 """
 
@@ -43,7 +43,7 @@ _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """What an index file is, and why it need not be exact: empty where it must be."""
+    """Verdict on an index file, and the reason why it need not be exact: empty if it must be."""
 
     file: str
     verdict: Literal["exact", "sound", "broken"]
@@ -53,7 +53,7 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A ``.log`` file of a corpus with its batches, its appends, and the transactions whose abort marker it holds."""
+    """``.log`` file of a corpus with its batches, its appends, and the transactions whose abort marker it contains."""
 
     partition: Partition
     log: Path
@@ -63,21 +63,21 @@ class Segment:
     aborted: list[Aborted]
 
     def name(self, suffix: str) -> str:
-        """One of its files, below the corpus."""
+        """Return the name of one of its files, below the corpus."""
         return f"{self.partition.name}/{self.log.with_suffix(suffix).name}"
 
     def bytes_of(self, suffix: str) -> bytes:
-        """The content of one of its files; none if it does not exist."""
+        """Return the content of one of its files; empty if it does not exist."""
         path = self.log.with_suffix(suffix)
         return path.read_bytes() if path.exists() else b""
 
     def batches_of(self, call: Call) -> list[RecordBatch]:
-        """What was appended by a call."""
+        """Return the batches of an append."""
         return [batch for batch in self.batches if call.first_offset <= batch.base_offset <= call.last_offset]
 
 
 def read_segments(corpus: Corpus, partition: Partition) -> list[Segment]:
-    """The segments of a partition, in order.
+    """Return the segments of a partition, in order.
 
     Raises:
         KidxError: a log cannot be read.
@@ -96,7 +96,7 @@ def read_segments(corpus: Corpus, partition: Partition) -> list[Segment]:
 
 
 def judge(corpus: Corpus) -> Iterator[FileVerdict]:
-    """The verdict on every index file of a corpus.
+    """Yield the verdict on every index file of a corpus.
 
     Raises:
         KidxError: a log cannot be read.
@@ -112,7 +112,7 @@ def judge(corpus: Corpus) -> Iterator[FileVerdict]:
 
 
 def _rebuilt(segment: Segment, dialect: Dialect, producers: ProducerState) -> dict[str, bytes]:
-    """What recovery writes; ``producers`` goes on from segment to segment."""
+    """Return the files that recovery writes; ``producers`` keeps its state from segment to segment."""
     with tempfile.TemporaryDirectory(prefix="kidx-rebuild-") as scratch:
         interval = int(segment.partition.config["index.interval.bytes"])
         rebuild(segment.log, scratch, dialect=dialect, index_interval_bytes=interval, producer_state=producers)
@@ -125,12 +125,12 @@ def _verdict(segment: Segment, suffix: str, rebuilt: bytes | None, dialect: Dial
         return FileVerdict(name, "exact", why)
     findings = [finding for finding in segment_findings(segment) if finding.subject == name]
     if not why:
-        findings.insert(0, Finding("SEG-30", name, "is not what recovery writes, and no rule says why"))
+        findings.insert(0, Finding("SEG-30", name, "is not what recovery writes, and no rule allows the difference"))
     return FileVerdict(name, "broken" if findings else "sound", why, tuple(findings))
 
 
 def segment_findings(segment: Segment) -> Iterator[Finding]:
-    """What of a segment's indexes can mislead a lookup."""
+    """Yield the faults of a segment's indexes that can mislead a lookup."""
     base, batches = segment.base_offset, segment.batches
     offsets, times, transactions = _INDEXES
     yield from offset_index_findings(segment.bytes_of(offsets), base, batches, segment.name(offsets))
@@ -139,7 +139,7 @@ def segment_findings(segment: Segment) -> Iterator[Finding]:
 
 
 def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
-    """Which rule keeps the log from telling the bytes; empty if none does."""
+    """Return the rule by which the log does not determine the bytes; empty if there is no such rule."""
     if suffix == ".txnindex":
         return ""
     for offset in segment.partition.restarts:
@@ -161,8 +161,8 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
 
 
 def _names_the_record(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
-    """Whether the leader indexed another offset of the batch than its last one (L1)."""
-    if dialect.leader_timestamp != "L1" or call.kind != "in_place" or batch.is_compressed:
+    """Return True if the leader indexed another offset of the batch than its last one (L1)."""
+    if dialect.leader_timestamp != "record" or call.kind != "in_place" or batch.is_compressed:
         return False
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return False

@@ -1,1 +1,1 @@
-"""Whether a green run means anything: how soon planted defects are found, and which situations a run has been in."""
+"""Mutation testing of the harness: how soon it finds planted defects, artificial ones and re-created bugs of Kafka."""

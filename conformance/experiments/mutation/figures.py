@@ -1,4 +1,4 @@
-"""Figures about the harness itself, as a stream of events that ``conformance report`` puts beside those of runs."""
+"""Metrics of the harness itself, as a stream of events that ``conformance report`` combines with runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def figures_to(
     directory: Path | None, machines: Sequence[str], *, profile: str, seed: int = 0
 ) -> Iterator[Callable[[Measured], None]]:
-    """Gives what takes the rows, and ends the stream after them; without a directory they are kept nowhere.
+    """Yield a function that accepts the rows, and end the stream after them; without a directory, discard the rows.
 
-    The header names neither implementations nor releases: the rows say nothing about any cell of the matrix.
+    The header names neither implementations nor releases, because the rows are not about any cell of the matrix.
 
     Args:
-        directory: where the stream goes.
-        machines: what was measured.
-        profile: of which the steps of an example were taken, or how else they were chosen.
-        seed: the first one.
+        directory: directory of the stream.
+        machines: names of the measured machines.
+        profile: profile that sets the steps per example, or another description of the choice of examples.
+        seed: the first random seed.
 
     Raises:
         ToolError: the directory cannot be written.

@@ -1,4 +1,4 @@
-"""Bugs that Kafka's indexes really had, each re-created as a mutant: would the machines have found it, and how soon."""
+"""Real bugs of Kafka's indexes, each re-created as a mutant, to measure how soon the machines would have found it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoricalBug:
-    """One ticket.
+class KnownBug:
+    """Ticket of a bug.
 
     Attributes:
         ticket: e.g. ``"KAFKA-588"``.
-        title: what went wrong, in our words.
-        affected: releases, in words.
-        fixed: the first release without it, or that no fix is known.
-        recreation: ``"the bug"`` where the mutant does what Kafka did, else ``"analogy: ..."`` and how they differ.
-        mutant: its name.
-        read: what was read of it: commits and pull requests of apache/kafka, the notes on Kafka's behaviour.
-        shown: traces of the regression corpus in which an affected release does it, as ``"log/log-..."``.
-        doubt: why the entry is not verified; empty where it is.
+        title: description of the bug.
+        affected: affected releases, as text.
+        fixed: the first release without it, or a note that no fix is known.
+        recreation: ``"the bug"`` if the mutant does exactly what Kafka did, else ``"analogy: ..."`` with the
+            difference.
+        mutant: name of the mutant.
+        read: sources: commits and pull requests of apache/kafka, notes on Kafka's behaviour.
+        shown: regression traces in which an affected release shows it, as ``"log/log-..."``.
+        doubt: reason why the entry is not verified; empty if it is.
     """
 
     ticket: str
@@ -43,19 +44,19 @@ class HistoricalBug:
 
     @property
     def verified(self) -> str:
-        """By what the entry was verified, in a few words."""
+        """Short description of how the entry was verified."""
         if self.shown:
             return "shown in affected releases"
         return self.read[0].split(",")[0] if self.read and not self.doubt else "not verified"
 
     @property
     def is_the_bug(self) -> bool:
-        """Whether the mutant does what Kafka did, and not something like it."""
+        """True if the mutant does exactly what Kafka did, not something similar."""
         return self.recreation == "the bug"
 
     @property
     def link(self) -> str:
-        """The ticket's page."""
+        """Page of the ticket."""
         return f"https://issues.apache.org/jira/browse/{self.ticket}"
 
     @property
@@ -65,18 +66,18 @@ class HistoricalBug:
 
 
 @cache
-def load_bugs() -> tuple[HistoricalBug, ...]:
-    """The catalogue, in the order of the tickets.
+def load_bugs() -> tuple[KnownBug, ...]:
+    """Return the catalogue, in the order of the tickets.
 
     Raises:
         ToolError: the packaged data is malformed.
     """
     document = tomllib.loads((files(__package__) / "historical.toml").read_text("utf-8"))
     try:
-        bugs = tuple(HistoricalBug(**bug) for bug in document["bug"])
+        bugs = tuple(KnownBug(**bug) for bug in document["bug"])
     except TypeError as error:
         raise ToolError(f"historical.toml: {error}") from None
     for bug in bugs:
         if bug.mutant not in MUTANTS:
-            raise ToolError(f"historical.toml: {bug.ticket} names no mutant: {bug.mutant!r}")
+            raise ToolError(f"historical.toml: {bug.ticket} has an unknown mutant: {bug.mutant!r}")
     return bugs

@@ -1,4 +1,4 @@
-"""How many examples a machine needs to find a mutant, counted as a run of a campaign would."""
+"""Search for a mutant: the number of examples that a machine needs to kill it, counted as in a run."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
 
 LIMIT: Final = 2_000
-"""Examples within which every mutant has to be found."""
+"""Number of examples within which every mutant must be killed."""
 
 
 @dataclass(frozen=True)
-class Hunt:
-    """The result of looking for one mutant from one seed.
+class KillResult:
+    """Result of the search for one mutant with one seed.
 
     Attributes:
-        mutant: its name.
-        seed: of the run.
-        examples: number of the example that showed it, from 1; None if it survived.
-        seconds: that it took.
-        steps: the operations that show it, in words; after shrinking where that was asked for.
-        aspects: in what it differs.
-        clauses: of the step.
-        expected: what the reference says of the first aspect, and actual: what the mutant does.
+        mutant: name of the mutant.
+        seed: random seed of the run.
+        examples: number of the example that killed it, from 1; None if it survived.
+        seconds: duration of the search.
+        steps: operations up to the divergence, as text; only the necessary ones if shrinking was requested.
+        aspects: differing aspects.
+        clauses: clauses of the last step.
+        expected: the reference's first differing aspect.
+        actual: the mutant's first differing aspect.
     """
 
     mutant: str
@@ -50,18 +51,20 @@ class Hunt:
     actual: str = ""
 
 
-def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, shrink: bool = False) -> Hunt:
-    """Runs the mutant's machine until the mutant is found.
+def search_kill(
+    mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, shrink: bool = False
+) -> KillResult:
+    """Run the mutant's machine until the mutant is killed.
 
     Args:
-        mutant: what to look for.
-        seed: where to start, as ``conformance run --seed``.
-        profile: of which the steps of an example are taken.
-        limit: examples at most.
-        shrink: leave out of the trace what it does not need; otherwise ``steps`` is everything up to the difference.
+        mutant: the mutant.
+        seed: random seed, as ``conformance run --seed``.
+        profile: profile that sets the steps per example.
+        limit: maximum number of examples.
+        shrink: True to shrink the trace; otherwise ``steps`` are all operations up to the divergence.
 
     Raises:
-        DivergenceError: the reference itself differs from the model.
+        DivergenceError: the reference itself diverges from the model.
     """
     started = time.monotonic()
     machine = MACHINES[mutant.machine]
@@ -86,10 +89,10 @@ def hunt(mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, 
             if shrink:
                 failure = shrunk(lockstep, failure)
         else:
-            return Hunt(mutant.name, seed, None, time.monotonic() - started)
+            return KillResult(mutant.name, seed, None, time.monotonic() - started)
     steps = tuple(str(operation) for operation in failure.operations)
     divergence = failure.divergence
-    return Hunt(
+    return KillResult(
         mutant.name,
         seed,
         examples,

@@ -1,11 +1,11 @@
-"""Mutation testing: many hunts at once, and their figures."""
+"""Mutation testing: many searches in parallel, and the mutation scores."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -15,12 +15,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.experiments.mutation.hunting import LIMIT, Hunt, hunt
+from conformance.experiments.mutation.hunting import LIMIT, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
 from conformance.lockstep.step_watch import LIMIT as STEP_LIMIT
 from conformance.lockstep.step_watch import end_process, watched_steps
 from conformance.machines import MACHINES
 from conformance.runs.stuck import StuckError, read_stuck, write_stuck
+from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
     from conformance.lockstep.step_watch import Stuck
@@ -28,41 +29,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The results of the hunts for one mutant.
+class MutantScore:
+    """Results of the searches for one mutant.
 
     Attributes:
-        mutant: which.
-        hunts: one for each seed, in the order of the seeds.
+        mutant: the mutant.
+        hunts: one result for each seed, in the order of the seeds.
     """
 
     mutant: Mutant
-    hunts: tuple[Hunt, ...]
+    hunts: tuple[KillResult, ...]
 
     @property
     def survived(self) -> bool:
-        """Whether it was not found from one seed at least."""
+        """True if it survived with at least one seed."""
         return any(hunt.examples is None for hunt in self.hunts)
 
     @property
     def median(self) -> float | None:
-        """Examples to kill, in the middle of the seeds; None if it survived."""
+        """Median of the examples to kill over the seeds; None if it survived."""
         return None if self.survived else median(hunt.examples or 0 for hunt in self.hunts)
 
     @property
     def worst(self) -> int | None:
-        """Examples to kill from the worst seed; None if it survived."""
+        """Maximum of the examples to kill over the seeds; None if it survived."""
         return None if self.survived else max(hunt.examples or 0 for hunt in self.hunts)
 
     @property
     def figures(self) -> dict[str, int | float | str]:
-        """The machine, examples to kill from each seed, ``survived`` where it was not found, and their figures."""
+        """Machine, examples to kill for each seed or ``survived``, and their median and maximum."""
         seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
         middle = "survived" if self.median is None else f"{self.median:g}"
         return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
 
     def to_json(self) -> Json:
-        """As the command prints it."""
+        """Return the JSON that the command prints."""
         mutant = self.mutant
         return {
             "mutant": mutant.name,
@@ -78,10 +79,10 @@ class Measured:
 
 
 def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = ()) -> tuple[Mutant, ...]:
-    """The mutants whose names match one of the patterns, of these machines (of all if none is named).
+    """Return the mutants whose names match one of the patterns, of these machines (of all if none is named).
 
     Raises:
-        ToolError: nothing matches.
+        ToolError: no mutant matches.
     """
     chosen = tuple(
         mutant
@@ -90,7 +91,7 @@ def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = (
     )
     if not chosen:
         of = f" of the {' or '.join(machines)} machine" if machines else ""
-        raise ToolError(f"no mutant{of} is called {' or '.join(patterns)}; `conformance power --list` names them all")
+        raise ToolError(f"no mutant{of} is called {' or '.join(patterns)}; `conformance mutate --list` lists all")
     return chosen
 
 
@@ -101,31 +102,31 @@ def measure(
     profile: str = "ci",
     limit: int = LIMIT,
     jobs: int | None = None,
-    tell: Callable[[Hunt], None] = lambda _: None,
+    tell: Callable[[KillResult], None] = lambda _: None,
     step_timeout: float = STEP_LIMIT,
-) -> list[Measured]:
-    """Looks for every mutant from every seed, in processes of their own.
+) -> list[MutantScore]:
+    """Search for every mutant with every seed, in worker processes.
 
     Args:
-        mutants: what to look for.
-        seeds: where to start.
-        profile: of which the steps of an example are taken.
-        limit: examples at most, for each mutant and seed.
-        jobs: processes; as many as there are processors if None.
-        tell: called with each hunt as it ends.
-        step_timeout: seconds that a step may take.
+        mutants: the mutants.
+        seeds: random seeds.
+        profile: profile that sets the steps per example.
+        limit: maximum number of examples, for each mutant and seed.
+        jobs: number of worker processes; the number of processors if None.
+        tell: called with each result.
+        step_timeout: maximum seconds for a step.
 
     Raises:
-        StuckError: a step of a mutant has not come back; it names the mutant.
+        StuckError: a step of a mutant hangs; the error names the mutant.
     """
     mutants = list(mutants)
-    found: dict[tuple[str, int], Hunt] = {}
+    found: dict[tuple[str, int], KillResult] = {}
     options: dict[str, Any] = {"profile": profile, "limit": limit}
     workers = jobs or os.cpu_count() or 1
-    # Nothing of this process, a running virtual machine for instance, should be in the others.
+    # The workers must not inherit this process's state, for instance a running virtual machine.
     context = multiprocessing.get_context("spawn" if workers > 1 else None)
-    # No scratch directory: a forked process that ends would remove it.
-    with TemporaryDirectory(prefix="kidx-") as directory, ProcessPoolExecutor(workers, mp_context=context) as pool:
+    # Not a scratch directory, which a forked process would remove when it ends.
+    with TemporaryDirectory(prefix="kidx-") as directory, WorkerPool(workers, context) as pool:
         messages = Path(directory)
         options |= {"step_timeout": step_timeout, "messages": messages}
         hunts = [pool.submit(_hunt_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
@@ -139,11 +140,11 @@ def measure(
                 raise
             found[ended.mutant, ended.seed] = ended
             tell(ended)
-    return [Measured(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
+    return [MutantScore(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
 
 
-def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> Hunt:
-    """In the other process: a step that does not come back is told in a file, and ends the process."""
+def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
+    """Search for a mutant in a worker: a step that hangs is written to a file, and ends the process."""
     mutant, own = MUTANTS[name], dict(options)
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
 
@@ -152,4 +153,4 @@ def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> Hunt:
         end_process(1)
 
     with watched_steps(step_timeout, give_up):
-        return hunt(mutant, seed, **own)
+        return search_kill(mutant, seed, **own)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.search import Found, Key, Place, Sightings
     from conformance.experiments.release_diff.stakes import Stakes
     from conformance.experiments.release_diff.texts import Pattern, Wording
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
 

@@ -1,4 +1,4 @@
-"""``conformance diff --expect FILE``: the differences that are meant, as data.
+"""``conformance diff --expectations FILE``: the differences that are meant, as data.
 
 ::
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.clauses import family
 from conformance.errors import ToolError
-from conformance.experiments.release_diff.stakes import family
 from conformance.experiments.release_diff.texts import TextChange
 from conformance.runs.differences.shapes import shape_of
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.release_diff.sides import Side
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
 

@@ -10,17 +10,18 @@ from hypothesis import seed as seeded
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
+from conformance.clauses import family
 from conformance.errors import ToolError
 from conformance.events import Progressed
-from conformance.expectations import Ledger, load_expectations
+from conformance.expectations import ExpectationTracker, load_expectations
 from conformance.experiments.release_diff.performance import Performer, can_perform
-from conformance.experiments.release_diff.stakes import family, separating
+from conformance.experiments.release_diff.stakes import separating
 from conformance.experiments.release_diff.texts import TextCollector
 from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
+from conformance.lockstep.staying import Ruling, can_stay
 from conformance.machines import MACHINES
 from conformance.operations.states import differing_fields
-from conformance.runs.machine_run import can_stay
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from conformance.events import Sink
     from conformance.experiments.release_diff.sides import Side
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
 
@@ -131,14 +132,13 @@ class Search:
             [self.subject] if old.is_build else [self.control, self.subject],
             scratch / "both",
             releases=[old.release],
-            excuse=self._excused,
+            excuse=self._judged,
         )
         if old.is_build:
             self.lockstep.refer_to(self.control, scratch / "old-build")
-        self.lockstep.stays = self._stays
         self._perform, self.lockstep.perform = self.lockstep.perform, self._perform_while_compared
         self.bound: Any = kind.bind(self.lockstep)
-        self._ledger = Ledger(load_expectations())
+        self._ledger = ExpectationTracker(load_expectations())
         self._stops_at_all = False
         self._uncontrolled = -1
         self._left = -1
@@ -163,6 +163,12 @@ class Search:
             return False
         sightings.add(self.name, divergence)
         return True
+
+    def _judged(self, divergence: Divergence) -> Ruling:
+        """What becomes of a difference."""
+        if not self._excused(divergence):
+            return Ruling.RAISES
+        return Ruling.STAYS if self._stays(divergence) else Ruling.LEAVES
 
     def _stays(self, divergence: Divergence) -> bool:
         """Whether the new side goes on after a difference that is known: one must not hide another."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.clauses import load_clauses
+from conformance.clauses import family, load_clauses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,11 +20,6 @@ class Stakes(NamedTuple):
     def families(self) -> frozenset[str]:
         """The ids without the letters of their variants: ``AI-16`` of ``AI-16b`` and ``AI-16c``."""
         return frozenset(map(family, (*self.old, *self.new)))
-
-
-def family(clause: str) -> str:
-    """An id without the letter of its variant."""
-    return clause.rstrip(ascii_lowercase)
 
 
 def separating(clauses: Iterable[str], other: str) -> tuple[str, ...]:

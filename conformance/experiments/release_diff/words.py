@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
 from conformance.operations.states import differing_fields
-from conformance.report.divergence import show
+from conformance.report.divergence import format_value
 from conformance.runs.differences.shapes import shape_of
 from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
@@ -116,7 +116,7 @@ def step(operation: Operation) -> str:
 
 def in_words(outcome: Outcome) -> str:
     """The outcome of an operation, in words."""
-    return str(outcome) if outcome.error is not None else show(outcome.value)
+    return str(outcome) if outcome.error is not None else format_value(outcome.value)
 
 
 def _example(number: int, change: TextChange, old: Side, new: Side) -> list[str]:
@@ -162,7 +162,7 @@ def _odd(difference: Difference) -> list[Any]:
 def _does(outcome: Outcome) -> str:
     if outcome.error is not None:
         return f"is refused ({outcome.error})"
-    return "is done" if outcome.value is None else f"answers {show(outcome.value)}"
+    return "is done" if outcome.value is None else f"answers {format_value(outcome.value)}"
 
 
 def _argument(name: str, value: Any) -> str:
@@ -183,7 +183,7 @@ def _batches(records: str) -> str:
 
 def _fields(old: Any, new: Any) -> Iterator[str]:
     for name, mine, theirs in differing_fields(old, new):
-        yield f"{name or 'state'} {show(mine)} → {show(theirs)}"
+        yield f"{name or 'state'} {format_value(mine)} → {format_value(theirs)}"
 
 
 def _files(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:

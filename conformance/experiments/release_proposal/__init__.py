@@ -1,1 +1,1 @@
-"""``conformance kafka propose``: what the package's data would have to say of a release, found by executing it."""
+"""``conformance kafka infer-dialect``: the data that the package needs for a release, found by executing it."""

@@ -6,26 +6,22 @@ none with the others. What the behaviours that explain a clause say of a release
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.clauses import MACHINES, load_clauses
+from conformance.attribution.tables import machines_of
+from conformance.clauses import MACHINES, family, load_clauses
+from conformance.clauses.behaviour_range import BehaviourRange
 from conformance.clauses.edited_range import with_release, without_release
-from conformance.experiments.release_diff.stakes import family
-from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect
-from kidx.dialect.columns import Columns
+from kidx.dialect import DIALECTS, ROWS, Dialect
 
 if TYPE_CHECKING:
     from conformance.clauses import Clause
 
-_COLUMNS: Final = tuple(column.name for column in fields(Columns) if column.name != "release")
 _ID: Final = re.compile(r"\b[A-Z]{2,3}-\d+")
-_WHOLE: Final = {"index_rules", "segment_rules", "version"}
-"""Behaviours that only sum up others."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +44,29 @@ class ClauseChange:
 
 
 def changes_of(
-    dialect: Dialect, machines: Collection[str] = MACHINES, alike: Sequence[Dialect] = ()
+    dialect: Dialect, machines: Collection[str] = MACHINES, unread: Collection[str] = ()
 ) -> Iterator[ClauseChange]:
     """The clauses whose ranges do not say what the dialect of a release does.
 
     Args:
         dialect: of the release.
         machines: that have driven it. Clauses that none of them exercises are left out: no step has shown anything.
-        alike: dialects that no step has told from it. A behaviour that they do not share says nothing.
+        unread: behaviours that no step depends on. They say nothing.
     """
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
-        because, holds = _predicted(clause, (dialect, *alike), known) if _asked(clause, machines) else ((), None)
+        if isinstance(clause.releases, BehaviourRange):
+            continue  # the row says it
+        because, holds = _predicted(clause, dialect, known, unread) if _asked(clause, machines) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)
+
+
+def clauses_of(behaviours: Collection[str]) -> Iterator[Clause]:
+    """Yield the clauses whose ranges are those of these behaviours: they change with the rows."""
+    for clause in load_clauses().values():
+        if isinstance(clause.releases, BehaviourRange) and clause.releases.behaviour in behaviours:
+            yield clause
 
 
 def not_asked(machines: Collection[str]) -> tuple[str, ...]:
@@ -74,7 +79,7 @@ def not_asked(machines: Collection[str]) -> tuple[str, ...]:
 
 
 def _asked(clause: Clause, machines: Collection[str]) -> bool:
-    return any(machine in machines for machine in clause.exercised_by)
+    return any(machine in machines for machine in machines_of(clause.id))
 
 
 def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str = "", *, holds: bool) -> ClauseChange:
@@ -85,27 +90,29 @@ def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str
 
 
 def _predicted(
-    clause: Clause, dialects: Sequence[Dialect], known: dict[str, Dialect]
+    clause: Clause, dialect: Dialect, known: dict[str, Dialect], unread: Collection[str]
 ) -> tuple[tuple[str, ...], bool | None]:
-    """The behaviours that explain a clause, and what they say; None if they explain nothing, or contradict each other.
+    """Return the behaviours that explain a clause, and whether it holds; None if they do not decide it.
 
-    Behaviours whose docstrings name the clause come first, then the columns, which have been probed, then all. A value
-    that no known release has says nothing.
+    Behaviours whose rows name the clause come first, then all. A value that no known release has says nothing, and if
+    a behaviour whose row names the clause has such a value, nothing else does.
     """
     applies = {release: clause.applies_to(release) for release in known}
     if len(set(applies.values())) == 1:
         return (), None
+    naming = {name for name in ROWS if family(clause.id) in _ids_of(name)}
+    if any(all(getattr(dialect, name) != getattr(other, name) for other in known.values()) for name in naming):
+        return (), None
     votes: dict[str, bool | None] = {}
-    for name in (*_COLUMNS, *(name for name in BEHAVIOURS if name not in _WHOLE)):
+    for name in ROWS:
         held: dict[Any, set[bool]] = {}
         for release, other in known.items():
             held.setdefault(getattr(other, name), set()).add(applies[release])
         if all(len(values) == 1 for values in held.values()):
-            answers = {next(iter(held.get(getattr(dialect, name), {None}))) for dialect in dialects}
-            votes[name] = answers.pop() if len(answers) == 1 else None
-    about = {name: vote for name, vote in votes.items() if family(clause.id) in _ids_of(name)}
-    probed = {name: vote for name, vote in votes.items() if name in _COLUMNS}
-    for considered in (about, probed, votes):
+            vote = next(iter(held.get(getattr(dialect, name), {None})))
+            votes[name] = None if name in unread else vote
+    about = {name: vote for name, vote in votes.items() if name in naming}
+    for considered in (about, votes):
         if considered:
             answers = set(considered.values())
             return tuple(considered), answers.pop() if len(answers) == 1 else None
@@ -114,10 +121,5 @@ def _predicted(
 
 @cache
 def _ids_of(name: str) -> frozenset[str]:
-    """The clauses that the docstring of a behaviour or a column names."""
-    if name in _COLUMNS:
-        text = inspect.getdoc(Columns) or ""
-        text = next((line for line in text.splitlines() if line.strip().startswith(f"{name}:")), "")
-    else:
-        text = inspect.getdoc(getattr(Dialect, name)) or ""
-    return frozenset(_ID.findall(text))
+    """Return the clauses that the row of a behaviour names."""
+    return frozenset((*ROWS[name].clauses, *_ID.findall(ROWS[name].__doc__ or "")))

@@ -9,13 +9,13 @@ from conformance.events import Diverged
 from conformance.operations.trace import Trace
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
-from kidx.dialect import assumed
+from kidx.dialect import override_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.events import Event
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from kidx.dialect import Dialect
 
 
@@ -58,6 +58,6 @@ def hunt(
         stop_at_first=first,
         model=False,
     )
-    with assumed(dialect):
+    with override_dialect(dialect):
         run(plan, note, progress)
     return found

@@ -8,9 +8,9 @@ from importlib.resources import files
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final
 
-from conformance.clauses import load_clauses
-from conformance.experiments.release_diff.stakes import family
-from kidx.dialect import version_of
+from conformance.clauses import family
+from conformance.clauses.edited_range import with_release, without_release
+from kidx.dialect import PUBLISHED, ROWS, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from conformance.experiments.release_proposal.clause_changes import ClauseChange
     from kidx.dialect import Dialect
 
-TABLE: Final = "kidx/dialect/__init__.py"
-_END: Final = "\n)\n# fmt: on"
+TABLE: Final = "kidx/dialect/table.py"
+RELEASES: Final = "kidx/dialect/__init__.py"
 
 
-def has_row(release: str) -> bool:
-    """Whether the table of the package has a release; one that is only locked is not in it."""
-    return f'"{release}"' in _table()
+def has_release(release: str) -> bool:
+    """Return whether the package has a release; one that is only locked is not in it."""
+    return release in PUBLISHED.split()
 
 
 def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
-    """A unified diff of the table of dialects and of the catalogue; empty if nothing changes.
+    """Return a unified diff of the table of behaviours and of the catalogue; empty if nothing changes.
 
     Args:
-        dialect: of the release.
+        dialect: of the release. Each row whose range says otherwise is edited.
         changes: the clauses whose ranges change; for one that steps have shown to end, an entry of what holds instead
-            follows it, whose title, statement and source are still to be written: without them no catalogue is read.
+            follows it, whose title, statement, promise, reason and source are still to be written: without them no
+            catalogue is read.
     """
     lines: list[str] = []
-    if not has_row(dialect.release):
-        lines += _diff(TABLE, _table(), _with_row(_table(), dialect))
+    if not has_release(dialect.release):
+        lines += _diff(RELEASES, _text(RELEASES), _with_release(_text(RELEASES), dialect.release))
+    lines += _diff(TABLE, _text(TABLE), _with_behaviours(_text(TABLE), dialect))
     edited: dict[str, str] = {}
     for change in changes:
         chapter = change.clause.chapter
@@ -48,23 +50,26 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
     return "".join(lines)
 
 
-def row_of(dialect: Dialect) -> str:
-    """The line of the table for one release."""
-    columns = (
-        dialect.index,
-        dialect.append,
-        dialect.leader_timestamp,
-        dialect.max_lookup,
-        dialect.shutdown,
-        dialect.translate,
-    )
-    texts = ", ".join(f'"{column}"' for column in columns)
-    release = f'    (("{dialect.release}",),'
-    return f"{release:43}({texts}), {dialect.list_offsets_versions}),"
+def edited_rows(dialect: Dialect) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the rows whose ranges say otherwise, each with its ranges before and after."""
+    release = dialect.release
+    known = [other for other in PUBLISHED.split() if other != release]
+    edited: dict[str, tuple[tuple[str, str], ...]] = {}
+    for name, row in ROWS.items():
+        wanted = getattr(dialect, name)
+        ranges = tuple(
+            (range_.text, (with_release if value == wanted else without_release)(range_.text, release, known))
+            for value, range_ in row.values.items()
+            if range_.text and (value == wanted) is not (release in range_)
+        )
+        if ranges:
+            edited[name] = ranges
+    return edited
 
 
-def _table() -> str:
-    return files("kidx").joinpath("dialect/__init__.py").read_text("utf-8")
+def _text(path: str) -> str:
+    package, _, rest = path.partition("/")
+    return files(package).joinpath(rest).read_text("utf-8")
 
 
 def _chapter(name: str) -> str:
@@ -76,23 +81,24 @@ def _diff(path: str, before: str, after: str) -> list[str]:
     return list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))
 
 
-def _with_row(text: str, dialect: Dialect) -> str:
-    """The table with a row more: behind the last one that has an older release.
+def _with_release(text: str, release: str) -> str:
+    """Return the list of published releases with one more, in its place."""
+    newer = [other for other in PUBLISHED.split() if version_of(other) > version_of(release)]
+    if newer:
+        return re.sub(rf"(?<=[ \"]){re.escape(newer[0])}(?=[ \"])", f"{release} {newer[0]}", text, count=1)
+    last = PUBLISHED.split()[-1]
+    return re.sub(rf'(?<=[ "]){re.escape(last)}(?=")', f"{last} {release}", text, count=1)
 
-    Raises:
-        ValueError: the text holds no such table.
-    """
-    table = text[: text.index(_END)]
-    start = table.index("_SPANS")
-    place = start
-    for entry in re.finditer(r'^    \(\("', table[start:], re.MULTILINE):
-        release = re.match(r'    \(\("([\d.]+)"', table[start + entry.start() :])
-        if release and version_of(release[1]) < dialect.version:
-            after = re.search(r"\(\d+, \d+\)\),\n?", table[start + entry.start() :])
-            assert after is not None
-            place = start + entry.start() + after.end()
-    head, tail = text[:place].rstrip("\n"), text[place:].lstrip("\n")
-    return f"{head}\n{row_of(dialect)}\n{tail}"
+
+def _with_behaviours(text: str, dialect: Dialect) -> str:
+    """Return the table with the ranges that the dialect asks for."""
+    for name, ranges in edited_rows(dialect).items():
+        head, mark, rest = text.partition(f"\n    {name}")
+        row, end, tail = rest.partition('.")\n')
+        for before, after in ranges:
+            row = row.replace(f'"{before}"', f'"{after}"', 1)
+        text = f"{head}{mark}{row}{end}{tail}"
+    return text
 
 
 def _with_range(text: str, change: ClauseChange, release: str) -> str:
@@ -101,17 +107,16 @@ def _with_range(text: str, change: ClauseChange, release: str) -> str:
     entry, mark, rest = tail.partition("\n[[clause]]")
     entry = re.sub(r'^releases = ".*"$', f'releases = "{change.releases}"', entry, count=1, flags=re.MULTILINE)
     if not change.holds and not change.because:
-        entry = f"{entry.rstrip()}\n{_instead(change, release)}"
+        entry = f"{entry.rstrip()}\n{_instead(change, release, text)}"
     return f"{head}{found}{entry}{mark}{rest}"
 
 
-def _instead(change: ClauseChange, release: str) -> str:
-    """What holds instead of a clause, as far as it can be told without words."""
+def _instead(change: ClauseChange, release: str, text: str) -> str:
+    """Return what holds instead of a clause, as far as it can be told without words; the text is its chapter's."""
     clause = change.clause
     mine = family(clause.id)
-    taken = {id_ for id_ in load_clauses() if family(id_) == mine}
+    taken = set(re.findall(r'^id = "(.*)"$', text, re.MULTILINE))
     new = next(id_ for letter in ascii_lowercase if (id_ := f"{mine}{letter}") not in taken)
-    machines = ", ".join(f'"{machine}"' for machine in clause.exercised_by)
     lines = [
         "",
         "[[clause]]",
@@ -119,12 +124,12 @@ def _instead(change: ClauseChange, release: str) -> str:
         'title = ""',
         'statement = ""',
         f'level = "{clause.level}"',
-        *(['reason = ""'] if clause.level == "OBSERVED" else []),
+        *(['promise = ""'] if clause.level != "OBSERVED" else []),
+        *(['reason = ""'] if clause.level != "MUST" else []),
         f'releases = ">={release}"',
         'source = ""',
         'evidence = "E"',
         *([f'trace = "{change.trace}"'] if change.trace else []),
-        f"exercised_by = [{machines}]",
         "",
     ]
     return "\n".join(lines)

@@ -1,127 +1,100 @@
-"""Which value of each column of the table of dialects a release has, by trying every one.
+"""Which behaviours a release has, by trying every known value of every row of the table.
 
-Column after column takes the value in whose dialect the fewest traces come out otherwise, until no column moves; of
-equals the one that it has, or that of the nearest release. A value that fails no more traces is kept beside it: nothing
-tells the two apart. What then still differs is tried once more with each behaviour turned to another value.
+The release starts with the behaviours of a known one. The change that explains most of the traces that come out
+otherwise is kept, one change after the other; where no single change explains anything, two together may. What no
+change explains is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
 
-from kidx.dialect import BEHAVIOURS, DIALECTS, Dialect, varied
-from kidx.dialect.columns import Columns
+from conformance.clauses import family
+from kidx.dialect import ROWS, Dialect, with_overrides
 
 if TYPE_CHECKING:
     from conformance.experiments.release_proposal.trials import Failing, Trials
 
-CANDIDATES: Final[Mapping[str, tuple[Any, ...]]] = {
-    column.name: values
-    for column in fields(Columns)
-    if (values := get_args(get_type_hints(Columns)[column.name])) and all(isinstance(value, str) for value in values)
-}
-"""The values of each column that is decided by executing; the versions of ListOffsets are read from the classes."""
-_WHOLE: Final = frozenset({"index_rules", "segment_rules"})
-"""Behaviours that only sum up others."""
-_MAX_TIMESTAMP_SINCE: Final = 7
-"""The version of ListOffsets that can ask for the largest timestamp."""
+Change = Mapping[str, Any]
+_TOGETHER: Final = 12
+"""So many behaviours at most are tried in pairs; each of them moves the step at which a trace differs."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What is found out of a release.
+    """What the traces say of a release.
 
     Attributes:
-        dialect: the proposed row, and the behaviours that it needs beside it.
-        kept: for each column the values that the traces do not tell from the proposed one, which comes first.
-        behaviours: those that have to be otherwise than the row and the version say.
-        refuted: for each column the other values, each with a trace that fails in it and not in the proposed row.
-        failing: traces that fail in the proposed dialect, too: no known value explains them.
+        dialect: its behaviours.
+        turned: the behaviours that are not those of the release it started with, each with its value.
+        because: for each of them, the traces that come out otherwise without it, by id.
+        failing: traces that fail in the dialect, too: no known behaviour explains them.
+        unread: the behaviours that no trace depends on: nothing is known of them.
     """
 
     dialect: Dialect
-    kept: Mapping[str, tuple[Any, ...]]
-    behaviours: Mapping[str, Any]
-    refuted: Mapping[str, Mapping[Any, str]]
+    turned: Change
+    because: Mapping[str, tuple[str, ...]]
     failing: Mapping[str, Failing]
+    unread: frozenset[str]
 
 
-def behaviours_of(dialect: Dialect) -> tuple[Any, ...]:
-    """All that follows from a dialect. Of two that have the same nothing can tell which it is."""
-    return tuple(getattr(dialect, name) for name in BEHAVIOURS if name not in _WHOLE)
-
-
-def probe(trials: Trials, start: Dialect, candidates: Mapping[str, tuple[Any, ...]] = CANDIDATES) -> Probed:
-    """Tries every value of every column.
+def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probed:
+    """Find the known behaviours that explain the traces.
 
     Args:
         trials: the release's classes.
-        start: a first guess: the row of the newest release before it.
-        candidates: the values of each column.
+        start: the release's name with the behaviours of a known release.
+        turned: what is already known to be otherwise.
     """
-    chosen, moved = fitted(start), True
-    while moved:
-        moved = False
-        for column, values in candidates.items():
-            others = _others(chosen, column, values).values()
-            best = min(others, key=lambda other: len(trials.result(other).failing))
-            if best != chosen:
-                chosen, moved = best, True
-    kept: dict[str, tuple[Any, ...]] = {}
-    refuted: dict[str, dict[Any, str]] = {}
-    base = trials.result(chosen).failing
-    for column, values in candidates.items():
-        now = getattr(chosen, column)
-        kept[column], refuted[column] = (now,), {}
-        for value, other in _others(chosen, column, values).items():
-            if value != now:
-                told = [id_ for id_ in trials.result(other).failing if id_ not in base]
-                if told:
-                    refuted[column][value] = told[0]
-                else:
-                    kept[column] += (value,)
-    behaviours = _turned(trials, chosen)
-    dialect = varied(chosen, **behaviours)
-    return Probed(dialect, kept, behaviours, refuted, trials.result(dialect).failing)
+    found, because = dict(turned or {}), dict[str, tuple[str, ...]]()
+    failing = trials.result(with_overrides(start, **found)).failing
+    while failing and (best := _best(trials, with_overrides(start, **found), failing)):
+        change, left = best
+        because |= dict.fromkeys(change, tuple(id_ for id_ in failing if id_ not in left))
+        found |= change
+        failing = left
+    dialect = with_overrides(start, **found)
+    return Probed(dialect, found, because, failing, trials.unread(dialect))
 
 
-def fitted(dialect: Dialect) -> Dialect:
-    """The columns made to go together: an entry a batch leaves a leader nothing to say, and -3 came with version 7."""
-    leader, largest = dialect.leader_timestamp, dialect.max_lookup
-    if (dialect.append == "A2") is not (leader == "L4"):
-        leader = "L4" if dialect.append == "A2" else "L3"
-    if (dialect.list_offsets_versions[1] < _MAX_TIMESTAMP_SINCE) is not (largest == "M0"):
-        largest = "M2" if largest == "M0" else "M0"
-    return replace(dialect, leader_timestamp=leader, max_lookup=largest)
+def _best(
+    trials: Trials, dialect: Dialect, failing: Mapping[str, Failing]
+) -> tuple[Change, Mapping[str, Failing]] | None:
+    """Return the change that explains most traces, and what fails with it; None if none explains any.
+
+    Of equals comes first the one that decides a clause of a difference, then the one that stands first in the table. A
+    change that makes another trace fail explains nothing.
+    """
+    asked = {family(clause) for each in failing.values() for clause in each.divergence.clauses}
+    ranked: list[tuple[int, bool, int, Change]] = []
+    moving: list[Change] = []
+    for number, change in enumerate(_changes(dialect)):
+        left = trials.failing(with_overrides(dialect, **change), failing)
+        if len(left) < len(failing):
+            (name,) = change
+            ranked.append((len(left), asked.isdisjoint(ROWS[name].clauses), number, change))
+        elif any(left[id_].divergence != failing[id_].divergence for id_ in left):
+            moving.append(change)
+    if not ranked:
+        for number, (one, other) in enumerate(combinations(moving[:_TOGETHER], 2)):
+            change = {**one, **other}
+            left = trials.failing(with_overrides(dialect, **change), failing)
+            if len(change) == 2 and len(left) < len(failing):
+                ranked.append((len(left), True, number, change))
+    for *_, change in sorted(ranked, key=lambda each: each[:3]):
+        left = trials.result(with_overrides(dialect, **change)).failing
+        if left.keys() < failing.keys():
+            return change, left
+    return None
 
 
-def _others(dialect: Dialect, column: str, values: Iterable[Any]) -> dict[Any, Dialect]:
-    """The dialects with each value that goes with the other columns, the nearest release's first."""
-    near = sorted(DIALECTS.values(), key=lambda known: _distance(known, dialect))
-    order = [getattr(known, column) for known in near if known.release != dialect.release]
-    wanted = dict.fromkeys((getattr(dialect, column), *(value for value in order if value in values), *values))
-    others = {value: fitted(replace(dialect, **{column: value})) for value in wanted}
-    return {value: other for value, other in others.items() if getattr(other, column) == value}
-
-
-def _distance(one: Dialect, other: Dialect) -> tuple[int, ...]:
-    return tuple(abs(mine - theirs) for mine, theirs in zip(one.version, other.version, strict=True))
-
-
-def _turned(trials: Trials, dialect: Dialect) -> dict[str, Any]:
-    """The behaviours that have to be otherwise, so that fewer traces fail and none that did not."""
-    turned: dict[str, Any] = {}
-    failing = set(trials.result(dialect).failing)
-    for name in BEHAVIOURS if failing else ():
-        if name in _WHOLE or not failing:
-            continue
-        for value in dict.fromkeys(getattr(known, name) for known in DIALECTS.values()):
-            if value == getattr(dialect, name):
-                continue
-            left = set(trials.result(varied(dialect, **turned, **{name: value})).failing)
-            if left < failing:
-                turned[name], failing = value, left
-                break
-    return turned
+def _changes(dialect: Dialect) -> Iterator[Change]:
+    """Yield each other value of each row."""
+    for name, row in ROWS.items():
+        for value in row.values:
+            if value != getattr(dialect, name):
+                yield {name: value}

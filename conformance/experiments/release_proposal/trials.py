@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.replay import perform_all
 from conformance.scratch import scratch_directory
-from kidx.dialect import BEHAVIOURS, Dialect, assumed
+from kidx.dialect import ROWS, Dialect, override_dialect
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations.trace import Trace
 
@@ -80,17 +79,33 @@ class Trials:
         return self.count > before
 
     def result(self, dialect: Dialect) -> Result:
-        """Performs every trace in a dialect."""
-        key = (self.count, *(getattr(dialect, name) for name in _names()))
+        """Perform every trace in a dialect."""
+        key = (self.count, dialect.rules())
         if key not in self._results:
-            with assumed(dialect):
-                self._results[key] = self._performed()
+            with override_dialect(dialect):
+                self._results[key] = self._performed(self._traces)
         return self._results[key]
 
-    def _performed(self) -> Result:
+    def failing(self, dialect: Dialect, ids: Collection[str]) -> Mapping[str, Failing]:
+        """Perform some traces only, and return those that come out otherwise."""
+        chosen = {
+            machine: {id_: trace for id_, trace in traces.items() if id_ in ids}
+            for machine, traces in self._traces.items()
+        }
+        with override_dialect(dialect):
+            return self._performed({machine: traces for machine, traces in chosen.items() if traces}).failing
+
+    def unread(self, dialect: Dialect) -> frozenset[str]:
+        """Return the behaviours that the reference never asks for in any trace."""
+        noticing = _Noticing(dialect)
+        with override_dialect(noticing):
+            self._performed(self._traces)
+        return frozenset(ROWS) - noticing.read
+
+    def _performed(self, of_machines: Mapping[str, Mapping[str, Trace]]) -> Result:
         failing: dict[str, Failing] = {}
         exercised: Counter[str] = Counter()
-        for machine, traces in self._traces.items():
+        for machine, traces in of_machines.items():
             subject = self._subjects[machine]
             with scratch_directory() as scratch:
                 lockstep = MACHINES[machine].new_lockstep([subject], scratch, releases=[self.release])
@@ -105,5 +120,21 @@ class Trials:
         return Result(failing, exercised)
 
 
-def _names() -> tuple[str, ...]:
-    return (*(column.name for column in fields(Dialect)), *BEHAVIOURS)
+class _Noticing(Dialect):
+    """A dialect that notes which of its behaviours are asked for."""
+
+    read: set[str]
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect.release, dialect.like)
+        vars(self).update(vars(dialect), read=set(), plain=dialect)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ROWS:
+            vars(self)["read"].add(name)
+            return getattr(vars(self)["plain"], name)
+        return super().__getattribute__(name)
+
+    def rules(self, *sections: str) -> tuple[object, ...]:
+        """Return the rules without noting them: they only group releases."""
+        return self.plain.rules(*sections)  # type: ignore[no-any-return]

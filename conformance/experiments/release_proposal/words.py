@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from conformance.experiments.release_proposal.clause_changes import not_asked
-from conformance.experiments.release_proposal.patch import row_of
-from conformance.report.divergence import show
-from kidx.dialect import DIALECTS
-from kidx.dialect.columns import Columns
+from conformance.experiments.release_proposal.clause_changes import clauses_of, not_asked
+from conformance.experiments.release_proposal.patch import edited_rows
+from conformance.report.divergence import format_value
+from kidx.dialect import DIALECTS, ROWS
 
 if TYPE_CHECKING:
     from conformance.experiments.release_proposal.clause_changes import ClauseChange
@@ -19,27 +17,32 @@ if TYPE_CHECKING:
 
 
 def described(proposal: Proposal) -> str:
-    """Every column with what speaks for its value, every clause with its trace, and what nothing explains."""
+    """Return every behaviour with the traces that show it, every clause with its trace, and what nothing explains."""
     plan, probed = proposal.plan, proposal.probed
     base = DIALECTS[plan.against]
     lines = [f"{plan.release}, compared with {plan.against}: {len(proposal.differing)} traces differ", ""]
-    for column, values in probed.kept.items():
-        chosen, before = getattr(probed.dialect, column), getattr(base, column)
-        said = f"  {column:17}{chosen}" + (f" (it was {before})" if chosen != before else "")
-        if others := [value for value in values if value != chosen]:
-            said += f"; no step tells it from {', '.join(others)}"
-        lines.append(said)
-        lines += [f"      not {value}: trace {trace}" for value, trace in probed.refuted[column].items()]
-    lines.append(f"  ListOffsets      versions {probed.dialect.list_offsets_versions}, as its classes say")
-    lines += [f"  {name}: {value!r}, not as its version says" for name, value in probed.behaviours.items()]
-    lines += [f"  {column}: the table of the package says otherwise" for column in proposal.otherwise]
-    lines += ["", "row", row_of(probed.dialect)]
+    turned = {name: value for name, value in probed.turned.items() if value != getattr(base, name)}
+    lines.append("behaviours" if turned else f"behaviours: those of {plan.against}")
+    for name, value in turned.items():
+        lines.append(f"  {name}: {value!r} (it was {getattr(base, name)!r}): {ROWS[name].__doc__}")
+        if shown := probed.because.get(name):
+            more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
+            lines.append(f"      shown by trace {_path(shown[0], proposal)}{more}")
+    if edited := edited_rows(probed.dialect):
+        lines += ["", "rows"]
+        lines += [f"  {name}: {old} → {new}" for name, ranges in edited.items() for old, new in ranges]
+    followers = [clause.id for clause in clauses_of(edited)]
+    if followers:
+        lines.append(f"  which decide {', '.join(followers)}")
+    lines += [f"  {name}: the table of the package says otherwise" for name in proposal.otherwise]
     if proposal.changes:
         lines += ["", "clauses"]
         lines += [_clause(change, proposal) for change in proposal.changes]
     if probed.failing:
-        lines += ["", "no known value explains"]
+        lines += ["", "no known behaviour explains"]
         lines += [_unexplained(failing) for failing in probed.failing.values()]
+    if probed.unread:
+        lines += ["", f"not looked at, as no step depends on them: {', '.join(sorted(probed.unread))}"]
     if unasked := not_asked(plan.machines):
         lines += [
             "",
@@ -64,7 +67,7 @@ def _path(id_: str, proposal: Proposal) -> str:
 
 def _unexplained(failing: Failing) -> str:
     divergence, trace = failing.divergence, failing.trace
-    expected, actual = show(divergence.expected), show(divergence.actual)
+    expected, actual = format_value(divergence.expected), format_value(divergence.actual)
     where = f"{trace.machine}-{trace.id}, step {divergence.step + 1}: {divergence.operation.name}"
     return f"  {where} ({', '.join(divergence.aspects)}): {expected} → {actual}"
 
@@ -75,10 +78,10 @@ def as_json(proposal: Proposal) -> Json:
     return {
         "release": plan.release,
         "against": plan.against,
-        "row": {column.name: getattr(probed.dialect, column.name) for column in fields(Columns)},
-        "kept": {column: list(values) for column, values in probed.kept.items()},
-        "refuted": {column: dict(traces) for column, traces in probed.refuted.items()},
-        "behaviours": dict(probed.behaviours),
+        "behaviours": dict(probed.turned),
+        "because": {name: list(traces) for name, traces in probed.because.items()},
+        "rows": {name: [list(pair) for pair in ranges] for name, ranges in edited_rows(probed.dialect).items()},
+        "unread": sorted(probed.unread),
         "clauses": [
             {
                 "id": change.clause.id,

@@ -1,1 +1,1 @@
-"""Implementations side by side: what each came to in each area, from streams of runs that may be from anywhere."""
+"""Comparison of implementations: their results in each area, from event streams of any runs."""

@@ -1,4 +1,4 @@
-"""The areas of the scoreboard, as data: which clauses of which machines belong to each, and what they mean."""
+"""Areas of the scoreboard, as data: the clauses and machines of each, and the meaning of a divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import convert
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A column of the board; clauses are patterns as of a shell, and no machines are all."""
+    """Column of the board; clauses are patterns as in a shell, and no machines mean all."""
 
     name: str
     place: int
@@ -23,14 +23,14 @@ class Area:
     machines: tuple[str, ...] = ()
 
     def has(self, machine: str, clause: str) -> bool:
-        """Whether what a machine shows of a clause belongs here, unless an area before it has it."""
+        """Return True if a clause of a machine belongs here, unless an earlier area has it."""
         is_machine = not self.machines or machine in self.machines
         return is_machine and any(fnmatchcase(clause, pattern) for pattern in self.clauses)
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a difference in one of the clauses means for a consumer, in one sentence."""
+    """Consequence for a consumer, in one sentence, of a divergence in one of the clauses."""
 
     clauses: tuple[str, ...]
     says: str
@@ -38,22 +38,22 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """All of it; ``area`` in the order in which a clause looks for its own."""
+    """All areas and meanings; ``area`` is in the order in which the area of a clause is searched."""
 
     area: tuple[Area, ...]
     meaning: tuple[Meaning, ...]
 
     @property
     def columns(self) -> list[Area]:
-        """As the board shows them."""
+        """Areas in the order of the board's columns."""
         return sorted(self.area, key=lambda area: area.place)
 
     def of(self, machine: str, clause: str) -> Area:
-        """Where a clause of a machine belongs; a difference without a clause has the name ``""``."""
+        """Return the area of a clause of a machine; a divergence without a clause has the clause ``""``."""
         return next(area for area in self.area if area.has(machine, clause))
 
     def meaning_of(self, area: Area, clauses: Iterable[str]) -> str:
-        """What a difference means for a consumer: the sentence of the first clause that has one, or the area's."""
+        """Return the consequence for a consumer: the sentence of the first clause that has one, or the area's."""
         for clause in clauses:
             for meaning in self.meaning:
                 if any(fnmatchcase(clause, pattern) for pattern in meaning.clauses):
@@ -63,5 +63,5 @@ class Areas:
 
 @cache
 def load_areas() -> Areas:
-    """What the package has; tests hold it against the catalogue of clauses."""
+    """Return the packaged areas; tests compare them with the catalogue of clauses."""
     return convert(tomllib.loads((files(__package__) / "areas.toml").read_text("utf-8")), Areas)

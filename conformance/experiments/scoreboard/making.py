@@ -1,4 +1,4 @@
-"""From streams of runs to the board: which row a result belongs to, and which cell a difference."""
+"""Construction of the board from event streams: the row of each result, and the cell of each divergence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from conformance.clauses import load_clauses
 from conformance.expectations import load_expectations
 from conformance.experiments.scoreboard.areas import load_areas
 from conformance.implementations.forms import form_of, is_server
-from conformance.report.divergence import describe
+from conformance.report.divergence import format_divergence
 from conformance.report.rendering import trace_text
-from conformance.report.scoreboard.board import Board, Cell, Excuse, Fault, Made, Row
+from conformance.report.scoreboard.board import Board, BoardDivergence, Cell, KnownReason, Row, RunProvenance
 from conformance.subjects import Subject, load_subjects
 
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ _AREAS_OF: Final = {
     "transactions": "transactions",
     "delete-records": "retention",
 }
-"""What a run can leave out, and the area of which little is left then."""
-_EXCUSED: Final = {
-    "without": "left out, as it lacks them: {}",
-    "refused_settings": "settings that it refuses, and goes without: {}",
-    "unstamped": "topics judged as CreateTime from their first batch on: {}",
-    "left": "topics left before their end, as their records differed: {}",
-    "capabilities": "what it says of itself: {}",
-    "excused": "excused for want of a capability, with how many steps: {}",
-    "why": "not driven: {}",
+"""Features that a run can skip, and the area that mostly depends on each."""
+_TOLERATED: Final = {
+    "without": "skipped because it lacks them: {}",
+    "refused_settings": "settings that it rejects, which are skipped: {}",
+    "unstamped": "topics treated as CreateTime from their first batch on: {}",
+    "left": "topics abandoned because their records differed: {}",
+    "capabilities": "declared capabilities: {}",
+    "excused": "tolerated because a capability is missing, with the number of steps: {}",
+    "why": "not run: {}",
 }
-"""Details of a result that a reader has to know to judge it, and how they are said."""
+"""Details of a result that a reader must know to evaluate it, with their texts."""
 
 
 class Source(NamedTuple):
-    """Runs for a board; ``label`` is what their rows are called, empty for the implementation's own name."""
+    """Runs for a board; ``label`` is the name of their rows, empty for the implementation's own name."""
 
     label: str
     streams: Sequence[Stream]
@@ -53,7 +53,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one run says of one implementation held to one release."""
+    """Results of one run for one implementation compared with one release."""
 
     stream: Stream
     implementation: str
@@ -62,7 +62,7 @@ class _Piece:
 
 
 def board_of(sources: Iterable[Source]) -> Board:
-    """The board of some runs; those of one label and release share a row, in the order in which they came."""
+    """Return the board of some runs; runs with the same label and release share a row, in their order."""
     pieces: dict[_Key, list[_Piece]] = {}
     for source in sources:
         for stream in source.streams:
@@ -100,11 +100,11 @@ def _own_label(implementation: str) -> str:
 def _row(key: _Key, pieces: Sequence[_Piece]) -> Row:
     known = [_subject(piece.implementation) for piece in pieces]
     subject = next((one for one in known if one is not None), None)
-    told = [_version(piece) for piece in pieces]
+    versions = [_version(piece) for piece in pieces]
     return Row(
         key.label,
         key.release,
-        next(filter(None, told), ""),
+        next(filter(None, versions), ""),
         "" if subject is None else f"{subject.about} · {subject.language} · {subject.home}",
         _cells(key.release, pieces),
         [_made(piece) for piece in pieces],
@@ -112,7 +112,7 @@ def _row(key: _Key, pieces: Sequence[_Piece]) -> Row:
 
 
 def _version(piece: _Piece) -> str:
-    """The implementation's own version, as the run noted it: today's catalogue may have another one."""
+    """Return the implementation's version in the run: the current catalogue may have another one."""
     versions = piece.stream.header.versions
     return versions.get(piece.implementation, piece.results[0].release if _is_kafka(piece) else "")
 
@@ -126,23 +126,26 @@ def _cells(release: str, pieces: Sequence[_Piece]) -> list[Cell]:
     cells = {area.name: Cell(area.name) for area in areas.columns}
     for result in (result for piece in pieces for result in piece.results):
         for clause, verdict in result.verdicts.items():
-            cells[areas.of(result.machine, clause).name].take(clause, result.clauses.get(clause, 0), verdict)
+            cells[areas.of(result.machine, clause).name].add_clause(clause, result.clauses.get(clause, 0), verdict)
     for piece, event in _distinct(pieces):
         clause = event.clause or next(iter(event.failure["clauses"]), "")
         fault = _fault(piece, event, areas.of(event.machine, clause), clause, release)
         for name in _shows_in(piece, event, clause):
             cells[name].faults.append(fault)
     for feature, name in _AREAS_OF.items():
-        if not cells[name].faults and _is_left_out(feature, name, pieces):
-            cells[name].leave_out(feature)
+        if not cells[name].faults and _is_skipped(feature, name, pieces):
+            cells[name].mark_skipped(feature)
     for cell in cells.values():
         if cell.state == "not-run" and only_protocol and not cell.clauses:
-            cell.why = _BY_PROTOCOL
+            cell.why, cell.absent = _BY_PROTOCOL, True
     return list(cells.values())
 
 
-def _is_left_out(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
-    """Whether every run that shows something of an area, or of any if none does, was made without what it is about."""
+def _is_skipped(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
+    """Return True if all runs with results in an area skipped its feature.
+
+    If no run has results in the area, all runs with any result must have skipped it.
+    """
     areas = load_areas()
     results = [result for piece in pieces for result in piece.results if any(result.clauses.values())]
     shown = [
@@ -154,7 +157,7 @@ def _is_left_out(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
 
 
 def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
-    """Each difference once, whichever runs have found it."""
+    """Yield each unique divergence once, whichever runs have found it."""
     seen: set[tuple[str, str, str]] = set()
     for piece in pieces:
         for event in piece.faults:
@@ -165,37 +168,37 @@ def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
 
 
 def _shows_in(piece: _Piece, event: Diverged, clause: str) -> Iterable[str]:
-    """The areas of a difference: of its clause, in every machine, of its other sights, and of what fails with it."""
+    """Return the areas of a divergence, in every machine: of its clause, and of its related clauses that diverge."""
     machines = event.machines or (event.machine,)
     failing = {id_ for result in piece.results for id_, verdict in result.verdicts.items() if verdict == "diverges"}
     clauses = [clause, *(each for each in event.clauses if each in failing)]
     return dict.fromkeys(load_areas().of(machine, each).name for each in clauses for machine in machines)
 
 
-def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str) -> Fault:
+def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str) -> BoardDivergence:
     named = next((each for each in load_expectations() if _names(each, event, release)), None)
-    return Fault(
+    return BoardDivergence(
         event,
         load_areas().meaning_of(area, (clause, *event.clauses)),
-        describe(event),
+        format_divergence(event),
         trace_text(piece.stream.path.parent, event.trace),
-        None if named is None else Excuse(named.reason, named.link),
+        None if named is None else KnownReason(named.reason, named.link),
     )
 
 
 def _names(expectation: Expectation, event: Diverged, release: str) -> bool:
     clauses = [clause for clause in event.clauses if clause in load_clauses()]
-    return expectation.concerns(event.machine, event.implementation, release) and expectation.is_about(
+    return expectation.applies_to(event.machine, event.implementation, release) and expectation.matches(
         clauses, event.shape, event.detail
     )
 
 
-def _made(piece: _Piece) -> Made:
+def _made(piece: _Piece) -> RunProvenance:
     header, details = piece.stream.header, [result.details for result in piece.results]
     excused = [
-        said.format(_in_words(found[name])) for found in details for name, said in _EXCUSED.items() if found.get(name)
+        text.format(_format(found[name])) for found in details for name, text in _TOLERATED.items() if found.get(name)
     ]
-    return Made(
+    return RunProvenance(
         piece.implementation,
         header.started,
         header.command,
@@ -214,14 +217,14 @@ def _facts(details: Mapping[str, Any]) -> Iterable[str]:
     answers, versions = details.get("answers"), details.get("versions")
     stops, kills = details.get("restarts"), details.get("kills")
     if isinstance(answers, int):
-        yield f"{answers:,} answers held to the reference"
+        yield f"{answers:,} results compared with the reference"
     if isinstance(versions, list) and versions:
         yield f"ListOffsets versions {versions[0]} to {versions[-1]}"
     if isinstance(stops, int) and isinstance(kills, int):
         yield f"stopped {stops} times, killed {kills} times"
 
 
-def _in_words(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {each}" for name, each in value.items())
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,4 +1,4 @@
-"""Runs for a board: each implementation by itself, without expectations, so that what is known is shown, too."""
+"""Runs for a board: each implementation alone, without expectations, so that known divergences are shown too."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import Wish
     from conformance.runs.wire_options import WireOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """How much is done with each implementation; as of a run."""
+class RunBudget:
+    """Amount of work for each implementation, as in a run."""
 
     profile: Profile
     seed: Wish = None
@@ -31,31 +31,31 @@ class Extent:
     max_time: float | None = None
 
 
-def perform(
+def run_implementation(
     implementation: str,
     releases: tuple[str, ...],
     machines: tuple[str, ...],
-    extent: Extent,
+    extent: RunBudget,
     directory: Path,
     *,
     wire: WireOptions | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Stream:
-    """Hold one implementation to its releases, and keep events and traces in a directory of its own.
+    """Run one implementation against its releases, and write events and traces into a separate directory.
 
     Args:
-        implementation: as ``-i`` takes it.
-        releases: of Kafka, oldest first.
-        machines: that drive it.
-        extent: how much.
-        directory: has one directory for each implementation.
-        wire: how a broker is reached.
-        progress: told while jars are being fetched.
-        announce: told what is about to be done to brokers that are not the harness's own.
+        implementation: argument of ``-i``.
+        releases: releases of Kafka, oldest first.
+        machines: machines to run.
+        extent: amount of work.
+        directory: parent of each implementation's directory.
+        wire: options for reaching a broker.
+        progress: called while jars are fetched.
+        announce: called with the planned actions on brokers that are not the harness's own.
 
     Raises:
-        ToolError: the work cannot be done.
+        ToolError: the run is not possible.
     """
     place = directory / (re.sub(r"[^A-Za-z0-9.]+", "-", implementation).strip("-")[:80] or "it")
     with NdjsonWriter(place) as writer:

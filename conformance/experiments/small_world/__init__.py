@@ -1,1 +1,1 @@
-"""The small world: every sequence of a few operations instead of a draw, and every crash point of a segment."""
+"""Bounded exhaustive testing: every sequence of a few operations, and every crash point of a segment."""

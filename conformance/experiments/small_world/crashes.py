@@ -1,8 +1,8 @@
 """Every point at which a process can be killed while a segment appends, truncates, resizes or becomes inactive.
 
-An operation changes its files in an order, log first. At a crash point the files before it are as they became, those
-behind it as they were, and the one in between has got nothing, a beginning, or only the end of what it was to get:
-pages reach a disk in any order. The segment is opened again with these very bytes, asked, and recovered, in lockstep.
+An operation changes its files in an order, log first. At a crash point the files before it are complete, the files
+after it unchanged, and the file in between has none of its new bytes, the first ones, or only the last ones:
+pages reach a disk in any order. The segment is reopened with exactly these bytes, queried, and recovered, in lockstep.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kidx.segment import follower_append_info
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 _BASE: Final = 100
 _SIZE: Final = 96
 _INTERVAL: Final = 100
-"""Two batches: the last one has no entries yet, so that both an append and a roll have some to write."""
+"""Size of two batches: the last one has no entries yet, so that both an append and a roll have some to write."""
 _OPENING: Final = (_BASE, _INTERVAL, _SIZE, 0)
 
 Files = tuple[bytes | None, ...]
@@ -52,7 +52,7 @@ CRASHING: Final = {
     "resize": Operation("resize_indexes", (48,)),
     "roll": Operation("become_inactive"),
 }
-"""The operations that are interrupted; a roll is what it does to the segment that it leaves behind."""
+"""Interrupted operations; a roll is represented by its effect on the old segment."""
 AFTERWARDS: Final = (
     Operation("check_segment", (False,)),
     Operation("read_next_offset"),
@@ -65,18 +65,18 @@ AFTERWARDS: Final = (
     _append(_BASE + 20, 5000),
     Operation("close_segment"),
 )
-"""What is asked of the files as the crash left them, and what a recovery makes of them."""
+"""Queries on the files as the crash left them, then a recovery and queries on its result."""
 
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """One state of the files.
+    """State of the files after a crash.
 
     Attributes:
-        operation: which was interrupted, a key of :data:`CRASHING`.
+        operation: the interrupted operation, a key of :data:`CRASHING`.
         file: suffix of the file that it was writing.
-        how: ``nothing``, ``prefix`` or ``torn``; ``all`` where everything was written and nothing closed.
-        at: bytes from the start of the file that had got there.
+        how: ``nothing``, ``prefix`` or ``torn``; ``all`` if everything was written and nothing closed.
+        at: number of bytes from the start of the file that had been written.
         files: the contents, in the order of the suffixes.
     """
 
@@ -87,7 +87,7 @@ class CrashPoint:
     files: Files
 
     def operations(self) -> tuple[Operation, ...]:
-        """The whole example."""
+        """Return the whole example."""
         written = tuple(
             Operation("damage_segment_file", (suffix, "write_file", [content.hex()]))
             for suffix, content in zip(SUFFIXES, self.files, strict=True)
@@ -97,7 +97,7 @@ class CrashPoint:
 
 
 def crash_points(operation: str, before: Files, after: Files) -> Iterator[CrashPoint]:
-    """Every state between ``before`` and ``after``."""
+    """Yield every state between ``before`` and ``after``."""
     for number, suffix in enumerate(SUFFIXES):
         for how, at, content in _between(before[number], after[number]):
             yield CrashPoint(operation, suffix, how, at, (*after[:number], content, *before[number + 1 :]))
@@ -105,7 +105,7 @@ def crash_points(operation: str, before: Files, after: Files) -> Iterator[CrashP
 
 
 def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, int, bytes]]:
-    """What may be in a file that was being changed."""
+    """Yield the possible contents of a file that was being changed."""
     if before is None or after is None or before == after:
         return
     longest = max(len(before), len(after))
@@ -113,7 +113,7 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
     changed = [at for at in range(longest) if old[at] != new[at]] or [min(len(before), len(after))]
     first, end = changed[0], changed[-1] + 1
     yield "nothing", first, before
-    # The length of a file changes in one go, before what is written into it or after what is cut off.
+    # The length of a file changes atomically, before bytes are written into it or after bytes are truncated.
     length = len(after)
     for at in range(first + 1, end):
         yield "prefix", at, (new[:at] + old[at:])[: max(at, length if length <= len(before) else at)]
@@ -123,8 +123,8 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
 
 
 @dataclass(frozen=True)
-class Crashed:
-    """The result for the crash points of one operation in one release; ``failure`` is the first difference."""
+class CrashResult:
+    """Result for the crash points of one operation in one release; ``failure`` is the first divergence."""
 
     release: str
     operation: str
@@ -135,11 +135,11 @@ class Crashed:
 
 def explore_crashes(
     release: str, implementations: Sequence[str] = ("jvm",), *, progress: Progress | None = None
-) -> Iterator[Crashed]:
-    """Every crash point of every operation, in lockstep with the implementations of one release.
+) -> Iterator[CrashResult]:
+    """Yield the result of all crash points of every operation, in lockstep with one release's implementations.
 
     Raises:
-        ToolError: an implementation cannot be had here.
+        ToolError: an implementation is not available here.
     """
     machine = MACHINES["segment"]
     subjects = [machine.subject(name, release, progress) for name in implementations]
@@ -149,17 +149,17 @@ def explore_crashes(
             before, after = _images(lockstep, operation)
             count, steps = 0, lockstep.statistics.steps
             failure = None
-            for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- told below
+            for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- used below
                 try:
                     _perform(lockstep, point.operations())
                 except DivergenceError as error:
                     failure = error
                     break
-            yield Crashed(release, name, count, lockstep.statistics.steps - steps, failure)
+            yield CrashResult(release, name, count, lockstep.statistics.steps - steps, failure)
 
 
 def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
-    """The files before and after an operation that nothing interrupts."""
+    """Return the files before and after an uninterrupted operation."""
     lockstep.begin()
     try:
         for earlier in SETUP:

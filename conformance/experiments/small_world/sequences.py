@@ -1,7 +1,7 @@
-"""The small world: every sequence of a few operations, in lockstep, instead of a draw from all there are.
+"""Every sequence of a few operations, in lockstep, instead of random sequences of all operations.
 
-Bugs that need three steps are found by trying all of them. The alphabet is small because it holds one of each kind:
-what is appended, asked and cut lies at the same few offsets, and the file holds three entries.
+Bugs that need three steps are found by trying all of them. The alphabet is small because it has one operation of each
+kind: appends, lookups and truncations use the same few offsets, and the file holds three entries.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Lockstep
 
-Letter = tuple[Operation, ...]
-"""What is always done together: most letters are one operation, a reopening is two."""
+AlphabetOperation = tuple[Operation, ...]
+"""Operations that are always executed together: mostly a single one, two for reopening."""
 
 _BASE: Final = 10
 
@@ -32,7 +32,7 @@ def _opening(kind: str, suffix: str, size: int) -> Operation:
     return Operation("open", (kind, f"{_BASE:020d}{suffix}", _BASE, size, True))
 
 
-def _letters(*operations: tuple[Any, ...]) -> list[Letter]:
+def _letters(*operations: tuple[Any, ...]) -> list[AlphabetOperation]:
     return [(Operation(name, arguments),) for name, arguments in ((each[0], each[1:]) for each in operations)]
 
 
@@ -43,10 +43,10 @@ _OPENINGS: Final = {
 }
 
 
-def alphabet(kind: str) -> list[Letter]:
-    """The letters of an index of one kind."""
+def alphabet(kind: str) -> list[AlphabetOperation]:
+    """Return the alphabet for an index of one kind."""
     opening = _OPENINGS[kind]
-    reopen: list[Letter] = [(Operation("close"), opening), (Operation("crash"), opening)]
+    reopen: list[AlphabetOperation] = [(Operation("close"), opening), (Operation("crash"), opening)]
     if kind == "offset":
         return reopen + _letters(
             ("append", 10, 5),
@@ -92,14 +92,14 @@ def alphabet(kind: str) -> list[Letter]:
 
 
 @dataclass(frozen=True)
-class Explored:
-    """The result for a small world.
+class SequenceResult:
+    """Result for one kind of index.
 
     Attributes:
-        kind: of the index.
-        sequences: tried, of all there are.
-        steps: performed.
-        failure: the first difference, without what it does not need; None if there is none.
+        kind: kind of the index.
+        sequences: number of executed sequences.
+        steps: number of executed steps.
+        failure: the first divergence, shrunk; or None.
     """
 
     kind: str
@@ -109,12 +109,12 @@ class Explored:
 
 
 def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
-    """Every word of that many letters, behind the opening. Shorter ones are their beginnings."""
+    """Yield every sequence of this length, after the opening. Shorter sequences are prefixes of these."""
     for word in product(alphabet(kind), repeat=length):
         yield (_OPENINGS[kind], *(operation for letter in word for operation in letter))
 
 
-def explore(
+def check_all_sequences(
     kind: str,
     length: int,
     releases: Sequence[str],
@@ -122,19 +122,19 @@ def explore(
     *,
     progress: Progress | None = None,
     tell: Callable[[int], None] = lambda _: None,
-) -> Explored:
-    """Performs every sequence with the reference, the model and every implementation of every release.
+) -> SequenceResult:
+    """Execute every sequence with the reference, the model and every implementation of every release.
 
     Args:
         kind: ``offset``, ``time`` or ``transaction``.
-        length: letters of a sequence.
-        releases: whose dialects and classes.
+        length: number of elements of a sequence.
+        releases: releases whose dialects and classes are used.
         implementations: specifications such as ``jvm``.
         progress: called while jars are fetched.
-        tell: called with the number of sequences done, now and then.
+        tell: called periodically with the number of finished sequences.
 
     Raises:
-        ToolError: an implementation cannot be had here.
+        ToolError: an implementation is not available here.
     """
     machine = MACHINES[kind]
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
@@ -145,10 +145,10 @@ def explore(
             try:
                 _perform(lockstep, operations)
             except DivergenceError as failure:
-                return Explored(kind, done, lockstep.statistics.steps, shrunk(lockstep, failure))
+                return SequenceResult(kind, done, lockstep.statistics.steps, shrunk(lockstep, failure))
             if done % 100 == 0:
                 tell(done)
-        return Explored(kind, done, lockstep.statistics.steps)
+        return SequenceResult(kind, done, lockstep.statistics.steps)
 
 
 def _perform(lockstep: Lockstep, operations: Sequence[Operation]) -> None:

@@ -1,1 +1,1 @@
-"""Whether an adapter is sane, asked before its implementation is judged."""
+"""Smoke test of an adapter, before its implementation is tested."""

@@ -1,9 +1,9 @@
-"""Is an adapter sane? Asked before an implementation is blamed (``conformance smoke -i IMPL``).
+"""Smoke test of an adapter, before an implementation is blamed (``conformance smoke -i IMPL``).
 
-A check never judges whether an answer is *right* by Kafka's rules: that is what a run is for. It judges whether answers
-come, in time, in the protocol's shape, about the file that was named, and whether numbers survive the way there and
-back. An adapter that passes here and diverges in a run is a wrong implementation; one that fails here is a broken
-adapter, and what a run says of it means nothing.
+A check never tests if a result is *right* by Kafka's rules: that is the purpose of a run. It tests that replies
+arrive in time, in the protocol's format, and about the named file, and that numbers arrive unchanged in both
+directions. If an adapter passes here and diverges in a run, its implementation is wrong. If it fails here, the adapter
+is broken, and its results in a run mean nothing.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ _BEFORE: Final = "The check before it failed."
 def smoke(
     text: str, *, release: str = NEWEST, deadline: float = DEADLINE, start_deadline: float = START_DEADLINE
 ) -> SmokeReport:
-    """Looks at an adapter.
+    """Check an adapter.
 
     Args:
         text: the IMPL.
-        release: what ``{release}`` stands for.
-        deadline: seconds for each reply.
-        start_deadline: seconds for the reply to ``start``.
+        release: value of ``{release}``.
+        deadline: maximum seconds for each reply.
+        start_deadline: maximum seconds for the reply to ``start``.
 
     Returns:
-        A report; one whose exit code is 2 if the program runs but never says anything.
+        A report; its exit code is 2 if the program runs but never replies.
 
     Raises:
-        ToolError: there is nothing to check: a bad IMPL, no such program, a module that cannot be imported, no Java.
+        ToolError: nothing can be checked: an invalid IMPL, no such program, a module that cannot be imported, no Java.
     """
     spec = parse_spec(text)
     report = SmokeReport(text, release)
@@ -79,7 +79,7 @@ def smoke(
 
 
 class _Smoke:
-    """The checks, each in a directory of its own."""
+    """Runner of the checks, each in a separate directory."""
 
     def __init__(self, report: SmokeReport, directory: Path) -> None:
         self.report = report
@@ -88,7 +88,7 @@ class _Smoke:
         self._has_log = False
 
     def of_process(self, session: ProcessSession) -> None:
-        """All checks of a program behind the line protocol."""
+        """Run all checks of a program that uses the line protocol."""
         if not self._introduction(session):
             return
         usable = [kind for kind in session.kinds if self._of_kind(session, kind, OF_PROCESSES)]
@@ -103,7 +103,7 @@ class _Smoke:
         self._check(session, "ends when its input ends", partial(ends, None))
 
     def of_object(self, session: ObjectSession) -> None:
-        """The checks that make sense without a process."""
+        """Run the checks that do not need a process."""
         self.report.about = session.implementation.name
         for kind in session.kinds:
             self._of_kind(session, kind, ())
@@ -130,7 +130,7 @@ class _Smoke:
         return self._check(session, name, introduces_itself) == "passed"
 
     def _of_log(self, other: ProcessSession) -> None:
-        """The checks of a log, in a process of its own: it is started with version 2 of the protocol."""
+        """Run the checks of a log in a separate process, which is started with version 2 of the protocol."""
         session = LogSession(other.command, other.deadline, other.start_deadline)
 
         def asked(check: LogCheck) -> Callable[[AdapterSession, Path], None]:
@@ -147,7 +147,7 @@ class _Smoke:
             session.kill()
 
     def _of_kind(self, session: AdapterSession, kind: str, more: tuple[tuple[str, KindCheck], ...]) -> bool:
-        """The checks of one kind of index; False if not even the first one passes, so that the rest makes no sense."""
+        """Run the checks of one kind of index; return False if the first one fails, so that the others are skipped."""
         (first, life), *others = *OF_ALL, *more
         try:
             verdict = self._check(session, f"{kind}: {first}", partial(life, kind))
@@ -178,7 +178,7 @@ class _Smoke:
         except NotJudgedError as reason:
             verdict, hint = "not-run", str(reason)
         except LineProcessError as error:
-            # A reply of the wrong shape is worth seeing; otherwise the message says what there is to say.
+            # A reply of the wrong format is shown; without a reply the message is sufficient.
             came = f"{quoted(session.came)}\n{error}" if session.came else str(error)
             hint = _HINTS[error.reason] if isinstance(session, ProcessSession) else _BUG
         self.report.checks.append(Check(name, verdict, session.sent if verdict == "failed" else "", came, hint))

@@ -1,4 +1,4 @@
-"""How to put a number into an index of one kind and to get it back, and what no sane adapter fails at."""
+"""Requests that write a number into an index of one kind and read it back, and basic expectations of an adapter."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _POSITION: Final = 120
 
 
 class CheckFailedError(Exception):
-    """The check fails; the message is the hint."""
+    """Failed check; the message is the hint."""
 
 
 class NotJudgedError(Exception):
-    """There is nothing to judge by; the message says why."""
+    """Check that cannot be evaluated; the message is the reason."""
 
 
 class NoSuchKindError(NotJudgedError):
-    """An index of this kind cannot be opened because there is none."""
+    """Kind of index that the implementation does not have."""
 
 
 class Kind(NamedTuple):
-    """How to put a number into an index of one kind, and to get it back."""
+    """Requests that write a number into an index of one kind, and read it back."""
 
     suffix: str
     append: Callable[[int], tuple[Any, ...]]
@@ -63,7 +63,7 @@ OF_KIND: Final = {
 
 
 def open_new(session: AdapterSession, kind: str, name: str = "0", base_offset: int = 0) -> str:
-    """Opens a new index; the name of its file."""
+    """Open a new index; return the name of its file."""
     name += OF_KIND[kind].suffix
     outcome = session.ask("open", kind, name, base_offset, SIZE, True)
     if outcome.error == "unsupported":
@@ -73,7 +73,7 @@ def open_new(session: AdapterSession, kind: str, name: str = "0", base_offset: i
 
 
 def expect_ok(outcome: Outcome, what: str) -> None:
-    """What was asked for was done."""
+    """Check that a request succeeded."""
     if outcome.error == "unsupported":
         raise NotJudgedError(f"{what} is unsupported.")
     if outcome.error is not None:
@@ -82,6 +82,6 @@ def expect_ok(outcome: Outcome, what: str) -> None:
 
 
 def expect_state(session: AdapterSession) -> None:
-    """The index that is open tells its state."""
+    """Check that the open index returns its state."""
     if isinstance(told := session.state(), Outcome):
         raise CheckFailedError(f"An index that is open tells its state, or declares state as unsupported; not {told}.")

@@ -1,4 +1,4 @@
-"""Do numbers survive the way to the adapter and back? JSON libraries that keep them in doubles are caught here."""
+"""Check that numbers arrive unchanged at the adapter and back, which fails for JSON libraries that use doubles."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from conformance.experiments.smoke.session import AdapterSession
 
 FIRST_LOST: Final = (1 << 53) + 1
-"""The smallest positive integer that is no double; the one before it is what comes back."""
+"""Smallest positive integer that a double cannot represent; a double returns the one before it."""
 _FRACTION: Final = re.compile(r"\d(?:\.\d|[eE][+-]?\d)")
 _DOUBLES: Final = "It looks as if your JSON library uses doubles"
 _HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as doubles."
 
 
 def keeps_long_numbers(kind: str, session: AdapterSession, _: Path) -> None:
-    """Small numbers come back, and so do those that doubles cannot say.
+    """Check that small numbers are returned, and numbers that doubles cannot represent.
 
-    A double of the largest long becomes the largest long again where conversions saturate, so it alone shows nothing.
+    The double nearest to the largest long becomes the largest long again where conversions saturate, so it alone does
+    not
+    suffice.
     """
     if 7 not in _coming_back(session, kind, 7):
         raise NotJudgedError("Not even a small number comes back: a wrong implementation, which a run will show.")
@@ -50,7 +52,7 @@ def _lost(key: int, found: list[int]) -> str:
 
 
 def _coming_back(session: AdapterSession, kind: str, key: int) -> list[int]:
-    """Every number that a new index reports with this one in it."""
+    """Return every number that a new index with this number reports."""
     open_new(session, kind, str(key), OF_KIND[kind].base_of(key))
     expect_ok(session.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
     outcome = session.ask(*OF_KIND[kind].read(key))

@@ -1,4 +1,4 @@
-"""The checks of one kind of index: each opens new files of its own."""
+"""Checks of one kind of index, each with new files."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def _goes_on(kind: str, session: AdapterSession, _: Path) -> None:
 
 
 def _every_operation(kind: str, session: AdapterSession, _: Path) -> None:
-    """Each reply is looked at, and the state after it, as a run does."""
+    """Check each reply, and the state after it, as a run does."""
     open_new(session, kind)
     for operation in TRY_OUT[kind]:
         session.ask(operation.name, *operation.args)
         expect_state(session)
-    # Of a closed index and of an open one: an adapter may refuse the one and do the other.
+    # Both for a closed and an open index, because an adapter may reject one and accept the other.
     for number, names in enumerate((("close", "delete"), ("delete", "delete"))):
         if number:
             open_new(session, kind, str(number))
@@ -72,7 +72,7 @@ def _every_operation(kind: str, session: AdapterSession, _: Path) -> None:
 
 
 def _tells_corruption(kind: str, session: AdapterSession, directory: Path) -> None:
-    """A file that Kafka takes for corrupt is opened, and looked at."""
+    """Open and check a file that Kafka considers corrupt."""
     name = open_new(session, kind)
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     expect_ok(session.ask("close"), "Closing")

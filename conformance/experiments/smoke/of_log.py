@@ -1,4 +1,4 @@
-"""The checks of a log behind version 2 of the line protocol: each opens a log of its own."""
+"""Checks of a log that uses version 2 of the line protocol, each with a new log."""
 
 from __future__ import annotations
 
@@ -19,18 +19,23 @@ from conformance.implementations.replies import MalformedReplyError
 from conformance.operations import Outcome
 from conformance.operations.batches import encode
 from conformance.operations.log import TOPIC_DIRECTORY
+from conformance.operations.log_capabilities import TIME_LOOKUPS
 
 _BATCH: Final = [{"base": 0, "epoch": 0, "records": [[0, 1000]]}]
 
 
 class LogSession(ProcessSession):
-    """A program that is asked about a log."""
+    """Program that is sent requests for a log."""
 
     start_request = LOG_START
     capabilities: Collection[str] = ()
 
     def tell(self, request: messages.Request) -> Any:
-        """One request: the value of its reply, or the outcome of a refusal; LineProcessError if it is no reply."""
+        """Send a request; return the value of its reply or the outcome of an error.
+
+        Raises:
+            LineProcessError: there is no valid reply.
+        """
         self.start()
         line = self._say(msgspec.to_builtins(request), self.deadline)
         with self.well_formed():
@@ -38,7 +43,7 @@ class LogSession(ProcessSession):
 
 
 def introduces_a_log(session: LogSession, _: Path) -> None:
-    """It answers ``start`` of protocol 2, as the program that has said that it has a log."""
+    """Check the reply to ``start`` of protocol 2 from a program that has declared a log."""
     line = session.start()
     with session.well_formed():
         introduction = messages.introduction_from(json.loads(line))
@@ -48,7 +53,7 @@ def introduces_a_log(session: LogSession, _: Path) -> None:
 
 
 def _done(told: Any, what: str) -> Any:
-    """What was asked for was done: its value."""
+    """Check that a request succeeded, and return its value."""
     if isinstance(told, Outcome):
         if told.error == "unsupported":
             raise NotJudgedError(f"{what} is unsupported.")
@@ -102,12 +107,36 @@ def _files_where_told(session: LogSession, directory: Path) -> None:
 
 def _keeps_long_numbers(session: LogSession, directory: Path) -> None:
     _open(session, directory)
-    _append(session, [{"base": 0, "epoch": 0, "records": [[0, FIRST_LOST]]}])
+    is_declared = TIME_LOOKUPS in session.capabilities
+    if not is_declared and not _finds_by_time(session):
+        _keeps_long_offsets(session)
+        return
+    _append(session, [{"base": int(not is_declared), "epoch": 0, "records": [[0, FIRST_LOST]]}])
     (found,) = _done(session.tell(messages.ListOffsets([FIRST_LOST])), "Asking for a timestamp")
     if found is None or found[0] != FIRST_LOST:
         double = found is not None and found[0] in {int(float(FIRST_LOST)), int(math.nextafter(FIRST_LOST, 0))}
         said = "it looks as if your JSON library uses doubles" if double or found is None else "another number came"
         raise CheckFailedError(f"The timestamp {FIRST_LOST} comes back as {found}: {said}.")
+
+
+def _finds_by_time(session: LogSession) -> bool:
+    """Return True if a record with an ordinary timestamp is found."""
+    _append(session)
+    (found,) = _done(session.tell(messages.ListOffsets([1000])), "Asking for a timestamp")
+    return found is not None and found[0] >= 0
+
+
+def _keeps_long_offsets(session: LogSession) -> None:
+    """Check long numbers by the end offset of a log without lookups by time."""
+    no_lookups = f"It has no look-ups by time ({TIME_LOOKUPS} is not declared)"
+    told = session.tell(messages.TruncateFully(FIRST_LOST))
+    if isinstance(told, Outcome):
+        raise NotJudgedError(f"{no_lookups}, and does not begin anew at an offset: no number says it.")
+    end = _state(session).end_offset
+    if end != FIRST_LOST:
+        raise CheckFailedError(
+            f"{no_lookups}. Begun anew at the offset {FIRST_LOST}, the log says that it ends at {end}."
+        )
 
 
 def _goes_on(session: LogSession, directory: Path) -> None:

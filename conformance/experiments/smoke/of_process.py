@@ -1,4 +1,4 @@
-"""The checks of a program as such: what it does with an operation that it does not know, and how it ends."""
+"""Checks of a program: its reply to an unknown operation, and its exit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
-    """An operation that no version of the protocol has is unsupported."""
+    """Check that an operation which no version of the protocol has is unsupported."""
     open_new(session, kind)
     outcome = session.ask("no_such_operation")
     if outcome.error != "unsupported":
@@ -22,7 +22,7 @@ def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
 
 
 def ends(request: Json | None, session: AdapterSession, _: Path) -> None:
-    """It ends by itself: after that request, or without one when its input ends."""
+    """Check that the program exits: after that request, or without one when its input ends."""
     assert isinstance(session, ProcessSession)
     status, written = session.finish(request)
     if status is None:

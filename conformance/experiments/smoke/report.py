@@ -1,4 +1,4 @@
-"""The result of checking an adapter, as text and as a document."""
+"""Result of checking an adapter, as text and as a document."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ Verdict = Literal["passed", "failed", "not-run"]
 
 
 class Check(NamedTuple):
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        name: what must hold, as a sentence without a subject.
-        verdict: ``"not-run"`` if something before it failed, or if there is nothing to judge by.
-        sent: the last request, and ``came``: what came back; empty if it passed.
-        hint: what to look at; empty if it passed.
+        name: expected property, as a sentence without a subject.
+        verdict: ``"not-run"`` if an earlier check failed, or if the check cannot be evaluated.
+        sent: last request; empty if the check passed.
+        came: reply to it; empty if the check passed.
+        hint: possible cause; empty if the check passed.
     """
 
     name: str
@@ -31,14 +32,14 @@ class Check(NamedTuple):
 
 @dataclass
 class SmokeReport:
-    """The results of all checks.
+    """Results of all checks.
 
     Attributes:
         implementation: the IMPL.
-        release: the release it was told to be.
-        about: what it says of itself.
-        checks: in the order in which they were made.
-        started: whether the program answered ``start``.
+        release: release passed to it.
+        about: its description of itself.
+        checks: results in the order of the checks.
+        started: True if the program replied to ``start``.
     """
 
     implementation: str
@@ -49,18 +50,18 @@ class SmokeReport:
 
     @property
     def sane(self) -> bool:
-        """Whether nothing failed."""
+        """True if no check failed."""
         return self.started and not any(check.verdict == "failed" for check in self.checks)
 
     @property
     def exit_code(self) -> int:
-        """0 sane, 1 not sane, 2 could not be started."""
+        """0: no problem found, 1: a check failed, 2: it could not be started."""
         if not self.started:
             return 2
         return 0 if self.sane else 1
 
     def to_json(self) -> Json:
-        """The document of ``--json``."""
+        """Return the document of ``--json``."""
         return {
             "implementation": self.implementation,
             "release": self.release,
@@ -70,7 +71,7 @@ class SmokeReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The report as text."""
+        """Yield the report as text."""
         for check in self.checks:
             yield f"{_MARKS[check.verdict]} {check.name}"
             for label in ("sent", "came", "hint"):

@@ -1,7 +1,7 @@
-"""An adapter session: one request at a time to an implementation behind a pipe or in this process.
+"""Adapter session: one request at a time to an implementation in a process or in this one.
 
-:class:`~conformance.implementations.process.ProcessIndex` turns failures into outcomes and goes on; a session remembers
-the last exchange and raises.
+:class:`~conformance.implementations.process.ProcessIndex` turns failures into outcomes and continues; a session
+records the last exchange and raises.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 class AdapterSession(Protocol):
-    """A program that answers requests.
+    """Program that replies to requests.
 
     Attributes:
-        kinds: the kinds of index there may be.
-        sent: the last request, and ``came``: what was answered.
+        kinds: kinds of index that it may have.
+        sent: last request.
+        came: reply to it.
     """
 
     kinds: tuple[str, ...]
@@ -38,22 +39,26 @@ class AdapterSession(Protocol):
     came: str
 
     def begin(self, directory: Path) -> None:
-        """The directory of what follows."""
+        """Set the directory of the following requests."""
 
     def ask(self, name: str, *arguments: Any) -> Outcome:
-        """One operation; LineProcessError if what came is no answer. Names of files are relative to the directory."""
+        """Execute one operation; names of files are relative to the directory.
+
+        Raises:
+            LineProcessError: there is no valid reply.
+        """
 
     def state(self) -> State | Outcome | None:
-        """The state, a refusal, or None if it is unsupported."""
+        """Return the state, an error, or None if it is unsupported."""
 
 
 class ProcessSession:
-    """A program behind the line protocol, started when it is needed with ``start_request``.
+    """Program that uses the line protocol, started when needed with ``start_request``.
 
     Args:
         command: the program and its arguments.
-        deadline: seconds for each reply.
-        start_deadline: seconds for the reply to ``start``.
+        deadline: maximum seconds for each reply.
+        start_deadline: maximum seconds for the reply to ``start``.
     """
 
     start_request: ClassVar[Json] = START
@@ -70,21 +75,21 @@ class ProcessSession:
         self._directory = Path()
 
     def start(self) -> str:
-        """Starts the program if it is not running.
+        """Start the program if it is not running.
 
         Returns:
-            The reply to ``start``, not looked at; empty if it was running.
+            The reply to ``start``, unchecked; empty if it was running.
 
         Raises:
             LineProcessError: there is no reply.
-            ToolError: there is no such program.
+            ToolError: the program does not exist.
         """
         if self.process is None or not self.process.alive:
             self._open = False
             try:
                 self.process = LineProcess(self.command)
             except OSError as error:
-                raise ToolError(f"{shlex.join(self.command)} cannot be started: {error.strerror or error}") from None
+                raise ToolError(f"cannot start {shlex.join(self.command)}: {error.strerror or error}") from None
             return self._say(self.start_request, self.start_deadline)
         return ""
 
@@ -116,7 +121,7 @@ class ProcessSession:
         return None if isinstance(told, Outcome) and told.error == "unsupported" else told
 
     def kill(self) -> None:
-        """Ends the process with SIGKILL."""
+        """End the process with SIGKILL."""
         if self.process is not None:
             self.process.kill()
 
@@ -139,7 +144,7 @@ class ProcessSession:
 
     @contextmanager
     def well_formed(self) -> Iterator[None]:
-        """Whatever is wrong with the reply looked at in this block is a LineProcessError."""
+        """Raise every error in the reply that this block checks as LineProcessError."""
         assert self.process is not None
         try:
             yield
@@ -150,7 +155,7 @@ class ProcessSession:
 
 
 class ObjectSession:
-    """An implementation in this process."""
+    """Implementation in this process."""
 
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation

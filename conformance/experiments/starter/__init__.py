@@ -6,22 +6,25 @@ for its own sources.
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.errors import ToolError
+from conformance.experiments.starter.protocol_page import protocol_page
+from kidx.dialect import DIALECTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 class Language(NamedTuple):
-    """How an adapter is built and started.
+    """How an adapter is built and started, each with ``{dir}`` for its directory.
 
     Attributes:
         needs: the program on the PATH.
-        build: the command that builds it, in its directory; empty if nothing has to be built.
-        start: the command that starts it, ``{dir}`` for the directory.
+        build: the command that builds it; empty if nothing has to be built.
+        start: the command that starts it, ``{release}`` for the release that it has to follow.
         numbers: what keeps integers of 64 bits whole.
     """
 
@@ -32,30 +35,43 @@ class Language(NamedTuple):
 
 
 LANGUAGES: Final = {
-    "python": Language("python3", "", "python3 {dir}/adapter.py", "Python's integers have as many bits as it takes."),
-    "go": Language("go", "go build -o adapter .", "{dir}/adapter", "Members of requests are int64, never float64."),
+    "python": Language(
+        "python3", "", "python3 {dir}/adapter.py {release}", "Python's integers have as many bits as it takes."
+    ),
+    "go": Language(
+        "go",
+        "go build -C {dir} -o adapter .",
+        "{dir}/adapter {release}",
+        "Members of requests are int64, never float64.",
+    ),
     "rust": Language(
-        "rustc", "rustc --edition 2021 -O -o adapter main.rs", "{dir}/adapter", "json.rs reads integers as i64."
+        "rustc",
+        "rustc --edition 2021 -O -o {dir}/adapter {dir}/main.rs",
+        "{dir}/adapter {release}",
+        "json.rs reads integers as i64.",
     ),
     "node": Language(
         "node",
         "",
-        "node {dir}/adapter.mjs",
+        "node {dir}/adapter.mjs {release}",
         "JSON.parse would read integers as doubles: `parse` reads them as BigInt, and `write` writes them back.",
     ),
     "java": Language(
         "javac",
-        "javac Adapter.java",
-        "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp {dir} Adapter",
+        "javac {dir}/Adapter.java",
+        "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp {dir} Adapter {release}",
         "The class Json reads integers as long; Java's own arithmetic wraps around as Kafka's does.",
     ),
 }
 """By the word that ``--lang`` takes."""
+RELEASES: Final = tuple(DIALECTS)
+"""The releases that the adapters follow, oldest first."""
 _README: Final = "README.md"
+_PROTOCOL: Final = "PROTOCOL.md"
 
 
 def write_starter(language: str, directory: Path) -> list[Path]:
-    """Writes the files of a language's adapter and a README; returns their paths.
+    """Write the files of a language's adapter and its two pages; return their paths.
 
     Raises:
         ToolError: there is no such language, a file is there already, or the directory cannot be written.
@@ -64,7 +80,7 @@ def write_starter(language: str, directory: Path) -> list[Path]:
         raise ToolError(f"there is no adapter in {language!r}; there are {', '.join(LANGUAGES)}")
     sources = files(__package__) / language
     texts = {entry.name.removesuffix(".txt"): entry.read_text("utf-8") for entry in sources.iterdir()}
-    texts[_README] = readme(language, directory)
+    texts[_README], texts[_PROTOCOL] = readme(language, directory), protocol_page()
     if there := sorted(name for name in texts if (directory / name).exists()):
         raise ToolError(f"{directory} has {', '.join(there)} already: name a directory without")
     try:
@@ -77,9 +93,17 @@ def write_starter(language: str, directory: Path) -> list[Path]:
 
 
 def readme(language: str, directory: Path) -> str:
-    """The README of an adapter: build, check and run it, and where to go on."""
+    """Return the README of an adapter: build, check and run it from here, and where to go on."""
     text = (files(__package__) / "README.md.txt").read_text("utf-8")
-    chosen = LANGUAGES[language]
-    build = f"cd {directory} && {chosen.build}" if chosen.build else "true  # nothing to build"
-    start = chosen.start.replace("{dir}", str(directory))
-    return text.replace("@BUILD@", build).replace("@START@", start).replace("@NUMBERS@", chosen.numbers)
+    chosen, place = LANGUAGES[language], shlex.quote(str(directory))
+    build = f"Build it:\n\n```sh\n{chosen.build}\n```\n\n" if chosen.build else ""
+    marks = {
+        "@BUILD@": build.replace("{dir}", place),
+        "@START@": chosen.start.replace("{dir}", place),
+        "@NUMBERS@": chosen.numbers,
+        "@OLDEST@": RELEASES[0],
+        "@NEWEST@": RELEASES[-1],
+    }
+    for mark, words in marks.items():
+        text = text.replace(mark, words)
+    return text

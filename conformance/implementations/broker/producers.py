@@ -9,7 +9,7 @@ from conformance.operations.broker import records_of
 from kidx.records import Codec, build_batch
 
 if TYPE_CHECKING:
-    from conformance.kafka.client import Appended, Client, Producer
+    from conformance.kafka.client import Client, Producer, ProduceResult
     from kidx.records import SimpleRecord
 
 _TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
@@ -26,7 +26,7 @@ class Sent(NamedTuple):
 
     data: bytes
     records: list[SimpleRecord]
-    appended: Appended
+    appended: ProduceResult
 
     @property
     def error(self) -> str | None:

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.kafka.client import Answer
+from conformance.kafka.client import OffsetResult
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, OffsetOutOfRangeError, RecordTooLargeError, UnifiedLog, UnsupportedTargetError
@@ -151,7 +151,7 @@ class ReferencePartition:
         if clean:
             self.log.close()
         else:
-            self.log.abandon()
+            self.log.release_handles()
 
     def start(self, checkpoints: Checkpoints) -> None:
         """Loads the log again, as a broker that will lead."""
@@ -164,20 +164,20 @@ class ReferencePartition:
 
     # -- what it says ----------------------------------------------------------------------------------------------
 
-    def answers(self, targets: Sequence[int], isolation: Isolation) -> list[Answer]:
+    def answers(self, targets: Sequence[int], isolation: Isolation) -> list[OffsetResult]:
         """What it answers to each target of ListOffsets."""
         return [self._answer(target, isolation) for target in targets]
 
-    def _answer(self, target: int, isolation: Isolation) -> Answer:
+    def _answer(self, target: int, isolation: Isolation) -> OffsetResult:
         try:
             found = answer_of(self.log, target, isolation_level=isolation, leader_epoch=self.epoch)
         except UnsupportedTargetError:
-            return Answer(target, error="UNSUPPORTED_VERSION")
+            return OffsetResult(target, error="UNSUPPORTED_VERSION")
         except KidxError as error:
-            return Answer(target, error=f"kidx: {error}")
+            return OffsetResult(target, error=f"kidx: {error}")
         if found is None or found.offset < 0:
-            return Answer(target)
-        return Answer(target, found.offset, found.timestamp, found.leader_epoch)
+            return OffsetResult(target)
+        return OffsetResult(target, found.offset, found.timestamp, found.leader_epoch)
 
     def fetch(self, offset: int) -> tuple[int, bytes] | None:
         """Where in its file a fetch from an offset begins, and what it gets; None if there is nothing.

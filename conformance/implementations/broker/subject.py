@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.producers import TopicProducers
-from conformance.operations.broker import BROKER_SIGNATURES, records_of
+from conformance.operations.broker import BROKER_OPS, records_of
 
 if TYPE_CHECKING:
     from conformance.implementations.broker.producers import Sent
     from conformance.implementations.broker.reference import Files
     from conformance.implementations.broker.topic import RunningBroker
-    from conformance.kafka.client import Appended, Producer
+    from conformance.kafka.client import Producer, ProduceResult
     from conformance.operations import Operation
     from kidx.records import RecordBatch, SimpleRecord
 
@@ -40,7 +40,7 @@ class Decided:
 
     epoch: int = 0
     data: bytes = b""
-    appended: Appended | None = None
+    appended: ProduceResult | None = None
     records: Sequence[SimpleRecord] = ()
     batches: Sequence[RecordBatch] = ()
     rebuilt: bool = False
@@ -87,7 +87,7 @@ class BrokerTopic:
 
     def supports(self, operation: str) -> bool:
         """Whether it has an operation of that name."""
-        return operation in BROKER_SIGNATURES
+        return operation in BROKER_OPS
 
     def files(self) -> Files:
         """Name and content of every file that is compared."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.reference import Checkpoints, Files, files_of
 from conformance.kafka.broker.errors import BrokerError
-from conformance.kafka.client import LIMIT, Client, kafka_python
+from conformance.kafka.client import TIMEOUT_S, Client, kafka_python
 from conformance.kafka.polling import Deadline
 from kidx.dialect import dialect_of
 from kidx.records import RecordBatch, iter_batches
@@ -63,9 +63,9 @@ class RunningBroker:
             producer.send(topic, r.value, key=r.key, partition=0, timestamp_ms=max(r.timestamp, 0)) for r in records
         ]
         try:
-            producer.flush(timeout=LIMIT)
+            producer.flush(timeout=TIMEOUT_S)
             for future in sent:
-                future.get(timeout=LIMIT)
+                future.get(timeout=TIMEOUT_S)
         except Exception as error:
             self.broker.check()
             what = f"the broker of Kafka {self.release} failed a producer of {topic}: {error!r}"
@@ -77,9 +77,9 @@ class RunningBroker:
             acks="all",
             compression_type=None if codec == "none" else codec,
             linger_ms=_LINGER_MS,
-            request_timeout_ms=int(LIMIT * 1000),
-            delivery_timeout_ms=_LINGER_MS + 2 * int(LIMIT * 1000),
-            bootstrap_timeout_ms=int(LIMIT * 1000),
+            request_timeout_ms=int(TIMEOUT_S * 1000),
+            delivery_timeout_ms=_LINGER_MS + 2 * int(TIMEOUT_S * 1000),
+            bootstrap_timeout_ms=int(TIMEOUT_S * 1000),
         )
         self._stack.callback(_close, producer)
         return producer
@@ -163,10 +163,10 @@ class RunningBroker:
         Raises:
             BrokerError: there is none in time.
         """
-        deadline = Deadline(LIMIT)
+        deadline = Deadline(TIMEOUT_S)
         while not (found := self.batches_from(topic, offset)):
             if not deadline.pause():
-                raise BrokerError(f"nothing follows offset {offset} in {topic} within {LIMIT:g} s", self.broker.log)
+                raise BrokerError(f"nothing follows offset {offset} in {topic} within {TIMEOUT_S:g} s", self.broker.log)
         return found
 
     def checkpoints(self, topic: str) -> Checkpoints:

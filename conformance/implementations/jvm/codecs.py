@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conformance.implementations.jvm.driver import driver_class
 from kidx.records import Codec
-from kidx.records.codecs import MOST_LENT, Decompressed, Ending, Reading
+from kidx.records.codecs import MAX_BORROWED_BYTES, DecompressedStream, ReadMode, StreamEnd
 
 _HEAD: Final = struct.Struct(">BII")
 """How it ends, how many bytes come before, and of how many blocks the sizes are told."""
@@ -33,12 +33,12 @@ class JvmCodecs:
         """The bytes as a batch of this magic has them (``wrapForOutput``)."""
         return bytes(self._codecs.compress(codec, data, magic))
 
-    def _decompress(self, codec: Codec, data: bytes, magic: int, *, reading: Reading) -> Decompressed | None:
+    def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
         """What comes of the bytes of a batch of this magic (``wrapForInput``); None if that is too much to be lent."""
         # Of a piece with damage zstd and snappy give nothing, which byte by byte tells as well, wherever pieces end.
         # Lz4 gives what comes before, but of an empty block it makes another thing where one byte is asked for.
-        by_record = reading is Reading.RECORDS or (reading is Reading.PIECES and codec is Codec.LZ4)
-        found = self._codecs.decompress(codec, data, magic, by_record, MOST_LENT)
+        by_record = mode is ReadMode.RECORDS or (mode is ReadMode.PIECES and codec is Codec.LZ4)
+        found = self._codecs.decompress(codec, data, magic, by_record, MAX_BORROWED_BYTES)
         if found is None:
             return None
         told = bytes(found)
@@ -46,4 +46,4 @@ class JvmCodecs:
         blocks = struct.unpack_from(f">{count}I", told, _HEAD.size)
         start = _HEAD.size + 4 * count
         end = start + size
-        return Decompressed(told[start:end], Ending(ending), told[end:].decode() or None, blocks)
+        return DecompressedStream(told[start:end], StreamEnd(ending), told[end:].decode() or None, blocks)

@@ -11,14 +11,14 @@ import zipfile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
-from conformance.kafka.fetch import class_path, tool_jar
+from conformance.kafka.jar_fetch import class_path, tool_jar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
 
 TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
@@ -90,7 +90,7 @@ class KafkaCoverage:
         self._runtime.startup(self._data)
         self._probes: dict[int, Any] = {}
         self._classes: dict[str, bytes] = {}
-        jars = class_path(release, group, progress=progress) if build is None else list(build.silent_jars)
+        jars = class_path(release, group, progress=progress) if build is None else list(build.jars_without_logging)
         self._instrument(jars, re.compile(rf"(?:{LOOKED_AT[kind]})(?:\$.*)?\.class"), directory)
         self.loader = class_loader([directory, *jars])
 

@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import ToolError
 from conformance.implementations.jvm.virtual_machine import build_loader, class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
-from conformance.kafka.fetch import tool_jar
+from conformance.kafka.jar_fetch import tool_jar
 from conformance.kafka.releases import load_tool
+from conformance.operations.op import Files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
+    from conformance.operations.op import Op
 
 SOURCES = files(__package__) / "java" / "conformance"
 COMPILER = "ecj"
@@ -45,6 +47,7 @@ def connected_driver(
     release: str,
     group: Group,
     kinds: Mapping[str, int],
+    operations: Mapping[str, Op],
     reply: bytearray,
     progress: Progress | None,
     build: Build | None = None,
@@ -53,10 +56,11 @@ def connected_driver(
     """A driver of a release's classes that writes the observation of each operation into ``reply``.
 
     Args:
-        name: of the class, which takes a class loader, a map of exceptions and a buffer.
+        name: of the class, which takes a class loader, a map of exceptions, a buffer and the operations.
         release: whose classes are driven.
         group: of the release's jars.
         kinds: the number that stands in a reply for an exception, by the name of its class.
+        operations: that it performs; their places are their numbers.
         reply: shared with Java; it must live as long as the driver.
         progress: called while jars are fetched.
         build: whose classes are driven instead of the release's own.
@@ -73,7 +77,11 @@ def connected_driver(
         numbers.put(exception, jpype.JInt(number))
     if loader is None:
         loader = loader_of(release, group, progress, build)
-    return driver_class(name)(loader, numbers, nio.convertToDirectBuffer(reply))
+    names = jpype.JArray(jpype.JString)(list(operations))
+    replacing = jpype.JArray(jpype.JBoolean)([each.files is Files.REPLACES for each in operations.values()])
+    return driver_class(name)(
+        loader, numbers, nio.convertToDirectBuffer(reply), driver_class("Operations")(names, replacing)
+    )
 
 
 def loader_of(release: str, group: Group, progress: Progress | None, build: Build | None) -> Any:
@@ -87,7 +95,17 @@ def loader_of(release: str, group: Group, progress: Progress | None, build: Buil
 
 @cache
 def _driver_loader() -> Any:
-    return class_loader([_compiled()])
+    return class_loader([compiled_classes()])
+
+
+@cache
+def compiled_classes() -> Path:
+    """The directory with the classes of our Java package.
+
+    Raises:
+        ToolError: as :func:`driver_class`.
+    """
+    return _compiled()
 
 
 def _compiled() -> Path:

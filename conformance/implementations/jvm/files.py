@@ -12,13 +12,15 @@ from conformance.implementations.jvm.driver import connected_driver, loader_of
 from conformance.implementations.jvm.exceptions import unknown_outcome
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
+from conformance.implementations.jvm.requests import Requests, numbers_of, value_of
 from conformance.implementations.jvm.script import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
+    from conformance.operations.op import Op
 
 _HEAD: Final = struct.Struct("=3q")
 """Error (0 for none, negative for one of no kind), number of values (negative for none), numbers of the state."""
@@ -56,14 +58,18 @@ class JvmFiles(ABC, Generic[ObservationType]):
     """Which exception is which kind; a class stands for its subclasses too."""
     error_kinds: ClassVar[Sequence[str]]
     """The kinds, in the order of their numbers in a reply, from 1 on."""
-    operations: ClassVar[Collection[str]]
-    """The names of what it can do."""
+    operations: ClassVar[Mapping[str, Op]]
+    """What it can do."""
+    step_of: ClassVar[Requests]
+    """Writes them."""
     any_text: ClassVar[bool] = False
     """Texts of refusals are not compared at all."""
     reply_bytes: ClassVar[int]
     """Room for a reply."""
     silent: ClassVar[Collection[str]] = frozenset()
     """The kinds of refusals whose text is not compared."""
+    lends: ClassVar[bool] = True
+    """Its codec libraries make the batches of the reference that it is held to."""
 
     def __init__(
         self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
@@ -73,10 +79,11 @@ class JvmFiles(ABC, Generic[ObservationType]):
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
-        codecs = JvmCodecs(loader)
-        self.compress, self.decompress = codecs.compress, codecs.decompress
+        if self.lends:
+            codecs = JvmCodecs(loader)
+            self.compress, self.decompress = codecs.compress, codecs.decompress
         self.driver = connected_driver(
-            self.driver_name, release, self.group, numbers, self._reply, progress, build, loader
+            self.driver_name, release, self.group, numbers, self.operations, self._reply, progress, build, loader
         )
         if build is not None:
             prepared(build, self.driver.prepare)
@@ -116,7 +123,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         body = struct.unpack_from(f"={values_count + state_count}q", self._reply, _HEAD.size)
         state = body[values_count:]
         if not error:
-            value = None if count < 0 else self.value(operation.name, body[:values_count])
+            value = None if count < 0 else value_of(self.operations[operation.name].gives, body[:values_count])
             return self.observed(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
@@ -135,7 +142,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
         """The reply that stands for an observation; None if no reply can (a defective reference may say anything)."""
         (error, value, text), state = observation
         try:
-            values = () if value is None else cls.numbers_of_value(operation.name, value)
+            values = () if value is None else numbers_of(cls.operations[operation.name].gives, value)
             numbers = () if state is None else cls.numbers_of_state(state)
             head = _HEAD.pack(
                 0 if error is None else cls.error_kinds.index(error) + 1,
@@ -149,27 +156,13 @@ class JvmFiles(ABC, Generic[ObservationType]):
                 words = text.encode()
                 told = _LONG.pack(len(words)) + words
             return head + struct.pack(f"={len(values) + len(numbers)}q", *values, *numbers) + told
-        except (struct.error, ValueError, TypeError, UnicodeError):
+        except (struct.error, LookupError, ValueError, TypeError):
             return None
-
-    @staticmethod
-    @abstractmethod
-    def step_of(operation: Operation) -> bytes:
-        """An operation as the beginning of a step; see :class:`~conformance.implementations.jvm.script.Language`."""
-
-    @staticmethod
-    @abstractmethod
-    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
-        """What :meth:`value` makes the value of."""
 
     @staticmethod
     @abstractmethod
     def numbers_of_state(state: Any) -> Sequence[int]:
         """What :meth:`observed` makes the state of."""
-
-    @abstractmethod
-    def value(self, name: str, values: tuple[int, ...]) -> Any:
-        """What the operation of that name returned, from the numbers of the reply."""
 
     @abstractmethod
     def refusal(self, kind: str, text: str | None) -> Outcome:

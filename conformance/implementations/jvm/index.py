@@ -9,65 +9,25 @@ from conformance.implementations.jvm.exceptions import KIND_OF, unknown_outcome
 from conformance.implementations.jvm.followers import JvmFollowers
 from conformance.implementations.jvm.of_build import name_of, prepared
 from conformance.implementations.jvm.reply import UnknownExceptionError, number_of, packed, unpacked
-from conformance.implementations.jvm.script import Language, require_ints, step
+from conformance.implementations.jvm.requests import Requests, numbered, performed
+from conformance.implementations.jvm.script import Language
 from conformance.operations import KINDS, SIGNATURES, Observation, Operation
+from conformance.operations.index import INDEX_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
 
 _REPLY_BYTES = 1 << 20
 
 
-# The numbers of IndexAdapter.java. A time index's append and a transaction index's are `append` there, too.
-CODES: Final = {
-    name: code
-    for code, names in enumerate(
-        (
-            ("crash",),
-            ("truncate_to",),
-            ("reset",),
-            ("flush",),
-            ("sanity_check",),
-            ("close",),
-            ("delete",),
-            ("lookup",),
-            ("entry",),
-            ("truncate",),
-            ("resize",),
-            ("trim",),
-            ("append", "maybe_append", "append_aborted"),
-            ("bulk_append", "bulk_maybe_append"),
-            ("fetch_upper_bound",),
-            ("collect_aborted",),
-            ("all_aborted",),
-        )
-    )
-    for name in names
-}
-_OPEN, _RENAME = 100, 101
-
-
-def _step(operation: Operation) -> bytes:
-    """The beginning of a step of a script."""
-    name, arguments = operation
-    code = CODES.get(name)
-    if code is not None:
-        return step(code, arguments)
-    if name == "open":
-        kind, path, base_offset, max_index_size, writable = arguments
-        require_ints(max_index_size)
-        return step(_OPEN, (KINDS.index(kind), base_offset, max_index_size, writable), path.encode())
-    if name == "rename":
-        return step(_RENAME, (), arguments[0].encode())
-    raise ValueError(f"{name} is the harness's own")
-
-
-INDEX: Final = Language(_step, packed)
+OPERATIONS: Final = performed(INDEX_OPS)
+CODES: Final = numbered(OPERATIONS)
+INDEX: Final = Language(Requests(OPERATIONS), packed)
 
 
 class JvmIndex:
@@ -96,7 +56,9 @@ class JvmIndex:
         self.takes_negative_sizes = build is None or build.is_kafka
         kinds = {exception: number_of(kind) for exception, kind in KIND_OF.items()}
         self._reply = bytearray(_REPLY_BYTES)
-        self.driver = connected_driver("IndexDriver", release, self.group, kinds, self._reply, progress, build, loader)
+        self.driver = connected_driver(
+            "IndexDriver", release, self.group, kinds, OPERATIONS, self._reply, progress, build, loader
+        )
 
     def require(self, kind: str) -> None:
         """Finds what a kind of index needs.
@@ -130,7 +92,7 @@ class JvmIndex:
 
     def perform(self, operation: Operation) -> Observation:
         """See the protocol."""
-        self.driver.step(_step(operation))
+        self.driver.step(INDEX.step(operation))
         return self.observation(operation)
 
     @staticmethod

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.files import JvmFiles
-from conformance.implementations.jvm.script import require_ints, step
+from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.script import require_int, step
 from conformance.operations import Operation, Outcome
-from conformance.operations.batches import encode, is_marker, producer_of
 from conformance.operations.log import (
     EXPIRATION,
     LOG_ERROR_KINDS,
-    PLACES,
+    LOG_OPS,
     TOPIC_DIRECTORY,
     UNLIMITED,
     VERIFICATION,
@@ -46,11 +46,12 @@ LOG_KIND_OF: Final = {
     "kafka.common.RecordValidationException": "refused_records",
     "org.apache.kafka.storage.internals.log.RecordValidationException": "refused_records",
     "org.apache.kafka.common.errors.InvalidTimestampException": "invalid_timestamp",
-    "org.apache.kafka.common.errors.OutOfOrderSequenceException": "producer",
-    "org.apache.kafka.common.errors.InvalidProducerEpochException": "producer",
-    "org.apache.kafka.common.errors.ProducerFencedException": "producer",
-    "org.apache.kafka.common.errors.InvalidTxnStateException": "producer",
-    "org.apache.kafka.common.errors.TransactionCoordinatorFencedException": "producer",
+    "org.apache.kafka.common.errors.UnknownProducerIdException": "unknown_producer",
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException": "out_of_order_sequence",
+    "org.apache.kafka.common.errors.InvalidProducerEpochException": "producer_fenced",
+    "org.apache.kafka.common.errors.ProducerFencedException": "producer_fenced",
+    "org.apache.kafka.common.errors.InvalidTxnStateException": "invalid_txn_state",
+    "org.apache.kafka.common.errors.TransactionCoordinatorFencedException": "coordinator_fenced",
     "org.apache.kafka.common.errors.UnsupportedForMessageFormatException": "unsupported_format",
     "org.apache.kafka.common.errors.KafkaStorageException": "io",
     "org.apache.kafka.common.KafkaException": "kafka",
@@ -68,80 +69,19 @@ LOG_KIND_OF: Final = {
 }
 """Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
 
-# The numbers of LogDriver.java.
-_CODES: Final = {
-    name: code
-    for code, name in enumerate(
-        (
-            "roll_log",
-            "truncate_log",
-            "truncate_fully",
-            "delete_records",
-            "apply_retention",
-            "update_high_watermark",
-            "close_log",
-            "crash_log",
-            "set_clock",
-            "assign_epoch",
-            "expire_producers",
-            "append_as_leader",
-            "append_as_follower",
-            "list_offsets",
-            "open_log",
-            "offset_snapshot",
-            "clean_log",
-            "crash_cleaning",
-            "verify_transaction",
-            "append_verified",
-        )
-    )
-}
+_SETTINGS: Final = UNLIMITED | {EXPIRATION: EXPIRATION_MS, VERIFICATION: 0}
+"""What a log has where ``open_log`` says nothing of it."""
 
 
-_NUMBERS: Final = frozenset({"offset_snapshot", "clean_log"})
-"""Operations with several numbers as their value."""
+def _of_settings(settings: dict[str, Any]) -> bytes:
+    """Settings as Java reads them: names and values, with a zero byte between two."""
+    settings = _SETTINGS | settings
+    require_int(settings["segment.bytes"])
+    require_int(settings[EXPIRATION])
+    return "\0".join(f"{name}\0{value}" for name, value in settings.items()).encode()
 
 
-def _step(operation: Operation) -> bytes:
-    """The beginning of a step of a script."""
-    name, arguments = operation
-    code = _CODES.get(name)
-    if code is None:
-        raise ValueError(f"{name} is the harness's own")
-    if name == "open_log":
-        return _opening(*arguments)
-    if name in ("append_as_leader", "append_as_follower"):
-        batches, epoch = arguments
-        require_ints(epoch)
-        return step(code, (epoch, not is_marker(batches)), encode(batches))
-    if name == "append_verified":
-        batches, epoch, version = arguments
-        require_ints(epoch, version)
-        return step(code, (epoch, not is_marker(batches), producer_of(batches), version), encode(batches))
-    if name == "verify_transaction":
-        require_ints(arguments[1], arguments[2])
-    if name == "list_offsets":
-        return step(code, arguments[0])
-    if name == "assign_epoch":
-        require_ints(arguments[0])
-    if name in ("clean_log", "crash_cleaning"):
-        checkpoint, buffer, slots, age, *place = arguments
-        require_ints(buffer, slots)
-        stops = (PLACES.index(place[0]), place[1]) if place else ()
-        return step(code, (checkpoint, buffer, slots, age, *stops))
-    return step(code, arguments)
-
-
-def _opening(settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> bytes:
-    words = "".join(
-        f"\0{name}\0{value}"
-        for name, value in (UNLIMITED | settings).items()
-        if name not in ("segment.bytes", EXPIRATION, VERIFICATION)
-    )
-    segment_bytes, expiration_ms = settings["segment.bytes"], settings.get(EXPIRATION, EXPIRATION_MS)
-    require_ints(segment_bytes, expiration_ms)
-    numbers = segment_bytes, start, recovery_point, clean, now, expiration_ms, settings.get(VERIFICATION, 0)
-    return step(_CODES["open_log"], numbers, words.encode())
+_OPERATIONS: Final = performed(LOG_OPS, without=("read_log",))
 
 
 class JvmLog(JvmFiles[LogObservation]):
@@ -151,10 +91,10 @@ class JvmLog(JvmFiles[LogObservation]):
     group = "log"
     kind_of = LOG_KIND_OF
     error_kinds = LOG_ERROR_KINDS
-    operations = _CODES
+    operations = _OPERATIONS
     reply_bytes = 1 << 20
     any_text = True
-    step_of = staticmethod(_step)
+    step_of = Requests(_OPERATIONS, _of_settings)
 
     @property
     def class_name(self) -> str:
@@ -167,28 +107,13 @@ class JvmLog(JvmFiles[LogObservation]):
 
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
         """Appends bytes as a follower."""
-        self.driver.step(step(_CODES["append_as_follower"], (epoch,), records))
+        self.driver.step(step(list(_OPERATIONS).index("append_as_follower"), (epoch,), records))
         return self.observation(Operation("append_as_follower"))
-
-    @staticmethod
-    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
-        """See the base class."""
-        if name == "list_offsets":
-            return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        return value if name in _NUMBERS else (value,)
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
         """See the base class."""
         return state.to_numbers()
-
-    def value(self, name: str, values: tuple[int, ...]) -> Any:
-        """See the base class."""
-        if name == "list_offsets":
-            return tuple(values[i + 1 : i + 4] if values[i] else None for i in range(0, len(values), 4))
-        if name in _NUMBERS:
-            return values
-        return bool(values[0]) if name in ("truncate_log", "verify_transaction") else values[0]
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """See the base class."""

@@ -12,7 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.exceptions import SILENT
+from conformance.implementations.jvm.requests import numbers_of, value_of
 from conformance.operations import ERROR_KINDS, Observation, Outcome, State
+from conformance.operations.index import INDEX_OPS
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -22,10 +24,8 @@ HEAD: Final = struct.Struct("=10q")
 
 _KINDS: Final = {kind: number for number, kind in enumerate(ERROR_KINDS, start=1)}
 _SILENT: Final = 1 << 8
-_BOOLEAN: Final = frozenset({"resize", "delete"})
 _NO_STATE: Final = (0, 0, 0, 0, -1, 0, 0)
 _NOTHING: Final = (0, 0)
-_PAIR: Final = struct.Struct("=2q")
 
 
 class UnknownExceptionError(Exception):
@@ -40,16 +40,7 @@ def number_of(kind: str) -> int:
 def packed(operation: Operation, observation: Observation) -> bytes | None:
     """The reply that stands for this observation; None if no reply can (a defective index may report such values)."""
     (error, value, text), state = observation
-    values: Any = ()
-    if value is not None:
-        if operation.name in _BOOLEAN:
-            values = (value,)
-        elif operation.name == "collect_aborted":
-            values = (value[1], *(field for txn in value[0] for field in txn))
-        elif operation.name == "all_aborted":
-            values = [field for txn in value for field in txn]
-        else:
-            values = value
+    values = () if value is None else numbers_of(INDEX_OPS[operation.name].gives, value)
     if state is None:
         told: tuple[Any, ...] = _NO_STATE
     else:
@@ -100,15 +91,4 @@ def unpacked(name: str, reply: bytearray) -> Observation:
 def _value(name: str, count: int, reply: bytearray) -> Any:
     if count < 0:
         return None
-    if name in ("collect_aborted", "all_aborted"):
-        values = _longs(count).unpack_from(reply, HEAD.size)
-        if name == "all_aborted":
-            return _quadruples(values)
-        return _quadruples(values[1:]), bool(values[0])
-    if name in _BOOLEAN:
-        return bool(_PAIR.unpack_from(reply, HEAD.size)[0])
-    return _PAIR.unpack_from(reply, HEAD.size)
-
-
-def _quadruples(values: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(values[i : i + 4] for i in range(0, len(values), 4))
+    return value_of(INDEX_OPS[name].gives, _longs(count).unpack_from(reply, HEAD.size))

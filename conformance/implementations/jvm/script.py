@@ -65,10 +65,8 @@ def _beginning(count: int) -> struct.Struct:
     return struct.Struct(f"=2i{count}qi")
 
 
-def require_ints(*numbers: int) -> None:
-    """Raises struct.error if a number does not fit into 32 bits: Java would cut it."""
-    for number in numbers:
-        _INT.pack(number)
+require_int: Final = _INT.pack
+"""Raises struct.error if a number does not fit into 32 bits: Java would cut it."""
 
 
 class Script:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
 from conformance.implementations.jvm.files import JvmFiles
-from conformance.implementations.jvm.script import require_ints, step
-from conformance.operations import Operation, Outcome
+from conformance.implementations.jvm.requests import Requests, performed
+from conformance.operations import Outcome
 from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
-    SEGMENT_SIGNATURES,
+    SEGMENT_OPS,
     IndexState,
     SegmentObservation,
     SegmentState,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
     "kafka.common.LogSegmentOffsetOverflowException": "offset_overflow",  # up to 3.6
@@ -45,53 +45,7 @@ SEGMENT_KIND_OF: Final = KIND_OF | {
 SEGMENT_SILENT: Final = SILENT | {"invalid_record", "buffer_underflow"}
 """Kinds whose text is not compared: not Kafka's own, or (in which way a record makes no sense) new in 3.x here."""
 
-# The numbers of SegmentDriver.java.
-_CODES: Final = {
-    name: code
-    for code, name in enumerate(
-        (
-            "crash_segment",
-            "become_inactive",
-            "close_segment",
-            "recover_segment",
-            "truncate_segment",
-            "translate_offset",
-            "read_segment",
-            "read_next_offset",
-            "find_offset",
-            "largest_timestamp",
-            "has_overflow",
-            "flush_segment",
-            "delete_segment",
-            "check_segment",
-            "resize_indexes",
-            "collect_from_segment",
-            "upper_bound_in_segment",
-            "first_batch_timestamp",
-            "close_handlers",
-            "append_records",
-            "append_from_file",
-            "should_roll",
-            "update_txn_index",
-            "rename_segment",
-            "open_segment",
-            "lose_directory",
-        )
-    )
-}
-_INTS: Final = {
-    "translate_offset": (1,),
-    "read_segment": (1,),
-    "find_offset": (2,),
-    "resize_indexes": (0,),
-    "upper_bound_in_segment": (1, 2),
-    "append_from_file": (0,),
-    "should_roll": (1, 4),
-    "open_segment": (1, 2, 5),
-}
-"""Which numbers among the arguments of an operation are Java's 32-bit integers."""
-_BOOLEAN: Final = frozenset({"should_roll", "has_overflow"})
-_TUPLES: Final = frozenset({"translate_offset", "read_segment", "find_offset"})
+_OPERATIONS: Final = performed(SEGMENT_OPS)
 _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
 
 
@@ -112,23 +66,6 @@ def comparable(text: str, directory: str) -> str:
     return text.replace(f"{directory}/", "").replace(f"{directory}.source", "SOURCE")
 
 
-def _step(operation: Operation) -> bytes:
-    """The beginning of a step of a script."""
-    name, arguments = operation
-    code = _CODES.get(name)
-    if code is None:
-        raise ValueError(f"{name} is the harness's own")
-    content = b""
-    if name in ("append_records", "append_from_file"):
-        content, arguments = bytes.fromhex(arguments[0]), arguments[1:]
-    elif name == "rename_segment":
-        content, arguments = "\0".join(arguments).encode(), ()
-    elif name == "open_segment":
-        content, arguments = arguments[-2].encode(), (*arguments[:-2], arguments[-1])
-    require_ints(*(arguments[place] for place in _INTS.get(name, ())))
-    return step(code, arguments, content)
-
-
 class JvmSegment(JvmFiles[SegmentObservation]):
     """One release's segment."""
 
@@ -136,10 +73,10 @@ class JvmSegment(JvmFiles[SegmentObservation]):
     group = "segment"
     kind_of = SEGMENT_KIND_OF
     error_kinds = SEGMENT_ERROR_KINDS
-    operations = SEGMENT_SIGNATURES
+    operations = _OPERATIONS
     reply_bytes = 1 << 18
     silent = SEGMENT_SILENT
-    step_of = staticmethod(_step)
+    step_of = Requests(_OPERATIONS)
 
     def __init__(
         self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
@@ -151,13 +88,6 @@ class JvmSegment(JvmFiles[SegmentObservation]):
         """See the protocol."""
         self._directory = str(directory)
         self.driver.begin(self._directory)
-
-    @staticmethod
-    def numbers_of_value(name: str, value: Any) -> Sequence[int]:
-        """See the base class."""
-        if name == "collect_from_segment":
-            return [value[1], *(field for transaction in value[0] for field in transaction)]
-        return value if isinstance(value, tuple) else (value,)
 
     @staticmethod
     def numbers_of_state(state: SegmentState) -> Sequence[int]:
@@ -173,14 +103,6 @@ class JvmSegment(JvmFiles[SegmentObservation]):
             *_numbers_of_index(state.time_index, 2),
             *((0, 0) if last is None else (1, last)),
         )
-
-    def value(self, name: str, values: tuple[int, ...]) -> Any:
-        """See the base class."""
-        if name in _BOOLEAN:
-            return bool(values[0])
-        if name == "collect_from_segment":
-            return tuple(values[i : i + 4] for i in range(1, len(values), 4)), bool(values[0])
-        return values if name in _TUPLES else values[0]
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """See the base class."""

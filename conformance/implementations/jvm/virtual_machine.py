@@ -9,11 +9,12 @@ from __future__ import annotations
 import faulthandler
 import gc
 import resource
+import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.fetch import class_path
+from conformance.kafka.jar_fetch import class_path
 from kidx.java import find_java
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Progress
+    from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
 
 OPTIONS = (
@@ -33,7 +34,11 @@ OPTIONS = (
     # The second compiler takes a third of a run's processor time and gives nothing back: reports/jobs.md.
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=240m",  # what both compilers have; 48 MB are full after 26 releases
+    "-XX:+DisplayVMOutputToStderr",  # of a crash: stdout belongs to the command
+    f"-XX:ErrorFile={tempfile.gettempdir()}/kidx-java-crash-%p.log",  # not into the user's directory
     "-XX:-UsePerfData",  # no /tmp/hsperfdata file
+    # What the caching library of RemoteIndexCache does in threads of its own is done when the driver says so.
+    "-Djava.util.concurrent.ForkJoinPool.common.parallelism=0",
     "-Xrs",  # Ctrl-C stays Python's
     "-XX:-StackTraceInThrowable",  # a refusal is an outcome; its stack trace would cost more than the operation
     "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times
@@ -112,7 +117,7 @@ def release_loader(release: str, group: Group = "index", progress: Progress | No
     """The one class loader of a release's locked jars, fetched if need be; ``progress`` is called meanwhile.
 
     Raises:
-        ToolError: as :func:`start_jvm` and :func:`conformance.kafka.fetch.class_path`.
+        ToolError: as :func:`start_jvm` and :func:`conformance.kafka.jar_fetch.class_path`.
     """
     if (release, group) not in _LOADERS:
         _LOADERS[release, group] = class_loader(class_path(release, group, progress=progress))
@@ -133,5 +138,5 @@ def build_loader(build: Build) -> Any:
             f"{newest - _JAVA_0}: set KIDX_JAVA_HOME to a newer one"
         )
     if build.stamp not in _BUILDS:
-        _BUILDS[build.stamp] = class_loader(build.silent_jars)
+        _BUILDS[build.stamp] = class_loader(build.jars_without_logging)
     return _BUILDS[build.stamp]

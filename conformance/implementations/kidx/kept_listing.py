@@ -57,7 +57,7 @@ def grounds_of_segment(segment: LogSegment) -> SegmentGrounds:
     return SegmentGrounds(
         segment.log,
         segment.log.writes,
-        maximum.peek(),
+        maximum.cached(),
         segment.last_modified if maximum.known_timestamp < 0 else None,
         _content(segment.lazy_offset_index),
         _content(segment.lazy_time_index),

@@ -14,7 +14,7 @@ from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker, producer_of
 from conformance.operations.log import (
     FIRST_MODIFIED,
-    LOG_SIGNATURES,
+    LOG_OPS,
     TOPIC_DIRECTORY,
     UNLIMITED,
     LogObservation,
@@ -29,14 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kidx.dialect import Dialect
-    from kidx.producers import ProducerStateManager, Verification
+    from kidx.producers import ProducerStateManager, VerificationStateEntry
 
 _SAME_KIND = {
-    "invalid_txn_state": "producer",
-    "producer_fenced": "producer",
-    "out_of_order_sequence": "producer",
-    "unknown_producer": "producer",
-    "coordinator_fenced": "producer",
     "unsupported_version": "kafka",
     "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
 }
@@ -72,7 +67,7 @@ class ReferenceLog(SharedReference):
         self.listing = KeptListing()
         self.log: UnifiedLog | None = None
         self._now = 0
-        self._guards: dict[int, Verification] = {}
+        self._guards: dict[int, VerificationStateEntry] = {}
         self._directory: Path
         self._calls: dict[str, Callable[..., Any]] = {
             "open_log": self._open,
@@ -126,11 +121,11 @@ class ReferenceLog(SharedReference):
         """See the protocol."""
         log, self.log = self.log, None
         if log is not None:
-            log.abandon()
+            log.release_handles()
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""
-        return operation in LOG_SIGNATURES
+        return operation in LOG_OPS
 
     def perform(self, operation: Operation) -> LogObservation:
         """See the protocol."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.implementations.jvm.segment import SEGMENT_SILENT, comparable, source_file
 from conformance.implementations.kidx.shared_dialect import SharedReference
 from conformance.operations import OK, Operation, Outcome
-from conformance.operations.segment import SEGMENT_SIGNATURES, IndexState, SegmentObservation, SegmentState
+from conformance.operations.segment import SEGMENT_OPS, IndexState, SegmentObservation, SegmentState
 from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.index.entries import OffsetPosition
@@ -52,7 +52,7 @@ class ReferenceSegment(SharedReference):
 
     def supports(self, operation: str) -> bool:
         """See the protocol."""
-        return operation in SEGMENT_SIGNATURES
+        return operation in SEGMENT_OPS
 
     def perform(self, operation: Operation) -> SegmentObservation:
         """See the protocol."""
@@ -160,7 +160,7 @@ class ReferenceSegment(SharedReference):
         """What a killed process does: nothing is trimmed, nothing is flushed."""
         segment, self._segment, self._calls = self._segment, None, {}
         if segment is not None:
-            segment.abandon()
+            segment.release_handles()
 
 
 def _find(segment: LogSegment, timestamp: int, starting_offset: int, max_record_body_size: int) -> Any:
@@ -180,7 +180,7 @@ def _largest_timestamp(segment: LogSegment, last_modified: int) -> int:
 def _state(segment: LogSegment) -> SegmentState:
     offset_index = segment.lazy_offset_index.get() if segment.lazy_offset_index.is_loaded else None
     time_index = segment.lazy_time_index.get() if segment.lazy_time_index.is_loaded else None
-    maximum = segment.maximum.peek()
+    maximum = segment.maximum.cached()
     return SegmentState(
         segment.size,
         segment.bytes_since_last_index_entry,

@@ -13,12 +13,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kidx.dialect import BEHAVIOURS, Compressor, Decompressor, Dialect
-from kidx.records.codecs import compress, decompressed
+from kidx.records.codecs import compress, decompress_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kidx.records.codecs import Codec, Decompressed, Reading
+    from kidx.records.codecs import Codec, DecompressedStream, ReadMode
 
 
 Answer = TypeVar("Answer")
@@ -83,9 +83,9 @@ class SharedDialect(Dialect):
         """The same; members whose libraries make other things of a stream leave."""
         return self._decompress if any(member.decompressor for member in self.members) else None
 
-    def _decompress(self, codec: Codec, data: bytes, magic: int, *, reading: Reading) -> Decompressed | None:
-        libraries = [member.decompressor or decompressed for member in self.members]
-        return self._agreed([library(codec, data, magic, reading=reading) for library in libraries])
+    def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
+        libraries = [member.decompressor or decompress_all for member in self.members]
+        return self._agreed([library(codec, data, magic, mode=mode) for library in libraries])
 
     def _agreed(self, answers: Sequence[Answer]) -> Answer:
         """The answer of the last member; those that have given another one leave."""

@@ -11,22 +11,21 @@ from conformance.implementations.model.prediction import UNKNOWN, Prediction, Un
 from conformance.implementations.model.slots import LARGEST, Opening, SlotIndex
 from conformance.implementations.model.time_index import TimeIndex
 from conformance.implementations.model.transaction_index import TransactionIndex
-from conformance.operations import FILE_OPERATIONS, OK
+from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES
+from conformance.operations.index import INDEX_OPS
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
 
 SLOTS: Final[dict[str, type[SlotIndex]]] = {"offset": OffsetIndex, "time": TimeIndex}
 
-NAMING: Final = {"open": 1, "rename": 0}
+NAMING: Final = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
 """Operations that name a file, and in which argument."""
 
 FINDING: Final = frozenset({"truncate", "reset"})
 """Operations after which a lost index is known again: it is empty."""
 
-HARMLESS: Final = frozenset(
-    {"lookup", "entry", "fetch_upper_bound", "sanity_check", "flush", "truncate_to"},
-)
+HARMLESS: Final = frozenset({"flush", "truncate_to"} | {name for name, each in INDEX_OPS.items() if each.looks})
 """Operations that leave a lost index as lost as it was."""
 
 
@@ -65,7 +64,8 @@ class Model:
         if name == "open":
             return self._open(args[0], Opening(*args[1:]), file_bytes)
         index = self._index
-        if index is None or name not in index.operations:
+        predict = getattr(index, name, None) if name in SIGNATURES else None
+        if index is None or predict is None:
             if name in FILE_OPERATIONS:
                 self._damage()
             return None
@@ -74,7 +74,7 @@ class Model:
                 self._give_up()
             return None
         try:
-            outcome: Outcome | None = getattr(index, name)(*args)
+            outcome: Outcome | None = predict(*args)
         except UndefinedError:
             self._give_up()
             return None

@@ -30,7 +30,6 @@ class OffsetIndex(SlotIndex):
     """Keys are offsets, values positions. An entry is the offset counted from the base, and the position."""
 
     size = 8
-    operations = SlotIndex.operations | {"append", "bulk_append", "fetch_upper_bound"}
 
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
         """Relative offsets are signed (AI-9)."""

@@ -48,7 +48,6 @@ class SlotIndex(ABC):
     until a truncation puts it back; entries are always what the slots of the file hold.
 
     Attributes:
-        operations: names of those it knows, which are its methods.
         data: every byte of the file while the index is open.
         keys: the keys of the entries that are inside the file, i.e. of all ``count`` of them but for a file that was
             cut below its entries (AI-11).
@@ -61,22 +60,6 @@ class SlotIndex(ABC):
     """
 
     size: ClassVar[int]
-    operations: ClassVar[frozenset[str]] = frozenset(
-        (
-            "lookup",
-            "entry",
-            "truncate",
-            "truncate_to",
-            "reset",
-            "resize",
-            "trim",
-            "sanity_check",
-            "flush",
-            "close",
-            "delete",
-            "rename",
-        )
-    )
 
     def __init__(self, dialect: Dialect, directory: Directory, opening: Opening) -> None:
         self.dialect = dialect

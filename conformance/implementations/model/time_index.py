@@ -32,7 +32,6 @@ class TimeIndex(SlotIndex):
     """Keys are timestamps, values offsets. An entry is the timestamp, and the offset counted from the base."""
 
     size = 12
-    operations = SlotIndex.operations | {"maybe_append", "bulk_maybe_append"}
 
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
         """Relative offsets are signed (AI-9)."""

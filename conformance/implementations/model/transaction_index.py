@@ -28,27 +28,12 @@ class TransactionIndex:
     """A list of transactions in a file that is made by the first append (TX-2).
 
     Attributes:
-        operations: names of those it knows, which are its methods.
         data: every byte of the file while its channel is open, else None.
         records: the transactions before the first record of a version that the release does not know.
         barred: there is such a record after them.
         remembered: the last offset that was appended through this object, if any.
     """
 
-    operations: ClassVar[frozenset[str]] = frozenset(
-        (
-            "append_aborted",
-            "collect_aborted",
-            "all_aborted",
-            "truncate_to",
-            "reset",
-            "sanity_check",
-            "flush",
-            "close",
-            "delete",
-            "rename",
-        )
-    )
     lost: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect, directory: Directory, opening: Opening) -> None:

@@ -1,7 +1,7 @@
 """Reviewed defects of the reference, each an implementation ``mutant:NAME``: whether the machines find what is wrong.
 
 A mutant is the reference with one defect. It is compared with the sound reference in the dialect of one release, so
-neither Java nor Kafka's jars are needed. ``conformance power`` measures how soon each is found.
+neither Java nor Kafka's jars are needed. ``conformance mutate`` measures how soon each is found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mutant(name: str) -> Mutant:
         ToolError: there is none.
     """
     if name not in MUTANTS:
-        raise ToolError(f"there is no mutant {name!r}; `conformance power --list` names them all")
+        raise ToolError(f"there is no mutant {name!r}; `conformance mutate --list` names them all")
     return MUTANTS[name]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.mutants.registry import PER_APPEND, defect
 from kidx.log import UnifiedLog
-from kidx.log.cleaning import CleanedTransactions, Cleaner, CleanerBuffer, Cleaning, KeyOffsets, RecordFilter
+from kidx.log.cleaning import CleanedTransactions, Cleaner, CleanerBuffer, CleanerStats, OffsetMap, RecordFilter
 
 if TYPE_CHECKING:
     from kidx.index.transaction import TransactionIndex
@@ -26,7 +26,7 @@ def _with(**parts: Any) -> type[Cleaner]:
 class CleansYoungSegments(UnifiedLog):
     """Records do not have to be as old as the topic wants."""
 
-    def clean(self, checkpoint: int | None = None, **options: Any) -> Cleaning | None:
+    def clean(self, checkpoint: int | None = None, **options: Any) -> CleanerStats | None:
         config = self.config
         self.config = replace(config, min_compaction_lag_ms=0)
         try:
@@ -52,7 +52,7 @@ class ForgetsLastBatchesOfProducers(UnifiedLog):
 
 
 class _EveryTombstone(RecordFilter):
-    def tombstones_stay(self, batch: RecordBatch) -> bool:
+    def retains_tombstones(self, batch: RecordBatch) -> bool:
         del batch
         return True
 
@@ -65,7 +65,7 @@ class KeepsTombstonesForGood(UnifiedLog):
 
 
 class _NoTombstone(RecordFilter):
-    def tombstones_stay(self, batch: RecordBatch) -> bool:
+    def retains_tombstones(self, batch: RecordBatch) -> bool:
         del batch
         return False
 
@@ -78,7 +78,7 @@ class DropsTombstonesAtOnce(UnifiedLog):
 
 
 class _NoHorizon(RecordFilter):
-    def new_horizon(self, batch: RecordBatch, kept: list[Record], *, marks_nothing: bool) -> int | None:
+    def next_delete_horizon(self, batch: RecordBatch, kept: list[Record], *, marks_nothing: bool) -> int | None:
         del batch, kept, marks_nothing
         return None
 
@@ -91,8 +91,8 @@ class NotesNoHorizon(UnifiedLog):
 
 
 class _Keyless(RecordFilter):
-    def stays(self, batch: RecordBatch, record: Record) -> bool:
-        return record.key is None or super().stays(batch, record)
+    def retains_record(self, batch: RecordBatch, record: Record) -> bool:
+        return record.key is None or super().retains_record(batch, record)
 
 
 @defect("CL-12")
@@ -169,8 +169,8 @@ class KeepsTheLastBatchOfARound(UnifiedLog):
 
 
 class _AllCommitted(CleanedTransactions):
-    def may_go(self, batch: RecordBatch) -> bool:
-        return super().may_go(batch) and batch.is_control
+    def is_discardable(self, batch: RecordBatch) -> bool:
+        return super().is_discardable(batch) and batch.is_control
 
 
 @defect("CL-8")
@@ -181,8 +181,8 @@ class KeepsAbortedTransactions(UnifiedLog):
 
 
 class _AllNeeded(CleanedTransactions):
-    def may_go(self, batch: RecordBatch) -> bool:
-        return super().may_go(batch) and not batch.is_control
+    def is_discardable(self, batch: RecordBatch) -> bool:
+        return super().is_discardable(batch) and not batch.is_control
 
 
 @defect("CL-9a")
@@ -212,7 +212,7 @@ class ForgetsAbortedTransactions(UnifiedLog):
 # -- segments and keys ----------------------------------------------------------------------------------------------
 
 
-class _Endless(KeyOffsets):
+class _Endless(OffsetMap):
     @property
     def is_full(self) -> bool:
         return False
@@ -222,7 +222,7 @@ class _Endless(KeyOffsets):
 class HasRoomForEveryKey(UnifiedLog):
     """The table of keys is never full."""
 
-    cleaner = _with(key_offsets=_Endless)
+    cleaner = _with(offset_map=_Endless)
 
 
 def _each_alone(cleaner: Cleaner, segments: Sequence[LogSegment], upper: int) -> list[list[LogSegment]]:
@@ -245,7 +245,7 @@ def _keeps(cleaner: Cleaner, replaced: LogSegment) -> None:
 class KeepsSnapshotsOfReplacedSegments(UnifiedLog):
     """The producers' snapshots of merged segments stay."""
 
-    cleaner = _with(forget_snapshot=_keeps)
+    cleaner = _with(delete_snapshot=_keeps)
 
 
 def _one_by_one(
@@ -279,7 +279,7 @@ class KeepsTheGrownBuffer(UnifiedLog):
 class TrustsEveryCheckpoint(UnifiedLog):
     """A checkpoint behind the end of the log counts as its end."""
 
-    def clean(self, checkpoint: int | None = None, **options: Any) -> Cleaning | None:
+    def clean(self, checkpoint: int | None = None, **options: Any) -> CleanerStats | None:
         return super().clean(None if checkpoint is None else min(checkpoint, self.end_offset), **options)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.registry import defect
 from kidx.java_numbers import INT_MAX, LONG_MAX
-from kidx.log import InvalidTimestampError, RefusedRecordsError, UnifiedLog
-from kidx.log.validation import Terms, Validated, checked_batches, validate
+from kidx.log import InvalidTimestampError, RecordValidationError, UnifiedLog
+from kidx.log.validation import Validated, ValidationContext, checked_batches, validate
 from kidx.records import RecordBatch, TimestampType, build_batch, iter_memory_batches
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ class AllowsAMillisecondMore(UnifiedLog):
     """A timestamp may be a millisecond further from the clock than the topic says."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, after = terms.limits
-        config = replace(terms.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
-        return validate(batches, replace(terms, config=config))
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        before, after = context.limits
+        config = replace(context.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
+        return validate(batches, replace(context, config=config))
 
 
 @defect("LG-50b")
@@ -36,9 +36,9 @@ class LimitsTheFutureAsThePast(UnifiedLog):
     """The limit for older timestamps counts for newer ones as well."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.limits
-        return validate(batches, replace(terms, config=replace(terms.config, timestamp_after_max_ms=before)))
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        before, _ = context.limits
+        return validate(batches, replace(context, config=replace(context.config, timestamp_after_max_ms=before)))
 
 
 @defect("LG-50b")
@@ -46,10 +46,10 @@ class LimitsMissingTimestamps(UnifiedLog):
     """A record without a timestamp is held to the limits as one of the time -1."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        before, _ = terms.limits
-        valid = validate(batches, terms)
-        if not terms.config.log_append_time and terms.now + 1 > before:
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        before, _ = context.limits
+        valid = validate(batches, context)
+        if not context.config.log_append_time and context.now + 1 > before:
             for record in _records(batches):
                 if record.timestamp < 0:
                     raise InvalidTimestampError("Timestamp -1 is out of range")
@@ -65,8 +65,8 @@ class RefusesStampedBatches(UnifiedLog):
     """A producer's batch that claims to be stamped by a broker is refused, as it was up to 3.5."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
         if any(batch.timestamp_type is TimestampType.LOG_APPEND_TIME for batch in batches):
             raise InvalidTimestampError("Producer should not set timestamp type to LogAppendTime")
         return valid
@@ -77,8 +77,8 @@ class StampsAMillisecondLate(UnifiedLog):
     """A batch that the topic wants stamped gets the clock's next millisecond."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        return validate(batches, replace(terms, now=terms.now + 1) if terms.config.log_append_time else terms)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        return validate(batches, replace(context, now=context.now + 1) if context.config.log_append_time else context)
 
 
 @defect("LG-52b")
@@ -86,12 +86,12 @@ class TimestampsDoNotLead(UnifiedLog):
     """A batch with several wrong records is refused as one of invalid records, whatever is wrong with them."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
         try:
-            return validate(batches, terms)
+            return validate(batches, context)
         except InvalidTimestampError as error:
             if len(error.records) > 1:
-                raise RefusedRecordsError(str(error)) from error
+                raise RecordValidationError(str(error)) from error
             raise
 
 
@@ -100,8 +100,8 @@ class TakesRecordsWithoutKeys(UnifiedLog):
     """A compacted topic takes records without keys."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        return validate(batches, replace(terms, config=replace(terms.config, compacts=False)))
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        return validate(batches, replace(context, config=replace(context.config, compacts=False)))
 
 
 @defect("LG-53")
@@ -109,10 +109,10 @@ class WantsKeysOfBytes(UnifiedLog):
     """A compacted topic refuses a key of no bytes as if it were none."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
-        if terms.config.compacts and any(record.key == b"" for record in _records(batches)):
-            raise RefusedRecordsError("Compacted topic cannot accept message without key")
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
+        if context.config.compacts and any(record.key == b"" for record in _records(batches)):
+            raise RecordValidationError("Compacted topic cannot accept message without key")
         return valid
 
 
@@ -121,8 +121,8 @@ class ReadsAllOfCompressedRecords(UnifiedLog):
     """Compressed records that stay as they are are read whole, and their sizes compared."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
         for batch in iter_memory_batches(valid.records):
             for _ in batch:
                 pass
@@ -134,13 +134,13 @@ class CountsUncompressedRecordsToo(UnifiedLog):
     """The records of an uncompressed batch have to have offsets that count from 0."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
         first = batches[0]
-        if first.magic == 2 and not first.is_compressed and terms.from_client:
+        if first.magic == 2 and not first.is_compressed and context.from_client:
             offsets = [record.offset for record in first]
             if offsets != list(range(len(offsets))):
-                raise RefusedRecordsError("Inner records do not have incremental offsets")
+                raise RecordValidationError("Inner records do not have incremental offsets")
         return valid
 
 
@@ -149,9 +149,9 @@ class TakesTheFirstMessageOnly(UnifiedLog):
     """Of several old messages of one call only the first one is converted."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
-        return validate(batches[:1], terms) if batches[0].magic < 2 else valid
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
+        return validate(batches[:1], context) if batches[0].magic < 2 else valid
 
 
 @defect("LG-57")
@@ -159,8 +159,8 @@ class ForgetsTheProducer(UnifiedLog):
     """A batch that is built anew has no producer any more."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        valid = validate(batches, terms)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        valid = validate(batches, context)
         if not valid.rebuilt:
             return valid
         (batch,) = iter_memory_batches(valid.records)
@@ -180,8 +180,8 @@ class AsksForTheSizeBeforeOnly(UnifiedLog):
     """A batch that was built anew may be larger than the topic allows."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        return validate(batches, terms)._replace(rebuilt=False)
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        return validate(batches, context)._replace(rebuilt=False)
 
 
 @defect("LG-60")
@@ -189,8 +189,8 @@ class BelievesHeadersOfClients(UnifiedLog):
     """A client's batch may contradict itself in its header, as a coordinator's may."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        return validate(batches, replace(terms, from_client=False))
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        return validate(batches, replace(context, from_client=False))
 
 
 @defect("LG-62")
@@ -198,8 +198,8 @@ class TakesRecordsOfAnySize(UnifiedLog):
     """A compressed record may have any size."""
 
     @staticmethod
-    def validate(batches: Sequence[RecordBatch], terms: Terms) -> Validated:
-        return validate(batches, replace(terms, config=replace(terms.config, max_record_body_size=INT_MAX - 8)))
+    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
+        return validate(batches, replace(context, config=replace(context.config, max_record_body_size=INT_MAX - 8)))
 
 
 @defect("LG-65b")

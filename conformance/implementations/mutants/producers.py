@@ -255,9 +255,9 @@ class OldCoordinatorsAreObeyed(Infos):
 
 
 class _KeepsEpoch(ProducerAppendInfo):
-    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, *, has_metadata: bool = False) -> CompletedTxn | None:
         before = self.updated.producer_epoch
-        completed = super().append(batch, located=located)
+        completed = super().append(batch, has_metadata=has_metadata)
         if batch.is_control and before >= 0:
             self.updated.producer_epoch = before
         return completed
@@ -303,9 +303,9 @@ class RemembersWhatWasCutAway(ProducerStateManager):
 
 
 class _Timeless(ProducerAppendInfo):
-    def append(self, batch: RecordBatch, *, located: bool = False) -> CompletedTxn | None:
+    def append(self, batch: RecordBatch, *, has_metadata: bool = False) -> CompletedTxn | None:
         before = self.updated.last_timestamp
-        completed = super().append(batch, located=located)
+        completed = super().append(batch, has_metadata=has_metadata)
         if batch.is_control:
             self.updated.last_timestamp = before
         return completed

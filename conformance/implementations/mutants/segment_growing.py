@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 from conformance.implementations.mutants.registry import PER_APPEND, TRIMMING, defect
 from kidx import TimestampOffset
+from kidx.dialect import with_overrides
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
 from kidx.segment import CompletedTxn, LogSegment, RollParams
@@ -111,7 +111,7 @@ class IndexesOnceAnAppend(LogSegment):
 
     def append(self, records: bytes, **info: int | None) -> None:
         dialect = self.dialect
-        self.dialect = replace(dialect, append="A1")
+        self.dialect = with_overrides(dialect, append_per_batch=False)
         try:
             super().append(records, **info)
         finally:
@@ -124,7 +124,7 @@ class IndexesEveryBatch(LogSegment):
 
     def append(self, records: bytes, **info: int | None) -> None:
         dialect = self.dialect
-        self.dialect = replace(dialect, append="A2")
+        self.dialect = with_overrides(dialect, append_per_batch=True)
         try:
             super().append(records, **info)
         finally:

@@ -154,7 +154,7 @@ class RecoveryKeepsTheMaximum(LogSegment):
     """A recovery goes on from the largest timestamp that was known before."""
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
-        known = self.maximum.peek()
+        known = self.maximum.cached()
         cut = super().recover(producer_state, epoch_cache)
         if known is not None and known.timestamp > self.maximum.timestamp:
             self.maximum.set(known)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.producers import Infos
 from conformance.implementations.mutants.registry import defect
-from kidx.producers import ProducerAppendInfo, ProducerStateManager, Verification
+from kidx.producers import ProducerAppendInfo, ProducerStateManager, VerificationStateEntry
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class GuardsOutliveTransactions(ProducerStateManager):
     """A guard counts for the next transaction too."""
 
-    def ends_verification(self, batch: RecordBatch) -> None:
+    def end_verification(self, batch: RecordBatch) -> None:
         pass
 
 
@@ -33,7 +33,9 @@ class OpenInAnyEpoch(ProducerStateManager):
 class TheFirstSequenceCounts(ProducerStateManager):
     """A smaller sequence number that a verification is asked for is not remembered."""
 
-    def verify(self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool) -> Verification:
+    def verify(
+        self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool
+    ) -> VerificationStateEntry:
         known = self.verifications.get(producer_id)
         return known or super().verify(producer_id, sequence, epoch, now, raises_epochs=raises_epochs)
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.errors import NotDrivenError
+from conformance.implementations.methods import BULK
 from conformance.implementations.probe import missing_operations
 from conformance.implementations.process.line_process import LineProcessError
 from conformance.implementations.process.restarted import (
@@ -41,6 +43,7 @@ from conformance.implementations.replies import (
 )
 from conformance.implementations.sizes import takes
 from conformance.operations import KINDS, OK, SIGNATURES, UNSUPPORTED, Json, Observation, Operation, Outcome, State
+from conformance.operations.index_capabilities import OF_OPERATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +53,6 @@ PROTOCOL: Final = 1
 START: Final[Json] = {"op": "start", "protocol": PROTOCOL}
 STATE: Final[Json] = {"op": "state"}
 
-_BULK: Final = {"bulk_append": ("append", ()), "bulk_maybe_append": ("maybe_append", (False,))}
 _STATE_REQUEST: Final = encode(STATE)
 
 
@@ -58,7 +60,8 @@ class ProcessIndex:
     """A program behind the adapter interface (see :class:`conformance.implementations.protocol`).
 
     The state of an observation is None where the program does not give it: nothing is open, it has no ``state`` at all,
-    or the index is closed and the program refuses the request. A refusal while an index is open is a failure.
+    or the index is closed and the program refuses the request, or is not asked for want of ``calls_after_close``. A
+    refusal while an index is open is a failure.
 
     Args:
         command: the program and its arguments; ``{release}`` in them is replaced by the release.
@@ -66,6 +69,10 @@ class ProcessIndex:
         name: its name in reports; by default the name in its reply to ``start``.
         deadline: seconds for each reply.
         start_deadline: seconds for the reply to ``start``.
+
+    Attributes:
+        capabilities: what its indexes have, of
+            :data:`conformance.operations.index_capabilities.INDEX_CAPABILITIES`.
 
     Raises:
         StartError: there is no such program, or it does not answer ``start`` properly.
@@ -89,6 +96,7 @@ class ProcessIndex:
         self._process = RestartedProcess(command, release, START, about_from, deadline, start_deadline)
         self.command, self._holder = self._process.command, self._process.holder
         self.about = self._process.introduce()
+        self.capabilities = self.about.capabilities
         self.name = f"{self.about.name if name is None else name} {release}"
         self._prefix = ""
         self._kind = ""
@@ -100,6 +108,17 @@ class ProcessIndex:
         """What went wrong when an example was over: the machines close in the middle of examples as well."""
         self._lacking |= missing_operations(self, [kind for kind in self.about.kinds if kind in KINDS])
         self.failures_between_examples.clear()
+
+    def require(self, kind: str) -> None:
+        """Fail if the program has no index of a kind.
+
+        Raises:
+            NotDrivenError: its reply to ``start`` does not name the kind.
+        """
+        if kind not in self.about.kinds:
+            self._process.kill()
+            kinds = ", ".join(self.about.kinds)
+            raise NotDrivenError(f"{' '.join(self.command)} has no {kind} index: its reply to start names {kinds}")
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
@@ -122,7 +141,9 @@ class ProcessIndex:
 
     def supports(self, operation: str) -> bool:
         """See the protocol. Every operation has been tried out when the process was started for the first time."""
-        name, _ = _BULK.get(operation, (operation, ()))
+        name = BULK.get(operation, operation)
+        if not self.capabilities.issuperset(OF_OPERATION.get(name, ())):
+            return False
         return name in ESSENTIAL or (name in SHAPES and name not in self._lacking)
 
     @property
@@ -145,9 +166,11 @@ class ProcessIndex:
     # -- operations --------------------------------------------------------------------------------------------
 
     def _outcome(self, name: str, arguments: tuple[Any, ...]) -> Outcome:
+        if self._is_beyond and name not in ("open", "crash"):
+            return UNSUPPORTED
         if name in SHAPES:
             return self._open_index(*arguments) if name == "open" else self._call(name, arguments)
-        if name in _BULK:
+        if name in BULK:
             return self._bulk(name, *arguments)
         if name == "crash":
             self._crash()
@@ -176,7 +199,8 @@ class ProcessIndex:
         return outcome
 
     def _bulk(self, bulk: str, first: int, second: int, first_step: int, second_step: int, count: int) -> Outcome:
-        name, more = _BULK[bulk]
+        name = BULK[bulk]
+        more = (False,) * (len(SIGNATURES[name]) - 2)
         for i in range(count):
             outcome = self._call(name, (first + i * first_step, second + i * second_step, *more))
             if outcome.error is not None:
@@ -187,8 +211,13 @@ class ProcessIndex:
         self._open = False
         self._process.kill()
 
+    @property
+    def _is_beyond(self) -> bool:
+        """Whether it is closed and answers nothing then."""
+        return self._open and self._closed and "calls_after_close" not in self.capabilities
+
     def _state(self) -> State | None:
-        if not self.tells_state:
+        if not self.tells_state or self._is_beyond:
             return None
         reply = self._process.request(_STATE_REQUEST)
         try:

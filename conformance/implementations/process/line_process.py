@@ -2,7 +2,7 @@
 
 It may answer too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
 its input. In every case :meth:`LineProcess.ask` returns within the deadline, with a reply or with a
-:class:`LineProcessError` that says in words what happened and ends with the last lines of stderr.
+:class:`LineProcessError` that says in words what happened and ends with what is on stderr.
 
 One thread and ``poll``: a request costs a write, two polls and a read.
 """
@@ -18,13 +18,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
+from conformance.implementations.process.standard_error import StandardError
+from conformance.implementations.replies import WAITED
 from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-STDERR_TAIL: Final = 4096
-"""Bytes of stderr that are kept; a stack trace fits."""
 
 LONGEST_REPLY: Final = 16 << 20
 """Bytes without a line break after which the line counts as malformed."""
@@ -32,6 +31,7 @@ LONGEST_REPLY: Final = 16 << 20
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
 _AFTER_END: Final = 1.0  # seconds in which a reply may still come from what a program has started that has ended
+_UNASKED: Final = " before it was asked anything"
 _GLANCE: Final = 50  # milliseconds after which a silent program is checked: is it still running?
 
 
@@ -76,9 +76,9 @@ class LineProcess:
         self._poll.register(self._stdout, select.POLLIN)
         self._poll.register(self._stderr, select.POLLIN)
         self._received = b""
-        self._complaints = bytearray()
+        self._complaints = StandardError()
         self._stderr_ended = False
-        self._asked = "no request at all"
+        self._asked = ""
         self.alive = True
 
     @property
@@ -88,9 +88,8 @@ class LineProcess:
 
     @property
     def stderr(self) -> str:
-        """The last lines that it has written to stderr."""
-        text = self._complaints[-STDERR_TAIL:].decode("utf-8", "replace").strip()
-        return f"[...] {text}" if len(self._complaints) > STDERR_TAIL else text
+        """The first and the last lines that it has written to stderr since the last request."""
+        return str(self._complaints)
 
     def ask(self, request: str, deadline: float) -> str:
         """Writes one line and reads one.
@@ -108,13 +107,14 @@ class LineProcess:
         if self._poll.poll(0) or self._received:
             self._expect_silence()
         self._asked = request
+        self._complaints.begin()
         until = time.monotonic() + deadline
         self._write(request.encode() + b"\n", until, deadline)
         while b"\n" not in self._received:
             if not self._read(until):
                 if self._process.poll() is not None:
                     self._ended(", while a process that it has started keeps its output open, instead of replying")
-                self._fail("late", f"gave no reply within {deadline:g} s", request)
+                self._fail("late", f"{WAITED[0]} {deadline:g} s", request)
             if len(self._received) > LONGEST_REPLY:
                 self._fail(
                     "malformed", f"wrote {len(self._received)} bytes without a line break instead of a reply", request
@@ -195,7 +195,7 @@ class LineProcess:
         if not ready and self._process.poll() is not None:
             self._ended(", while a process that it has started keeps its input open, instead of replying")
         if time.monotonic() > until:
-            self._fail("deaf", f"did not read its input within {deadline:g} s", self._asked)
+            self._fail("deaf", f"{WAITED[1]} {deadline:g} s", self._asked)
         self._listen(ready)
 
     def _read(self, until: float) -> bool:
@@ -223,16 +223,14 @@ class LineProcess:
             return True
 
     def _listen(self, ready: dict[int, int]) -> None:
-        """Takes what is on stderr, keeping the end of it."""
+        """Takes what is on stderr."""
         if self._stderr not in ready:
             return
         data = os.read(self._stderr, _CHUNK)
         if not data:
             self._stderr_ended = True
             self._poll.unregister(self._stderr)
-        self._complaints += data
-        if len(self._complaints) > 2 * _CHUNK:
-            del self._complaints[: -STDERR_TAIL - 1]
+        self._complaints.add(data)
 
     def _expect_silence(self, first: bytes = b"") -> None:
         """Fails if the program wrote to standard output without a request. Output on stderr is allowed.
@@ -245,10 +243,12 @@ class LineProcess:
         if self._stdout in ready:
             data = os.read(self._stdout, _CHUNK)
             if not data:
-                self._ended(" after its reply")
+                self._ended(" after its reply" if self._asked else _UNASKED)
             self._received += data
         if self._received:
             said = quoted(repr((first + self._received).decode("utf-8", "replace")))
+            if not self._asked:
+                self._fail("noisy", f"wrote {said}{_UNASKED}", "")
             self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
 
     def _drain(self, until: float) -> None:
@@ -268,8 +268,7 @@ class LineProcess:
                     waiting.unregister(pipe)
                     ended += 1
                 elif pipe == self._stderr:
-                    self._complaints += data
-                    del self._complaints[: -STDERR_TAIL - 1]
+                    self._complaints.add(data)
             if time.monotonic() >= look:
                 if not is_group_alive(self._process.pid):
                     return
@@ -285,9 +284,9 @@ class LineProcess:
 
     def _fail(self, reason: Reason, what: str, request: str) -> NoReturn:
         self.kill()
-        message = f"{what} to {quoted(request)}"
+        message = f"{what} to {quoted(request)}" if request else what
         if self.stderr:
-            message += f"; its stderr ends with:\n{self.stderr}"
+            message += f"; its stderr says:\n{self.stderr}"
         raise LineProcessError(reason, message)
 
     def _exit_status(self, deadline: float) -> int | None:

@@ -26,8 +26,9 @@ from conformance.implementations.replies import FAILURE, MalformedReplyError, ab
 from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
 from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
-from conformance.operations.log_capabilities import missing
+from conformance.operations.log_capabilities import NOT_ASKED, TIME_LOOKUPS, is_by_time, missing
 from conformance.scratch import scratch_directory
+from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,18 +39,8 @@ _ONE_BATCH: Final = 1
 REQUESTS: Final[dict[str, Callable[..., messages.Request]]] = {
     "append_as_leader": lambda batches, epoch: messages.Append("leader", encode(batches), epoch, is_marker(batches)),
     "append_as_follower": lambda batches, epoch: messages.Append("follower", encode(batches), epoch, False),
-    "roll_log": messages.Roll,
-    "truncate_log": messages.Truncate,
-    "truncate_fully": messages.TruncateFully,
-    "delete_records": messages.DeleteRecords,
-    "apply_retention": messages.Retention,
-    "update_high_watermark": messages.HighWatermark,
-    "assign_epoch": messages.AssignEpoch,
-    "set_clock": messages.SetClock,
-    "expire_producers": messages.ExpireProducers,
-    "list_offsets": lambda targets: messages.ListOffsets(list(targets)),
+    **messages.OF_OPERATION,
     "read_log": lambda offset: messages.Read(offset, _ONE_BATCH),
-    "close_log": messages.Close,
 }
 """The request of each operation that has one, but for opening."""
 ESSENTIAL: Final = frozenset({"open_log", "close_log", "crash_log", "append_as_follower"})
@@ -121,12 +112,13 @@ class ProcessLog:
             raise NotDrivenError(f"{' '.join(self.command)} has no log: its reply to start of protocol 2 names none")
         self.about = introduction
         self.name = f"{introduction.name if name is None else name} {release}"
-        self.capabilities = frozenset(introduction.capabilities)
+        self.capabilities = frozenset(introduction.capabilities) | {TIME_LOOKUPS}
         self.excused: Counter[str] = Counter()
         self._directory = Path()
         self._open = False
         self._failure: Outcome | None = None
         self._lacking: set[str] = set()
+        self._dialect = dialect_of(release)
         self.failures_between_examples: list[str] = []
         self._try_out()
 
@@ -154,12 +146,23 @@ class ProcessLog:
             self.begin(directory)
             if self.perform(Operation("open_log", (TRY_OUT_SETTINGS, 0, 0, True, 10_000))).outcome.error is None:
                 for operation in TRY_OUT:
-                    error = self.perform(operation).outcome.error
-                    if error == "unsupported":
+                    outcome = self.perform(operation).outcome
+                    if outcome.error == "unsupported":
                         self._lacking.add(operation.name)
+                    elif operation.name == "list_offsets" and outcome.error is None:
+                        self._look_at(outcome.value)
             self.end()
         self._failure = None
         self.failures_between_examples.clear()
+
+    def _look_at(self, answers: Sequence[tuple[int, int, int] | None]) -> None:
+        """Find out whether it has look-ups by time, unless it says so.
+
+        What was written before the capability had a name does not say so: it has them if it finds a record.
+        """
+        is_found = any(answer is not None and answer[0] >= 0 for answer in answers)
+        if not is_found and TIME_LOOKUPS not in self.about.capabilities:
+            self.capabilities -= {TIME_LOOKUPS}
 
     def begin(self, directory: Path) -> None:
         """See the protocol."""
@@ -206,12 +209,23 @@ class ProcessLog:
             return self._open_log(*arguments)
         if name not in REQUESTS:
             return UNSUPPORTED
-        outcome = self._told(REQUESTS[name](*arguments))
+        outcome = self._list_offsets(*arguments) if name == "list_offsets" else self._told(REQUESTS[name](*arguments))
         if name == "close_log" and outcome.error is None:
             self._open = False
         if name == "read_log" and outcome.error is None:
             return Outcome(None, first_batch(outcome.value))
         return outcome
+
+    def _list_offsets(self, targets: Sequence[int]) -> Outcome:
+        """Ask for targets; without look-ups by time for the others only, and put the answers in their places."""
+        if TIME_LOOKUPS in self.capabilities:
+            return self._told(messages.ListOffsets(list(targets)))
+        asked = [target for target in targets if not is_by_time(target, self._dialect)]
+        outcome = self._told(messages.ListOffsets(asked))
+        if outcome.error is not None or len(outcome.value) != len(asked):
+            return outcome
+        answers = iter(outcome.value)
+        return Outcome(None, tuple(NOT_ASKED if is_by_time(t, self._dialect) else next(answers) for t in targets))
 
     def _open_log(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> Outcome:
         if self._open:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from conformance.implementations.replies import MalformedReplyError
 from conformance.operations import UNSUPPORTED, Outcome
-from conformance.operations.log import LOG_ERROR_KINDS, LogState
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogState
 from conformance.operations.log_capabilities import CAPABILITIES
+from conformance.operations.op import BOOLEAN, LONGS, Op, Shape
 from conformance.quoting import quoted
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
@@ -56,61 +57,6 @@ class Append(Request, tag="append"):
     coordinator: Annotated[bool, Meta(description="A transaction coordinator sent it, as leader: a marker.")]
 
 
-class Roll(Request, tag="roll"):
-    """Starts a new segment at the end."""
-
-
-class Truncate(Request, tag="truncate"):
-    """Removes everything from an offset on, and the whole batch that it lies in; true if it is before the end."""
-
-    offset: Long
-
-
-class TruncateFully(Request, tag="truncate_fully"):
-    """Removes everything; the log begins anew at an offset."""
-
-    offset: Long
-
-
-class DeleteRecords(Request, tag="delete_records"):
-    """Moves the log start up to an offset; out_of_range if that is beyond the high watermark."""
-
-    offset: Long
-
-
-class Retention(Request, tag="retention"):
-    """Deletes the segments that start offset, retention.bytes and retention.ms allow; how many."""
-
-
-class HighWatermark(Request, tag="high_watermark"):
-    """Moves the high watermark to an offset, but neither below the start nor beyond the end; where it is then."""
-
-    offset: Long
-
-
-class AssignEpoch(Request, tag="assign_epoch"):
-    """Notes that a leader's epoch begins at an offset."""
-
-    epoch: Long
-    start_offset: Long
-
-
-class SetClock(Request, tag="set_clock"):
-    """Sets the clock, milliseconds."""
-
-    now: Long
-
-
-class ExpireProducers(Request, tag="expire_producers"):
-    """Forgets producers that have been silent for too long."""
-
-
-class ListOffsets(Request, tag="list_offsets"):
-    """For each target, timestamp, offset and leader epoch (-1: none); null if there is none."""
-
-    targets: list[Long]
-
-
 class Read(Request, tag="read"):
     """Whole batches, the first of which holds the offset or is the first behind it; at least that one, if any."""
 
@@ -118,18 +64,28 @@ class Read(Request, tag="read"):
     max_bytes: Int
 
 
-class Close(Request, tag="close"):
-    """Closes the log; prepared as a clean shutdown does it."""
-
-    prepared: bool
-
-
 class State(Request, tag="state"):
     """What the log says of itself; sent after every operation that leaves one open."""
 
 
 class Stop(Request, tag="stop"):
-    """The process ends, with status 0. A reply is not waited for."""
+    """The process ends, with status 0. It may reply {"ok": null} before, and writes nothing else."""
+
+
+_TYPES: Final[dict[Any, Any]] = {BOOLEAN: bool, LONGS: list[Long]}
+
+
+def _request_of(operation: Op) -> type[Struct]:
+    """Return the request that is an operation with its arguments."""
+    members = [(name, _TYPES.get(kind, Long)) for name, kind in operation.arguments.items()]
+    return defstruct(
+        operation.line, members, bases=(Request,), tag=operation.line, namespace={"__doc__": operation.does}
+    )
+
+
+OF_OPERATION: Final[dict[str, Any]] = {name: _request_of(each) for name, each in LOG_OPS.items() if each.line}
+"""The requests that have the arguments of an operation, by its name."""
+ListOffsets, TruncateFully, Close = (OF_OPERATION[name] for name in ("list_offsets", "truncate_fully", "close_log"))
 
 
 class Introduction(Struct):
@@ -145,8 +101,8 @@ class Introduction(Struct):
 class StateReply(Struct, forbid_unknown_fields=True):
     """A log's state; what is left out is not compared."""
 
-    start_offset: Long
-    end_offset: Long
+    start_offset: Annotated[Long, Meta(description="The first offset that can be read.")]
+    end_offset: Annotated[Long, Meta(description="The offset that the next record gets.")]
     high_watermark: Long | UnsetType = UNSET
     last_stable_offset: Long | UnsetType = UNSET
     recovery_point: Long | UnsetType = UNSET
@@ -172,19 +128,17 @@ class StateReply(Struct, forbid_unknown_fields=True):
 
 
 _Answer = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None
+_OK: Final[dict[Shape, Any]] = {
+    Shape.NOTHING: None,
+    Shape.FLAG: bool,
+    Shape.NUMBER: Long,
+    Shape.ANSWERS: tuple[_Answer, ...],
+}
 REPLIES: Final[dict[type[Request], Any]] = {
     OpenLog: None,
     Append: None,
-    Roll: None,
-    Truncate: bool,
-    TruncateFully: None,
-    DeleteRecords: None,
-    Retention: Count,
-    HighWatermark: Long,
-    AssignEpoch: None,
-    SetClock: None,
-    ExpireProducers: None,
-    ListOffsets: tuple[_Answer, ...],
+    **{OF_OPERATION[name]: _OK[LOG_OPS[name].gives] for name in OF_OPERATION if name != "close_log"},
+    OF_OPERATION["apply_retention"]: Count,
     Read: Batches,
     Close: None,
     State: StateReply,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from conformance.implementations.process import log_messages as messages
-from conformance.operations.log import LOG_ERROR_KINDS
+from conformance.operations.log import LOG_ERRORS
 from conformance.operations.log_capabilities import CAPABILITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Object = dict[str, Any]
 
@@ -19,10 +22,15 @@ def log_name(request: type[messages.Request]) -> str:
     return tag if tag.endswith("_log") else f"log_{tag}"
 
 
+def in_words(names: Mapping[str, str]) -> str:
+    """Return names and what they mean as one text."""
+    return " ".join(f"{name}: {meaning}." for name, meaning in names.items())
+
+
 def log_definitions() -> Object:
     """Requests about a log, each with its reply."""
     found: Object = {
-        "log_error_kind": {"enum": list(LOG_ERROR_KINDS)},
+        "log_error_kind": {"description": in_words(LOG_ERRORS), "enum": list(LOG_ERRORS)},
         "log_refusal": {
             "description": "The operation is refused.",
             "type": "object",
@@ -30,10 +38,7 @@ def log_definitions() -> Object:
             "required": ["error"],
             "additionalProperties": False,
         },
-        "capabilities": {
-            "description": " ".join(f"{name}: {does}." for name, does in CAPABILITIES.items()),
-            "enum": list(CAPABILITIES),
-        },
+        "capabilities": {"description": in_words(CAPABILITIES), "enum": list(CAPABILITIES)},
     }
     others = [{"$ref": "#/$defs/log_refusal"}, {"$ref": "#/$defs/unsupported"}]
     ends: dict[type[messages.Request], Any] = {messages.Start: messages.Introduction, messages.Stop: None}

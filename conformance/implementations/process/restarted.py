@@ -119,7 +119,7 @@ class RestartedProcess(Generic[About]):
         try:
             self._start()
         except OSError as error:
-            raise LineProcessError("ended", f"could not be started again: {error}") from None
+            raise LineProcessError("ended", f"could not be started again: {error.strerror or error}") from None
 
 
 def _parsed(process: LineProcess, line: str) -> Any:

@@ -14,67 +14,90 @@ import msgspec
 from msgspec import Meta
 
 from conformance.implementations.process.log_messages import REPLIES, Start
-from conformance.implementations.process.log_schema import log_definitions, log_name
-from conformance.operations import ERROR_KINDS, SIGNATURES
-from conformance.operations.index_steps import type_of
+from conformance.implementations.process.log_schema import in_words, log_definitions, log_name
+from conformance.operations import ERRORS
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES
+from conformance.operations.op import Shape
 from conformance.operations.trace_document import schema_text
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 Object = dict[str, Any]
-_Long = Annotated[
-    int,
-    Meta(
-        ge=LONG_MIN,
-        le=LONG_MAX,
-        description="An integer of 64 bits: read it as one, a double loses digits beyond 2**53.",
-    ),
-]
+_Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]
 _Offset = Annotated[int, Meta(ge=0, le=LONG_MAX, description="An offset of a transaction.")]
-_Pair = Annotated[list[_Long], Meta(min_length=2, max_length=2)]
+_Pair = Annotated[
+    list[_Long], Meta(min_length=2, max_length=2, description="[offset, position] or [timestamp, offset]")
+]
 _Transaction = Annotated[
     list[_Long],
     Meta(min_length=4, max_length=4, description="producer_id, first_offset, last_offset, last_stable_offset"),
 ]
 _COLLECTED: Final[Object] = {"aborted": list[_Transaction], "complete": bool}
-_MAPPED: Final[Object] = {"entries": _Long, "max_entries": _Long, "full": bool, "length": _Long}
+_ENTRIES = Annotated[_Long, Meta(description="How many entries the index holds.")]
+_CAPACITY = Annotated[
+    _Long, Meta(description="How many would fit into the file: length divided by the size of an entry, rounded down.")
+]
+_FULL = Annotated[
+    bool,
+    Meta(
+        description="Whether entries has reached max_entries; in a time index, one less: the last slot is for the entry"
+        " that ends a segment (skip_full_check)."
+    ),
+]
+_STOP = 'The process ends, with status 0. It may reply {"ok": null} before, and writes nothing else.'
+_LENGTH = Annotated[_Long, Meta(description="Bytes of the file when it was opened or its length last changed.")]
+_MAPPED: Final[Object] = {"entries": _ENTRIES, "max_entries": _CAPACITY, "full": _FULL, "length": _LENGTH}
 _KINDS = Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
+_INDEX_CAPABILITIES: Final[Any] = Annotated[
+    list[Literal[tuple(INDEX_CAPABILITIES)]],  # type: ignore[misc]
+    Meta(
+        description="What its indexes have; all of these if it is left out. What needs another one is not asked for,"
+        " and its clauses are unsupported. " + in_words(INDEX_CAPABILITIES)
+    ),
+]
 _ABOUT: Final[Object] = {"name": Annotated[str, Meta(min_length=1)], "version": str, "language": str, "kinds": _KINDS}
 
-_OPEN: Final = (
-    "Opens the file, or creates it. No other index is open then. A transaction index ignores max_index_size and"
-    " writable."
-)
-OPERATIONS: Final[dict[str, tuple[Any, str]]] = {
-    "open": (None, _OPEN),
-    "append": (None, "Offset index: adds an entry."),
-    "maybe_append": (None, "Time index: adds an entry if its timestamp is larger than the last one."),
-    "append_aborted": (None, "Transaction index: adds a record."),
-    "lookup": (_Pair, "The last entry whose key is at or below the target: [offset, position] or [timestamp, offset]."),
-    "entry": (_Pair, "The entry in a slot: [offset, position] or [timestamp, offset]."),
-    "fetch_upper_bound": (
-        _Pair | None,
-        "Offset index: the first entry at or behind position + fetch_size, null if there is none.",
-    ),
-    "collect_aborted": (_COLLECTED, "Transaction index: what a fetch has to hide."),
-    "truncate": (None, "Removes all entries."),
-    "truncate_to": (None, "Removes what is at or beyond an offset."),
-    "reset": (None, "Removes everything."),
-    "resize": (bool, "Changes the length of the file; true if that was necessary."),
-    "trim": (None, "Cuts the file behind the last entry."),
-    "sanity_check": (None, "Refuses (corrupt) a file that cannot be right."),
-    "flush": (None, "Writes to disk."),
-    "close": (None, "Lets go of the file. Further calls may come, and are answered."),
-    "delete": (bool, "Closes and deletes the file; true if there was one."),
+_OK: Final[dict[Shape, Any]] = {
+    Shape.NOTHING: None,
+    Shape.FLAG: bool,
+    Shape.PAIR: _Pair,
+    Shape.MAYBE_PAIR: _Pair | None,
+    Shape.COLLECTED: _COLLECTED,
 }
-"""By operation: the type of the ``ok`` of its reply, and what it does."""
+_ORDER: Final = """
+    open append maybe_append append_aborted lookup entry fetch_upper_bound collect_aborted truncate truncate_to reset
+    resize trim sanity_check flush close delete
+"""
+"""The order in which operations stand here since version 1; newer ones come behind them."""
+OPERATIONS: Final = {
+    name: INDEX_OPS[name] for name in dict.fromkeys((*_ORDER.split(), *INDEX_OPS)) if INDEX_OPS[name].does
+}
+"""What the line protocol asks of an index."""
 _LAST: Final = {
-    "offset": (1, 1, "[offset]"),
-    "time": (2, 2, "[timestamp, offset]"),
-    "transaction": (0, 1, "[offset] that this process has appended last, or []"),
+    "offset": (1, 1, "[offset] of the last entry, [base_offset] without one"),
+    "time": (2, 2, "[timestamp, offset] of the last entry, [-1, base_offset] without one"),
+    "transaction": (0, 1, "[last_offset] that this process has appended last, or []"),
 }
+_WORDS: Final = {
+    "kind": "offset (.index), time (.timeindex) or transaction (.txnindex).",
+    "path": "An absolute path.",
+    "base_offset": "The first offset of the segment: files hold offsets relative to it.",
+    "max_index_size": "Bytes of zeros that a new file is made of, in whole entries; one that is there stays as it is.",
+    "writable": "false: the file is only read.",
+    "offset": "An offset in the log (not relative).",
+    "position": "Bytes before the batch in the segment's .log file.",
+    "timestamp": "Milliseconds since 1970.",
+    "skip_full_check": "true: the last slot may be used.",
+    "target": "An offset, or a timestamp.",
+    "n": "The number of a slot, from 0 on.",
+    "fetch_size": "Bytes that a fetch may have.",
+    "producer_id": "The producer of the transaction.",
+    "size": "Bytes.",
+}
+"""What an argument is, by its name."""
 _ARGUMENTS: Final[dict[tuple[str, str], Any]] = {
-    ("open", "path"): Annotated[str, Meta(min_length=1, description="An absolute path.")],
-    ("resize", "size"): Annotated[int, Meta(ge=0, le=INT_MAX, description="Bytes.")],
+    ("open", "path"): Annotated[str, Meta(min_length=1)],
+    ("resize", "size"): Annotated[int, Meta(ge=0, le=INT_MAX)],
     **{("append_aborted", name): _Offset for name in ("first_offset", "last_offset", "last_stable_offset")},
     **{("collect_aborted", name): _Offset for name in ("fetch_offset", "upper_bound")},
 }
@@ -100,7 +123,7 @@ def _request(name: str, does: str, arguments: Object | None = None, **members: A
 
 def _definitions() -> Object:
     found: Object = {
-        "error_kind": {"enum": list(ERROR_KINDS)},
+        "error_kind": {"description": in_words(ERRORS), "enum": list(ERRORS)},
         "refusal": {
             "description": "The operation is refused.",
             "type": "object",
@@ -112,11 +135,16 @@ def _definitions() -> Object:
         "start_request": _request("start", "The first request of a process.", protocol=1),
         "start_reply": _closed({"ok": _ABOUT}),
     }
-    found["start_reply"]["properties"]["ok"]["additionalProperties"] = True
-    for name, (ok, does) in OPERATIONS.items():
-        arguments = {a: _ARGUMENTS.get((name, a)) or type_of(name, a) for a in SIGNATURES[name]}
-        found[f"{name}_request"] = _request(name, does, arguments)
-        found[f"{name}_reply"] = {"anyOf": [_closed({"ok": ok}), _REFUSAL, _UNSUPPORTED]}
+    about = found["start_reply"]["properties"]["ok"]
+    about["properties"]["index_capabilities"] = _schema(_INDEX_CAPABILITIES)
+    about["additionalProperties"] = True
+    for name, each in OPERATIONS.items():
+        arguments = {argument: _ARGUMENTS.get((name, argument)) or kind for argument, kind in each.arguments.items()}
+        found[f"{name}_request"] = _request(name, each.does, arguments)
+        for argument, words in _WORDS.items():
+            if argument in arguments:
+                found[f"{name}_request"]["properties"][argument]["description"] = words
+        found[f"{name}_reply"] = {"anyOf": [_closed({"ok": _OK[each.gives]}), _REFUSAL, _UNSUPPORTED]}
     found["state_request"] = _request(
         "state",
         "What the index says of itself; sent after every operation. An index that is open tells it or declares state as"
@@ -124,7 +152,9 @@ def _definitions() -> Object:
     )
     for kind, (least, most, words) in _LAST.items():
         last = Annotated[list[_Long], Meta(min_length=least, max_length=most, description=words)]
-        found[f"{kind}_state"] = _closed({**({"entries": _Long} if kind == "transaction" else _MAPPED), "last": last})
+        found[f"{kind}_state"] = _closed(
+            {**({"entries": _ENTRIES} if kind == "transaction" else _MAPPED)} | {"last": last}
+        )
         told = _closed({})
         told.update(properties={"ok": {"$ref": f"#/$defs/{kind}_state"}}, required=["ok"])
         found[f"{kind}_state_reply"] = {
@@ -136,7 +166,7 @@ def _definitions() -> Object:
             "anyOf": [told, _UNSUPPORTED],
         }
     found["state_reply"] = {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in _LAST]}
-    found["stop_request"] = _request("stop", "The process ends, with status 0. A reply is not waited for.")
+    found["stop_request"] = _request("stop", _STOP)
     found["stop_reply"] = _closed({"ok": None})
     return found | log_definitions()
 
@@ -152,7 +182,8 @@ def schema() -> Object:
         "$id": "urn:kidx:line-protocol:1",
         "title": "Line protocol, versions 1 and 2",
         "description": "Requests come on standard input, replies go to standard output, one JSON object a line;"
-        " standard error is free. A document of this schema is a request; its reply is the definition of the same"
+        " standard error is free. docs/protocol.md is the same in prose. A document of this schema is a request; its"
+        " reply is the definition of the same"
         " name that ends in _reply. Integers are written without fraction and exponent. Version 1 is about an index;"
         " version 2 is about a log: start of protocol 2, open_log, and the definitions that begin with log_. Read"
         " integers of 64 bits as such: a double loses digits beyond 2**53.",

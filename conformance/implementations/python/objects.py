@@ -39,11 +39,14 @@ from typing import Any, Final, Protocol
 from conformance.errors import ToolError
 from conformance.implementations.methods import BULK, METHODS
 from conformance.implementations.probe import missing_operations
-from conformance.implementations.replies import ESSENTIAL, FAILURE, is_long
+from conformance.implementations.python import shapes
+from conformance.implementations.python.shapes import SHAPES, ShapeError, flag, integer, pair, shaped
+from conformance.implementations.replies import ESSENTIAL, FAILURE
 from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
 from kidx import AbortedTxn, OffsetPosition
 
 Factory = Callable[..., Any]
+_OWN: Final = (__file__, shapes.__file__)
 
 
 class PythonIndex(Protocol):
@@ -290,8 +293,8 @@ class PythonObjectIndex:
         elif name == "fetch_upper_bound":
             arguments = (OffsetPosition(*arguments[:2]), arguments[2])
         value = method(*arguments)
-        shape = _SHAPES.get(name)
-        return None if shape is None else _shaped(shape, value)
+        shape = SHAPES.get(name)
+        return None if shape is None else shaped(shape, value)
 
     def _let_go(self) -> None:
         index, self._index = self._index, None
@@ -307,10 +310,10 @@ class PythonObjectIndex:
         try:
             if self._kind == "transaction":
                 last = index.last_offset
-                return State(_integer(len(index)), None, None, None, () if last is None else (_integer(last),))
-            last = (_integer(index.last_offset),) if self._kind == "offset" else _shaped(_pair, index.last_entry)
-            full = _shaped(_flag, index.is_full)
-            return State(_integer(index.entries), _integer(index.max_entries), full, _integer(index.length), last)
+                return State(integer(len(index)), None, None, None, () if last is None else (integer(last),))
+            last = (integer(index.last_offset),) if self._kind == "offset" else shaped(pair, index.last_entry)
+            full = shaped(flag, index.is_full)
+            return State(integer(index.entries), integer(index.max_entries), full, integer(index.length), last)
         except AttributeError as error:
             if error.obj is not index:
                 raise
@@ -330,10 +333,10 @@ def _takes_release(factory: Factory) -> bool:
 
 
 def _bug(error: Exception, where: str) -> Outcome:
-    if isinstance(error, _ShapeError):
+    if isinstance(error, ShapeError):
         return Outcome(FAILURE, None, f"{error} (in {where})")
     frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+    while frame is not None and frame.tb_frame.f_code.co_filename in _OWN:
         frame = frame.tb_next  # leaves the harness's own frames out of the traceback
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return Outcome(FAILURE, None, f"raised {type(error).__name__} in {where}:\n{trace}")
@@ -341,60 +344,3 @@ def _bug(error: Exception, where: str) -> Outcome:
 
 def _text(kind: str, error: Exception) -> str | None:
     return None if kind == "unsupported" else str(error) or None
-
-
-class _ShapeError(TypeError):
-    """A result is not what the method promises."""
-
-
-def _shaped(shape: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return shape(value)
-    except (TypeError, ValueError) as error:
-        raise _ShapeError(f"returned {value!r}: {error}") from None
-
-
-def _integer(value: Any) -> int:
-    number = operator.index(value)  # numpy's integers are fine, floats are not
-    if is_long(number):
-        return number
-    raise ValueError("expected integers of 64 bits")
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    first, second = value
-    return _integer(first), _integer(second)
-
-
-def _pair_or_none(value: Any) -> tuple[int, int] | None:
-    return None if value is None else _pair(value)
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise TypeError("expected True or False")
-
-
-def _transactions(value: Any) -> tuple[tuple[int, ...], ...]:
-    found = tuple(tuple(_integer(field) for field in txn) for txn in value)
-    if any(len(txn) != 4 for txn in found):
-        raise ValueError("an aborted transaction has four numbers")
-    return found
-
-
-def _collected(value: Any) -> tuple[tuple[tuple[int, ...], ...], bool]:
-    transactions, complete = value
-    return _transactions(transactions), _flag(complete)
-
-
-_SHAPES: Final[dict[str, Callable[[Any], Any]]] = {
-    "lookup": _pair,
-    "entry": _pair,
-    "fetch_upper_bound": _pair_or_none,
-    "resize": _flag,
-    "delete": _flag,
-    "collect_aborted": _collected,
-    "all_aborted": _transactions,
-}
-"""What the methods that return something return."""

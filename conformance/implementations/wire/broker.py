@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from conformance.errors import ToolError
 from conformance.implementations.wire.account import StoredBatch
+from conformance.implementations.wire.features import NEEDED
 from conformance.kafka.client import (
     Client,
     ClientError,
     ClosedError,
-    NoAnswerError,
-    OffsetAnswer,
-    RefusedError,
+    ErrorResponseError,
+    PartitionOffsetResponse,
+    RequestTimedOutError,
     UndecodableError,
 )
-from conformance.kafka.client.requests import AT_ONCE, PASSING
+from conformance.kafka.client.requests import MAX_IN_FLIGHT, RETRIABLE_ERRORS
 from conformance.kafka.polling import Deadline
 from kidx.records import iter_memory_batches
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from conformance.implementations.subject.process import ServerProcess
-    from conformance.kafka.client import Address, FetchedBatches, LookUp
+    from conformance.kafka.client import Address, FetchedBatches, OffsetsRequest
     from conformance.kafka.client.connection import Connect
 
 T = TypeVar("T")
@@ -34,18 +35,6 @@ START: Final = 30.0
 """Seconds that a broker which listens may take until it answers."""
 FETCHED: Final = 4 << 20
 """Bytes of one fetch: more than a step appends."""
-NEEDED: Final[dict[str, tuple[str, ...]]] = {
-    "delete-records": ("DeleteRecords",),
-    "transactions": ("FindCoordinator", "InitProducerId", "AddPartitionsToTxn", "EndTxn"),
-    "restarts": (),
-    "topic-requests": ("CreateTopics", "DeleteTopics"),
-    "timestamps": (),
-}
-"""What can be left out of a run, and the APIs that it needs.
-
-Without topic-requests, topics are made by asking for them, without settings, and stay; without timestamps, no record is
-looked up by time.
-"""
 NO_ANSWER: Final[dict[type[ClientError], str]] = {
     ClosedError: "CONNECTION_CLOSED",
     UndecodableError: "UNDECODABLE_ANSWER",
@@ -73,7 +62,7 @@ class WireBroker:
     Args:
         address: where it listens.
         connect: opens a socket, see :mod:`conformance.kafka.client.security`.
-        without: what is left out of the run, of :data:`NEEDED`.
+        without: what is left out of the run, of :data:`~conformance.implementations.wire.features.NEEDED`.
         limit: seconds for an answer.
         process: stops it and starts it again; None if it is left running.
 
@@ -123,7 +112,7 @@ class WireBroker:
         try:
             self._check_offers(client)
             client.metadata()
-        except (ClosedError, NoAnswerError, UndecodableError) as error:
+        except (ClosedError, RequestTimedOutError, UndecodableError) as error:
             client.close()
             secured = "connect" in self._options
             hint = "" if secured else "; for TLS or a log-in give --command-config FILE"
@@ -142,7 +131,7 @@ class WireBroker:
             missing = [api for api in apis if not client.versions(api)]
             if missing and feature not in self.without:
                 raise ToolError(
-                    f"{name} does not offer {', '.join(missing)}: leave {feature} out with --without {feature}"
+                    f"{name} does not offer {', '.join(missing)}: leave {feature} out with --skip-feature {feature}"
                 )
 
     def close(self) -> None:
@@ -179,7 +168,7 @@ class WireBroker:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def ask_each(self, requests: Iterable[LookUp]) -> Iterator[list[OffsetAnswer]]:
+    def request_each(self, requests: Iterable[OffsetsRequest]) -> Iterator[list[PartitionOffsetResponse]]:
         """The answers to each request; one that is not answered has an error of its own, see :data:`NO_ANSWER`.
 
         Raises:
@@ -189,7 +178,7 @@ class WireBroker:
         while rest:
             done = 0
             try:
-                for answers in self.client.ask_each(rest):
+                for answers in self.client.request_each(rest):
                     done += 1
                     yield answers
             except tuple(NO_ANSWER):
@@ -197,21 +186,21 @@ class WireBroker:
             else:
                 return
             # Which of those that were on their way it was, asking them one by one tells.
-            alone, rest = rest[done : done + AT_ONCE], rest[done + AT_ONCE :]
+            alone, rest = rest[done : done + MAX_IN_FLIGHT], rest[done + MAX_IN_FLIGHT :]
             yield from map(self._ask_alone, alone)
 
-    def _ask_alone(self, request: LookUp) -> list[OffsetAnswer]:
-        first = request.questions[0]
+    def _ask_alone(self, request: OffsetsRequest) -> list[PartitionOffsetResponse]:
+        first = request.queries[0]
         return self.answered(
-            lambda client: next(client.ask_each([request])),
-            lambda error: [OffsetAnswer(first.topic, first.partition, error)],
+            lambda client: next(client.request_each([request])),
+            lambda error: [PartitionOffsetResponse(first.topic, first.partition, error)],
         )
 
     def answered(self, ask: Callable[[Client], T], instead: Callable[[str], T]) -> T:
         """What the client gives, or something else for the name of what came in the place of an answer.
 
         Raises:
-            ClientError: as :meth:`ask_each`.
+            ClientError: as :meth:`request_each`.
         """
         try:
             return ask(self.client)
@@ -238,13 +227,13 @@ class WireBroker:
         topic = f"{self.prefix}{next(self._numbers)}"
         if not self.deletes:
             self.refused_settings |= dict.fromkeys(settings, "NOT_OFFERED")
-            self.client.ask_for_topic(topic)
+            self.client.trigger_auto_create(topic)
             self.made.append(topic)
             return topic, self.await_leader(topic)
         wanted = {name: str(value) for name, value in settings.items() if name not in self.refused_settings}
         try:
             self.client.create_topic(topic, wanted)
-        except RefusedError as error:
+        except ErrorResponseError as error:
             if error.error == "TOPIC_ALREADY_EXISTS":
                 raise ToolError(
                     f"the broker at {self.address} has a topic {topic} that this run has not made"
@@ -259,22 +248,22 @@ class WireBroker:
         """The epoch of the leader, -1 if the broker tells none, once it answers; what it answers is judged later.
 
         Raises:
-            RefusedError: there is no such topic, for instance.
+            ErrorResponseError: there is no such topic, for instance.
         """
         self.client.leader_epoch(topic)
         deadline = Deadline(self.client.limit)
-        while self.client.list_offset(topic, -1).error in PASSING and deadline.pause():
+        while self.client.list_offset(topic, -1).error in RETRIABLE_ERRORS and deadline.pause():
             pass
         return self.client.leader_epoch(topic)
 
-    def _create_with_less(self, topic: str, wanted: dict[str, str], error: RefusedError) -> None:
+    def _create_with_less(self, topic: str, wanted: dict[str, str], error: ErrorResponseError) -> None:
         """One optional setting less at a time, until the broker takes the rest."""
         for name in _OPTIONAL:
             if wanted.pop(name, None) is None:
                 continue
             try:
                 self.client.create_topic(topic, wanted)
-            except RefusedError as again:
+            except ErrorResponseError as again:
                 if again.error not in _SETTING_REFUSED:
                     raise
                 self.refused_settings[name] = error.error
@@ -300,11 +289,11 @@ class WireBroker:
         """The same, once there is something.
 
         Raises:
-            NoAnswerError: there is nothing in time.
+            RequestTimedOutError: there is nothing in time.
         """
         deadline = Deadline(self.client.limit)
         while not (found := self.stored(topic, offset)).batches:
             if not deadline.pause():
                 what = f"gives nothing from offset {offset} of {topic} on within {self.client.limit:g} s"
-                raise NoAnswerError(f"the broker at {self.address}", what)
+                raise RequestTimedOutError(f"the broker at {self.address}", what)
         return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from conformance.implementations.wire.promises import EPOCHS_SINCE, SINCE
 from kidx.errors import KidxError
 from kidx.log import UnifiedLog, list_offset
-from kidx.log.lookup import fetch_offset, knows
+from kidx.log.lookup import fetch_offset, supports_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class ExpectedRows:
     def rows(self, target: int, version: int, view: View) -> Iterator[Row]:
         """Every answer that is right, the likeliest first; the later ones if retention has deleted segments."""
         dialect = self.reference.dialect
-        if dialect.refuses_unknown_targets and target < 0 and version < SINCE.get(target, 1 << 15):
+        if dialect.rejects_unknown_targets and target < 0 and version < SINCE.get(target, 1 << 15):
             yield Row(UNSUPPORTED)
             return
         for dropped in range(self._deletable() + 1):
@@ -75,7 +75,7 @@ class ExpectedRows:
 
     def _answer(self, target: int, view: View, dropped: int) -> Row:
         reference, log = self.reference, self.reference.log
-        if reference.dialect.refuses_unknown_targets and target < 0 and not knows(reference.dialect, target):
+        if reference.dialect.rejects_unknown_targets and target < 0 and not supports_target(reference.dialect, target):
             return NONE  # a later release's, which without tiered storage has nothing to say
         left = cast("UnifiedLog", _Left(log, dropped)) if dropped else log
         try:

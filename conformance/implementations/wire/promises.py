@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.implementations.wire.account import Account, StoredBatch, StoredRecord
-    from conformance.kafka.client import OffsetAnswer
+    from conformance.kafka.client import PartitionOffsetResponse
 
 View = Literal["read_uncommitted", "read_committed", "replica"]
 """What the reader may see: a consumer's isolation level, or everything."""
@@ -54,7 +54,7 @@ class Promises:
         self.account = account
         self._allowed: dict[tuple[int, View], frozenset[Pair]] = {}
 
-    def broken(self, target: int, version: int, view: View, answer: OffsetAnswer) -> Broken | None:
+    def broken(self, target: int, version: int, view: View, answer: PartitionOffsetResponse) -> Broken | None:
         """The promise that an answer breaks; None if it keeps them all."""
         known = target >= 0 or version >= SINCE.get(target, 1 << 15)
         if answer.error is not None:
@@ -172,7 +172,7 @@ class Promises:
             return "LO-12"
         return clause_of(target)
 
-    def _broken_epoch(self, version: int, answer: OffsetAnswer) -> Broken | None:
+    def _broken_epoch(self, version: int, answer: PartitionOffsetResponse) -> Broken | None:
         epochs = {-1}
         if version >= EPOCHS_SINCE and answer.offset >= 0:
             epochs |= {self.account.leader_epoch, *(batch.leader_epoch for batch in self.account.batches)}
@@ -180,7 +180,7 @@ class Promises:
             return None
         return Broken("LO-14", f"leader epoch {' or '.join(map(str, sorted(epochs)))}")
 
-    def _broken_tiered(self, target: int, answer: OffsetAnswer) -> Broken | None:
+    def _broken_tiered(self, target: int, answer: PartitionOffsetResponse) -> Broken | None:
         """Where tiered storage stands, only the broker knows."""
         lowest, highest = self.account.start, self.account.end
         if target == _LOCAL and lowest <= answer.offset <= highest and answer.timestamp == -1:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.kafka.client import CONSUMER, DEBUGGER, LARGEST_TARGET, LookUp, Question
+from conformance.kafka.client import (
+    CONSUMER_REPLICA_ID,
+    DEBUG_REPLICA_ID,
+    LARGEST_TARGET,
+    OffsetsRequest,
+    PartitionQuery,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,27 +34,27 @@ _NO_SUCH_PARTITION: Final = 1 << 20
 class Asked(NamedTuple):
     """One question: its request, what it is about, and what its reader may see."""
 
-    request: LookUp
+    request: OffsetsRequest
     target: int
     view: View
 
     def __str__(self) -> str:
         request = self.request
-        reader = "" if request.replica_id == CONSUMER else f", replica {request.replica_id}"
+        reader = "" if request.replica_id == CONSUMER_REPLICA_ID else f", replica {request.replica_id}"
         return f"ListOffsets version {request.version}, {request.isolation}{reader}, target {self.target}"
 
 
 class Refusal(NamedTuple):
     """A question that has to be refused: with which error, by which clause."""
 
-    request: LookUp
+    request: OffsetsRequest
     error: str
     clause: str
 
     def __str__(self) -> str:
         questions = ", ".join(
             f"{q.topic!r} partition {q.partition} target {q.target} leader epoch {q.leader_epoch}"
-            for q in self.request.questions
+            for q in self.request.queries
         )
         return f"ListOffsets version {self.request.version}: {questions}"
 
@@ -73,15 +79,15 @@ def questions(topic: str, wanted: Iterable[int], versions: Iterable[int]) -> Ite
             if version == 0 and target not in SPECIAL[:2]:
                 continue
             for isolation, replica_id, view in _readers(version):
-                request = LookUp((Question(topic, target),), version, isolation, replica_id)
+                request = OffsetsRequest((PartitionQuery(topic, target),), version, isolation, replica_id)
                 yield Asked(request, target, view)
 
 
 def _readers(version: int) -> Iterator[tuple[Isolation, int, View]]:
-    yield "read_uncommitted", CONSUMER, "read_uncommitted"
+    yield "read_uncommitted", CONSUMER_REPLICA_ID, "read_uncommitted"
     if version >= _ISOLATION_SINCE:
-        yield "read_committed", CONSUMER, "read_committed"
-        yield "read_committed", DEBUGGER, "replica"
+        yield "read_committed", CONSUMER_REPLICA_ID, "read_committed"
+        yield "read_committed", DEBUG_REPLICA_ID, "replica"
 
 
 def believing(topic: str, leader_epoch: int, versions: Iterable[int]) -> Iterator[Asked]:
@@ -89,7 +95,7 @@ def believing(topic: str, leader_epoch: int, versions: Iterable[int]) -> Iterato
     for version in versions:
         if version >= _EPOCHS_SINCE:
             for target in SPECIAL[:2]:
-                request = LookUp((Question(topic, target, leader_epoch=leader_epoch),), version)
+                request = OffsetsRequest((PartitionQuery(topic, target, leader_epoch=leader_epoch),), version)
                 yield Asked(request, target, "read_uncommitted")
 
 
@@ -98,13 +104,13 @@ def refusals(topic: str, leader_epoch: int, versions: Iterable[int]) -> Iterator
     for version in versions:
         if version == 0:
             continue
-        twice = (Question(topic, -1), Question(topic, 0))
-        yield Refusal(LookUp(twice, version), "INVALID_REQUEST", "LO-24")
-        for unknown in (Question(topic, -1, _NO_SUCH_PARTITION), Question(f"{topic}-unknown", -1)):
-            yield Refusal(LookUp((unknown,), version), "UNKNOWN_TOPIC_OR_PARTITION", "LO-25")
+        twice = (PartitionQuery(topic, -1), PartitionQuery(topic, 0))
+        yield Refusal(OffsetsRequest(twice, version), "INVALID_REQUEST", "LO-24")
+        for unknown in (PartitionQuery(topic, -1, _NO_SUCH_PARTITION), PartitionQuery(f"{topic}-unknown", -1)):
+            yield Refusal(OffsetsRequest((unknown,), version), "UNKNOWN_TOPIC_OR_PARTITION", "LO-25")
         if version >= _EPOCHS_SINCE:
-            newer = Question(topic, -1, leader_epoch=leader_epoch + 1)
-            yield Refusal(LookUp((newer,), version), "UNKNOWN_LEADER_EPOCH", "LO-26")
+            newer = PartitionQuery(topic, -1, leader_epoch=leader_epoch + 1)
+            yield Refusal(OffsetsRequest((newer,), version), "UNKNOWN_LEADER_EPOCH", "LO-26")
             if leader_epoch > 0:
-                older = Question(topic, -1, leader_epoch=leader_epoch - 1)
-                yield Refusal(LookUp((older,), version), "FENCED_LEADER_EPOCH", "LO-26")
+                older = PartitionQuery(topic, -1, leader_epoch=leader_epoch - 1)
+                yield Refusal(OffsetsRequest((older,), version), "FENCED_LEADER_EPOCH", "LO-26")

@@ -1,4 +1,4 @@
-"""Which kind of broker: in a container or as a local process."""
+"""Choice of a broker's backend: a container or a local process."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
 Choice = Literal["auto", "container", "local"]
 
 
-class Chosen(NamedTuple):
-    """A backend; and why it is not the one that would have been preferred, if so."""
+class BackendChoice(NamedTuple):
+    """Backend, and the reason if it is not the preferred one."""
 
     backend: Backend
-    why: str = ""
+    reason: str = ""
 
 
-def choose(release: str, choice: Choice = "auto", build: Build | None = None) -> Chosen:
-    """Return where a release runs: with ``auto``, in a container if an engine answers that has its image.
+def choose(release: str, choice: Choice = "auto", build: Build | None = None) -> BackendChoice:
+    """Return the backend for a release: with ``auto``, a container if an engine answers that has its image.
 
     A build runs as a local process.
 
     Raises:
-        NoEngineError: a container is asked for, and no Docker engine answers.
-        NoImageError: a container is asked for, and the engine has no image of the release.
-        ToolError: a container is asked for a build, or the build has no broker.
+        NoEngineError: a container is requested, and no Docker engine answers.
+        NoImageError: a container is requested, and the engine has no image of the release.
+        ToolError: a container is requested for a build, or the build has no broker.
     """
     from conformance.kafka.broker.image import require_image  # noqa: PLC0415
-    from conformance.kafka.engine import NoEngineError, NoImageError  # noqa: PLC0415  (an optional dependency)
+    from conformance.kafka.docker_engine import NoEngineError, NoImageError  # noqa: PLC0415  (an optional dependency)
 
     if build is not None:
         if choice == "container":
-            raise ToolError(f"the build {build.text} is started as a local process: leave --broker container out")
+            raise ToolError(f"the build {build.text} runs only as a local process; remove --broker container")
         require_broker(build)
-        return Chosen("local", "a build has no image")
+        return BackendChoice("local", "a build has no image")
     if choice == "local":
-        return Chosen("local")
+        return BackendChoice("local")
     try:
         require_image(release)
     except (NoEngineError, NoImageError) as error:
         if choice == "container":
             raise
-        return Chosen("local", str(error))
-    return Chosen("container")
+        return BackendChoice("local", str(error))
+    return BackendChoice("container")
 
 
 def new_broker(release: str, choice: Choice = "auto", **options: Any) -> Broker:
     """Return a broker that is not started yet; ``options`` are those of :class:`Broker`.
 
     Raises:
-        NoEngineError: a container is asked for, and no Docker engine answers.
-        NoImageError: a container is asked for, and the engine has no image of the release.
+        NoEngineError: a container is requested, and no Docker engine answers.
+        NoImageError: a container is requested, and the engine has no image of the release.
     """
     if choose(release, choice, options.get("build")).backend == "local":
         return LocalBroker(release, **options)

@@ -1,8 +1,8 @@
-"""What every broker of the harness has in common, wherever it runs: where its files are, how it starts and ends.
+"""Base class of the harness's brokers: their files, and how they start and stop.
 
-A broker is a context manager. It is always stopped: at the end of the block and at the end of the interpreter, and its
-process sees to it that it does not outlive this one. What it needs lies in one directory, which is removed in the end,
-and kept if anything went wrong.
+A broker is a context manager. It is always stopped, at the end of the block or on exit of the interpreter, and its
+process ends when this one dies. All its files are in one directory, which is removed on exit,
+or kept after an error.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self
 
 from conformance.errors import ToolError
+from conformance.kafka.broker.config import Mode, Node, default_mode, modes_of, server_properties
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.ports import HOST
-from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, server_properties
 from conformance.kafka.client import Address, Client, ClientError, kafka_python
 from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release
@@ -29,67 +29,67 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.jar_fetch import Step
 
-# Ready within 10 s even when both cores are busy; past a minute nothing more is coming.
+# A broker is ready within 10 s even when both cores are busy; after 60 s it will not start any more.
 START_LIMIT = 60.0
 STOP_LIMIT = 30.0
-_ANSWER_LIMIT = 2.0
-# Between the moment a port is found free and the one the broker takes it, another harness may have taken it.
+_RESPONSE_TIMEOUT_S = 2.0
+# Another harness may take a port between the moment it is found free and the moment the broker listens on it.
 PORT_TRIES = 5
 
-# 128 + SIGTERM: a JVM whose shutdown hooks ran to the end.
+# 143 is 128 + SIGTERM: a JVM whose shutdown hooks have completed.
 _CLEAN_STATUS = (0, 143)
 _CLEAN_MARK = ".kafka_cleanshutdown"
 
 Backend = Literal["local", "container"]
 
-# In the words of Java, and of Docker engines.
+# Messages of Java and of Docker engines.
 _PORT_TAKEN = ("Address already in use", "address already in use", "port is already allocated")
 
 _open: weakref.WeakSet[Broker] = weakref.WeakSet()
 
 
 class Process(Protocol):
-    """What a broker runs in."""
+    """Process that a broker runs in."""
 
     log_start: int
-    """How long the log was before this process."""
+    """Size of the log in bytes before this process."""
 
     @property
     def running(self) -> bool:
-        """Tell whether it runs."""
+        """True while it runs."""
 
     @property
     def exit_status(self) -> int | None:
-        """What it ended with, 128 + N after signal N; None while it runs."""
+        """Exit status, 128 + N after signal N; None while it runs."""
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM), without waiting."""
+        """Send SIGTERM, without waiting."""
 
     def kill(self) -> None:
-        """End it at once (SIGKILL) and wait until it is gone."""
+        """Send SIGKILL and wait until it has ended."""
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended; return whether it has."""
+        """Wait until it has ended; return True if it has."""
 
 
 class Broker(ABC):
-    """One broker, with a controller or a ZooKeeper of its own; a context manager.
+    """Broker with its own controller or ZooKeeper; a context manager.
 
     Args:
-        release: a locked release; with a build, any whose dialect is known.
-        directory: where it lives; it is kept in the end, and a broker that lived there before comes up again with
-            its data. By default a new directory, removed if all went well.
-        config: broker properties, which win over everything that is set here.
-        mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
-        base: where to make the new directory; by default the system's place for temporary files.
+        release: a locked release; with a build, any release with a known dialect.
+        directory: directory of its files. It is kept on exit, and a broker that ran there before restarts with
+            its data. By default a new directory, removed unless an error occurs.
+        config: broker properties, which override all properties set here.
+        mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
+        base: parent of the new directory; by default the system's directory for temporary files.
         progress: called with the progress of fetching jars.
-        build: whose jars it is started from instead of the release's own; only as a local process.
+        build: build whose jars are used instead of the release's own; only as a local process.
 
     Raises:
         UnknownReleaseError: the release is not locked.
-        ToolError: it cannot run in this mode.
+        ToolError: the release cannot run in this mode.
     """
 
     backend: ClassVar[Backend]
@@ -114,7 +114,7 @@ class Broker(ABC):
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
         self.config = dict(config or {})
         self.ready_seconds = 0.0
-        """How long the last start took."""
+        """Seconds that the last start took."""
         self._progress = progress
         self._temporary = directory is None
         self._directory = Path(directory).absolute() if directory is not None else None
@@ -125,45 +125,45 @@ class Broker(ABC):
         self._creator = os.getpid()
         _open.add(self)
 
-    # -- what it is ------------------------------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------------
 
     @property
     def directory(self) -> Path:
-        """Everything of this broker; made when it is first asked for."""
+        """Directory with all its files; created on first use."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-broker-{self.release}-", dir=self._base))
         return self._directory
 
     @property
     def log_dir(self) -> Path:
-        """Kafka's ``log.dirs``: a directory for each partition."""
+        """Kafka's ``log.dirs``: one directory per partition."""
         return self.directory / "data"
 
     @property
     def log(self) -> Path:
-        """The file with everything that the broker printed, over all its starts."""
+        """File with everything that the broker has printed, over all its starts."""
         return self.directory / "broker.log"
 
     @property
     def output(self) -> str:
-        """What it printed since the last start."""
+        """Output since the last start."""
         return self.log.read_bytes()[self._log_start :].decode("utf-8", errors="replace") if self.log.exists() else ""
 
     @property
     def port(self) -> int:
-        """Where it listens, also while it is down."""
+        """Port it listens on, also while it is down."""
         if self._node is None:
             raise RuntimeError("the broker has not been started")
         return self._node.port
 
     @property
     def bootstrap(self) -> str:
-        """What a client takes as bootstrap server."""
+        """Bootstrap server for a client."""
         return f"{HOST}:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Tell whether its process runs."""
+        """True if its process runs."""
         return self._process is not None and self._process.running
 
     def __repr__(self) -> str:
@@ -172,19 +172,19 @@ class Broker(ABC):
         return f"{type(self).__name__}({self.release!r}, {where}, {state}, {self._directory})"
 
     def check(self) -> None:
-        """Make sure that it has not died; to be called when a request failed.
+        """Check that it has not died; to be called after a request has failed.
 
         Raises:
-            BrokerError: it has.
+            BrokerError: it has died.
         """
         if self._process is not None and not self._process.running:
             raise self._error(f"died with status {self._process.exit_status}")
 
     def connect(self) -> Client:
-        """Return a client of it, whose failures are raised as this broker's.
+        """Return a client of the broker, which raises failures as this broker's errors.
 
         Raises:
-            BrokerError: here and in the client: it died, does not answer, or refuses what it is asked.
+            BrokerError: here and in the client: the broker died, does not answer, or rejects a request.
             ToolError: kafka-python is not installed.
         """
         return Client(Address(self.host, self.port), explain=self._explained)
@@ -196,15 +196,15 @@ class Broker(ABC):
     # -- starting --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start it and wait until it serves; again after ``stop`` or ``kill``, with its data and on its port.
+        """Start it and wait until it serves; after ``stop`` or ``kill``, with the same data and port.
 
         Raises:
             BrokerError: it ended, or did not serve in time. The directory is kept.
-            ToolError: no Java, no engine or no kafka-python, or the jars cannot be had.
+            ToolError: Java, an engine or kafka-python is missing, or the jars cannot be fetched.
         """
         if self.running:
             raise RuntimeError(f"{self!r} is running already")
-        kafka_python()  # without it, nothing could ask whether the broker is ready
+        kafka_python()  # needed to check whether the broker is ready
         deadline = Deadline(START_LIMIT)
         if self._node is not None:
             self._start(self._node, deadline)
@@ -229,7 +229,7 @@ class Broker(ABC):
             self.begin(node)
             self.await_ready(node, deadline)
         except BaseException:
-            # Also on Ctrl-C: whatever runs by now is not left to the caller.
+            # Also on Ctrl-C: the caller does not know about the processes that have started.
             self._end()
             raise
 
@@ -237,7 +237,7 @@ class Broker(ABC):
         """Start its process as this node, without waiting until it serves.
 
         Raises:
-            BrokerError: it could not even be started.
+            BrokerError: the process could not be started.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self.directory / "server.properties"
@@ -250,7 +250,7 @@ class Broker(ABC):
 
     @abstractmethod
     def _launch(self, node: Node, properties: Path) -> None:
-        """Start what a node needs, and the broker itself as ``self._process``."""
+        """Start what a node depends on, and the broker itself as ``self._process``."""
 
     def await_ready(self, node: Node, deadline: Deadline) -> None:
         """Wait until it serves.
@@ -268,7 +268,7 @@ class Broker(ABC):
     # -- stopping --------------------------------------------------------------------------------------------------
 
     def stop(self, limit: float = STOP_LIMIT) -> None:
-        """Stop it cleanly (SIGTERM) and wait; its files are complete then. Does nothing if it is down.
+        """Stop it cleanly (SIGTERM) and wait until its files are complete; no effect if it is down.
 
         Raises:
             BrokerError: it had died, or did not shut down cleanly. The directory is kept.
@@ -287,20 +287,20 @@ class Broker(ABC):
             self._end()
 
     def kill(self) -> None:
-        """Kill it (SIGKILL): nothing is flushed, nothing is closed. A ZooKeeper runs on until ``stop`` or the end."""
+        """Kill it (SIGKILL): nothing is flushed or closed. A ZooKeeper keeps running until ``stop`` or exit."""
         if self._process is not None:
             self._process.kill()
             self._process = None
 
     def close(self, *, keep: bool = False) -> None:
-        """End it however it is, without waiting for a clean stop, and remove its directory unless ``keep``."""
+        """End it in any state, without waiting for a clean stop, and remove its directory unless ``keep``."""
         self._end()
         _open.discard(self)
         if self._temporary and self._directory is not None and not keep:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _end(self) -> None:
-        """End it however it is, and all that was started for it."""
+        """End it in any state, together with all processes started for it."""
         self.kill()
 
     # -- as a context manager --------------------------------------------------------------------------------------
@@ -330,25 +330,25 @@ class Broker(ABC):
             error.add_note(f"The broker's directory is kept: {self.directory}")
 
     def close_at_exit(self) -> None:
-        """End it with the interpreter, unless a forked child's."""
+        """Close it on exit of the interpreter, but not on exit of a forked child."""
         if os.getpid() == self._creator:
             self.close()
 
-    # -- what went wrong -------------------------------------------------------------------------------------------
+    # -- errors ----------------------------------------------------------------------------------------------------
 
     def _error(self, what: str) -> BrokerError:
         return BrokerError(f"the broker of Kafka {self.release} {what}", self.log, since=self._log_start)
 
 
 def port_was_taken(error: BrokerError) -> bool:
-    """Tell whether a broker could not start because another process listens on its port."""
-    return any(said in f"{error}\n{error.tail}" for said in _PORT_TAKEN)
+    """Return True if a broker could not start because another process listens on its port."""
+    return any(message in f"{error}\n{error.tail}" for message in _PORT_TAKEN)
 
 
 def _serves(node: Node) -> bool:
-    """Tell whether this very broker serves: it knows itself, under the cluster id that its own directory holds."""
+    """Return True if this broker, and no other, serves: it knows its node id and the cluster id in its directory."""
     try:
-        with Client(Address(HOST, node.port), limit=_ANSWER_LIMIT) as client:
+        with Client(Address(HOST, node.port), limit=_RESPONSE_TIMEOUT_S) as client:
             metadata = client.metadata()
         meta = (node.data / "meta.properties").read_text("utf-8")
     except (ClientError, OSError):

@@ -1,4 +1,4 @@
-"""Several brokers of one release that are one cluster, as local processes.
+"""Cluster of several brokers of one release, as local processes.
 
 ::
 
@@ -6,8 +6,8 @@
         cluster.members[2].kill()
         cluster.members[2].start()
 
-With KRaft every broker is a controller too, so that one of three may be down at a time; with ZooKeeper there is one,
-which runs as long as the cluster. Everything lies in one directory, that of broker 2 in ``broker-2``.
+With KRaft every broker is also a controller, so that one of three may be down at a time. With ZooKeeper there is one
+ZooKeeper, which runs as long as the cluster. All files are in one directory, those of broker 2 in ``broker-2``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 from conformance.errors import ToolError
 from conformance.kafka.broker.broker import PORT_TRIES, START_LIMIT, port_was_taken
+from conformance.kafka.broker.config import Mode, Node, default_mode, modes_of, new_cluster_id
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.java_command import JavaCommand
 from conformance.kafka.broker.local import LocalBroker
 from conformance.kafka.broker.ports import free_ports
-from conformance.kafka.broker.settings import Mode, Node, default_mode, modes_of, new_cluster_id
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.jar_fetch import Step
 
 SIZE: Final = 3
 
 CONFIG: Final[dict[str, object]] = {
-    # A follower that is down leaves the in-sync replicas soon, and leadership only moves when asked for.
+    # A follower that is down leaves the in-sync replicas soon, and leadership only moves on request.
     "replica.lag.time.max.ms": 3000,
     "auto.leader.rebalance.enable": "false",
     "replica.fetch.wait.max.ms": 100,
@@ -48,7 +48,7 @@ CONFIG: Final[dict[str, object]] = {
 
 
 class Member(LocalBroker):
-    """One broker of a cluster: its node was chosen together with the others."""
+    """Broker of a cluster, whose node is chosen together with the others."""
 
     def __init__(
         self,
@@ -65,22 +65,22 @@ class Member(LocalBroker):
     def _start_zookeeper(self, node: Node) -> None:
         assert self._shared is not None
         self._shared.start()
-        self._shared.await_forgotten(f"/brokers/ids/{node.node_id}")
+        self._shared.await_session_expiry(f"/brokers/ids/{node.node_id}")
 
 
 class LocalCluster:
-    """A cluster of :data:`SIZE` brokers; a context manager.
+    """Cluster of :data:`SIZE` brokers; a context manager.
 
     Args:
         release: a locked release.
-        config: broker properties for all of them, which win over :data:`CONFIG`.
-        mode: ``"kraft"`` or ``"zookeeper"``; by default what the release was made for.
-        base: where to make its directory; by default the system's place for temporary files.
+        config: properties of all brokers, which override :data:`CONFIG`.
+        mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
+        base: parent of its directory; by default the system's directory for temporary files.
         progress: called with the progress of fetching jars.
 
     Raises:
         UnknownReleaseError: the release is not locked.
-        ToolError: it cannot run in this mode.
+        ToolError: the release cannot run in this mode.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LocalCluster:
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
         self.members: dict[int, Member] = {}
         self.ready_seconds = 0.0
-        """How long the start took."""
+        """Seconds that the start took."""
         self._config = CONFIG | dict(config or {})
         self._progress = progress
         self._base = base
@@ -107,14 +107,14 @@ class LocalCluster:
 
     @property
     def directory(self) -> Path:
-        """Everything of this cluster; made when it is first asked for."""
+        """Directory with all its files; created on first use."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-cluster-{self.release}-", dir=self._base))
         return self._directory
 
     @property
     def running(self) -> list[Member]:
-        """Those that run, in the order of their ids."""
+        """Running members, in the order of their ids."""
         return [member for member in self.members.values() if member.running]
 
     # -- starting and stopping -------------------------------------------------------------------------------------
@@ -123,12 +123,12 @@ class LocalCluster:
         """Start all brokers and wait until each serves.
 
         Raises:
-            BrokerError: one ended, or did not serve in time. The directory is kept.
-            ToolError: no Java, or the jars cannot be had.
+            BrokerError: a broker ended, or did not serve in time. The directory is kept.
+            ToolError: Java is missing, or the jars cannot be fetched.
         """
         deadline = Deadline(START_LIMIT)
         for last in (False,) * (PORT_TRIES - 1) + (True,):
-            self._place()
+            self._choose_nodes()
             try:
                 self._together(lambda member: member.begin(member.node))
                 for member in self.members.values():
@@ -142,7 +142,7 @@ class LocalCluster:
                 self.ready_seconds = deadline.elapsed
                 return
 
-    def _place(self) -> None:
+    def _choose_nodes(self) -> None:
         """Choose the ports of all brokers."""
         ids = range(1, SIZE + 1)
         ports = free_ports(2 * SIZE + 1)
@@ -167,10 +167,10 @@ class LocalCluster:
             self.members[node_id] = Member(node, self._config, self._zookeeper, self._progress)
 
     def stop(self) -> None:
-        """Stop all that run, cleanly and all at once: the last one alone would have no broker to hand over to.
+        """Stop all running brokers cleanly and at the same time: the last one alone could not hand over its partitions.
 
         Raises:
-            BrokerError: one had died, or did not shut down cleanly.
+            BrokerError: a broker had died, or did not shut down cleanly.
         """
         self._together(lambda member: member.stop(), self.running)
         self.end()
@@ -181,7 +181,7 @@ class LocalCluster:
                 done.result()
 
     def end(self) -> None:
-        """End whatever runs, without waiting for a clean stop."""
+        """End all processes, without waiting for a clean stop."""
         try:
             for member in self.members.values():
                 member.close()

@@ -1,10 +1,10 @@
-"""A real broker in a container, from the image of its release (:mod:`conformance.kafka.broker.image`).
+"""Real broker in a container, from the image of its release (:mod:`conformance.kafka.broker.image`).
 
-Its directory is mounted where it lies on this machine, so that the harness reads and changes the files of a stopped
-broker as it does with a local one; ports of clients are published on the loopback address only. The container is a
-new one at every start and is removed when it has ended.
+Its directory is mounted at the same path as on this machine, so that the harness reads and changes the files of a
+stopped broker as it does with a local one. Ports for clients are published on the loopback address only. Every start
+uses a new container, which is removed when it has ended.
 
-Needs testcontainers, so it is imported where it is needed.
+This module needs testcontainers, so import it only where it is needed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.kafka.broker.broker import Broker
+from conformance.kafka.broker.config import Node, zookeeper_properties
 from conformance.kafka.broker.container_process import ContainerProcess, KafkaContainer
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.image import CONTROLLER_PORT, USER_ID, ZOOKEEPER_PORT, require_image
 from conformance.kafka.broker.ports import free_ports
-from conformance.kafka.broker.settings import Node, zookeeper_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class ContainerBroker(Broker):
-    """One broker in a container; :class:`Broker` says what it is made of.
+    """Broker in a container; see :class:`Broker` for its arguments.
 
     Raises:
-        NoEngineError: when it is started: no Docker engine answers.
-        NoImageError: when it is started: the engine has no image of the release.
+        NoEngineError: on start: no Docker engine answers.
+        NoImageError: on start: the engine has no image of the release.
     """
 
     backend = "container"
@@ -46,7 +46,7 @@ class ContainerBroker(Broker):
             self.directory,
             port,
             self.node_id,
-            # In a network of its own, where these ports are always free.
+            # The container has its own network, in which these ports are always free.
             voters={self.node_id: CONTROLLER_PORT} if kraft else {},
             zookeeper=None if kraft else ZOOKEEPER_PORT,
             listen="0.0.0.0",  # noqa: S104  (of the container)
@@ -71,7 +71,7 @@ class ContainerBroker(Broker):
             self._process = ContainerProcess(container, log_start=self._log_start)
         except container.engine_errors as error:
             raise BrokerError(
-                f"the container of Kafka {self.release} could not be started: {_explanation(error)}",
+                f"cannot start the container of Kafka {self.release}: {_explanation(error)}",
                 self.log,
                 since=self._log_start,
             ) from error
@@ -81,16 +81,16 @@ class ContainerBroker(Broker):
         return self.directory / "lease"
 
     def _hold_lease(self) -> None:
-        """Lock the file whose lock tells the container that we live; the system lets go of it when we do not."""
+        """Lock the file that shows the container that this process lives; the kernel releases the lock when it dies."""
         if self._lease is None:
             self._lease = self._lease_file.open("ab")
             try:
                 fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                self._let_go()
-                raise ToolError(f"another broker lives in {self.directory}") from error
+                self._release_lease()
+                raise ToolError(f"another broker uses {self.directory}") from error
 
-    def _let_go(self) -> None:
+    def _release_lease(self) -> None:
         if self._lease is not None:
             self._lease.close()
             self._lease = None
@@ -99,13 +99,14 @@ class ContainerBroker(Broker):
         try:
             super()._end()
         finally:
-            self._let_go()
+            self._release_lease()
 
 
 def _hand_over(directory: Path) -> str:
-    """Make a directory the broker's, and return the ``user:group`` that it runs as: never root, and ours if we are not.
+    """Make the broker the owner of a directory; return the broker's ``user:group``, which is not root.
 
-    Either way its files are ours to read, to change and to remove.
+    If this process is not root, the broker has its user. In both cases this process can read, change and remove the
+    files.
     """
     if os.getuid() != 0:
         return f"{os.getuid()}:{os.getgid()}"

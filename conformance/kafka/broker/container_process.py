@@ -1,4 +1,4 @@
-"""One container of a broker: from its start to its removal, as a process like any other."""
+"""Process of a broker in a container, from the container's start to its removal."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# What the engine does with a broker's end: when it cannot be asked any more, that is an end too.
+# Status of a broker whose engine no longer answers, which counts as the broker's end.
 _LOST = 255
 
 
 class KafkaContainer(DockerContainer):
-    """A container of an image from ``docker/Dockerfile``.
+    """Container of an image from ``docker/Dockerfile``.
 
     Args:
-        image: its name.
-        directory: mounted in the container at the same path.
-        port: published on the loopback address.
+        image: name of the image.
+        directory: directory that is mounted in the container at the same path.
+        port: port that is published on the loopback address.
         user: ``user:group`` that it runs as, by number.
-        environment: what ``docker/start.sh`` wants to know.
+        environment: variables that ``docker/start.sh`` reads.
     """
 
     engine_errors: ClassVar[tuple[type[Exception], ...]] = (errors.DockerException, requests.RequestException)
@@ -38,12 +38,12 @@ class KafkaContainer(DockerContainer):
         super().__init__(image, user=user, labels={"io.kidx": "broker"})
         self.with_envs(**environment)
         self.with_volume_mapping(str(directory), str(directory), "rw")
-        # Its own method would publish the port on every address.
+        # DockerContainer's own method would publish the port on every address.
         self.ports[f"{port}/tcp"] = (HOST, port)  # type: ignore[assignment]
 
     def start(self) -> Self:
-        """Start it; what cannot be started is removed again."""
-        # Ryuk, which would clean up behind us, is an image that cannot be assumed; the lease does its work.
+        """Start it; remove it if it cannot be started."""
+        # Ryuk, which removes leftover containers, needs an image that may be missing; the lease does its work.
         with_ryuk = not testcontainers_config.ryuk_disabled
         testcontainers_config.ryuk_disabled = True
         try:
@@ -56,16 +56,16 @@ class KafkaContainer(DockerContainer):
         return self
 
     def remove(self) -> None:
-        """Remove it, running or not, and forget the engine."""
+        """Remove it, running or not, and close the engine's client."""
         with contextlib.suppress(*self.engine_errors):
             self.stop()
 
 
 class ContainerProcess:
-    """A container that is started at once, and removed when it has ended; see ``broker.Process``.
+    """Container that is started immediately and removed when it has ended; see ``broker.Process``.
 
     Raises:
-        DockerException: the engine refuses.
+        DockerException: the engine rejects the request.
     """
 
     def __init__(self, container: KafkaContainer, *, log_start: int) -> None:
@@ -83,26 +83,26 @@ class ContainerProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """What its first process ended with, 128 + N after signal N; None while it runs."""
+        """Exit status of its first process, 128 + N after signal N; None while it runs."""
         return self._status
 
     @property
     def running(self) -> bool:
-        """Tell whether it runs."""
+        """True while it runs."""
         return self._status is None
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM), without waiting."""
+        """Send SIGTERM, without waiting."""
         self._signal("SIGTERM")
 
     def kill(self) -> None:
-        """End it at once (SIGKILL, all that runs in it), wait until it is gone, and remove it."""
+        """Send SIGKILL to all its processes, wait until they have ended, and remove it."""
         self._signal("SIGKILL")
         self._watch.join()
         self._container.remove()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended, and remove it; return whether it has."""
+        """Wait until it has ended, and remove it; return True if it has ended."""
         self._watch.join(timeout)
         if self.running:
             return False

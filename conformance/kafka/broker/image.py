@@ -1,6 +1,6 @@
-"""A container image of any locked release: its build context from verified jars, and the build itself.
+"""Container image of any locked release: its build context from verified jars, and the build itself.
 
-The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel carries as ``conformance/docker``. The context
+The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel contains as ``conformance/docker``. The context
 adds what depends on the release: the jars, the Java options with the class path in the lock's order, the logging
 configuration, and the properties of a single broker.
 """
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.broker.java_command import java_arguments
-from conformance.kafka.broker.settings import (
+from conformance.kafka.broker.config import (
     Node,
     default_mode,
     logging_configuration,
     server_properties,
     zookeeper_properties,
 )
-from conformance.kafka.engine import NoImageError, connect
-from conformance.kafka.fetch import class_path
+from conformance.kafka.broker.java_command import java_arguments
+from conformance.kafka.docker_engine import NoImageError, connect
+from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.releases import load_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.jar_fetch import Step
 
 REPOSITORY: Final = "kidx/kafka"
 BASE: Final = "kidx/base"
@@ -42,12 +42,12 @@ _SCRIPTS: Final = ("Dockerfile", "start.sh", "healthy.sh")
 
 
 def image_name(release: str) -> str:
-    """Return what the image of a release is called: ``kidx/kafka:4.3.1``."""
+    """Return the name of a release's image: ``kidx/kafka:4.3.1``."""
     return f"{REPOSITORY}:{release}"
 
 
 def docker_files() -> Path:
-    """Return the directory with the Dockerfile: inside the package of a wheel, beside that of a source tree."""
+    """Return the directory with the Dockerfile: inside the package in a wheel, next to the package in a source tree."""
     package = Path(__file__).parents[2]
     return next(place for place in (package / "docker", package.parent / "docker") if place.is_dir())
 
@@ -57,7 +57,7 @@ def assemble(release: str, directory: Path, *, progress: Callable[[Step], None] 
 
     Raises:
         UnknownReleaseError: the release is not locked.
-        FetchError: a jar cannot be had.
+        FetchError: a jar cannot be fetched.
         ToolError: the directory is not empty, or cannot be written.
     """
     locked = load_release(release)
@@ -91,7 +91,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _single_node(release: str) -> Node:
-    """One broker whose clients are on the same machine, with its port published as it is."""
+    """Return a broker whose clients are on the same machine and whose port is published unchanged."""
     kraft = default_mode(release) == "kraft"
     return Node(
         release,
@@ -100,7 +100,7 @@ def _single_node(release: str) -> Node:
         PORT,
         voters={1: CONTROLLER_PORT} if kraft else {},
         zookeeper=None if kraft else ZOOKEEPER_PORT,
-        listen="0.0.0.0",  # noqa: S104  (of the container; what is published is the caller's choice)
+        listen="0.0.0.0",  # noqa: S104  (of the container; the caller chooses what is published)
     )
 
 
@@ -111,33 +111,33 @@ def build(release: str, *, base: str = BASE, progress: Callable[[Step], None] | 
         NoEngineError: no engine answers.
         NoImageError: the engine has no such base image and cannot get it.
         ToolError: the build failed.
-        FetchError: a jar cannot be had.
+        FetchError: a jar cannot be fetched.
     """
     client = connect()
-    import docker  # noqa: PLC0415  (an optional dependency, and there: see connect)
+    import docker  # noqa: PLC0415  (an optional dependency, which connect has imported)
 
     name = image_name(load_release(release).name)
     with tempfile.TemporaryDirectory(prefix="kidx-image-") as scratch:
         assemble(release, Path(scratch), progress=progress)
         arguments = {"RELEASE": release, "BASE_IMAGE": base, "USER_ID": str(USER_ID)}
-        client.api.timeout = None  # a build takes as long as it takes
+        client.api.timeout = None  # a build may take any time
         try:
             client.images.build(path=scratch, tag=name, buildargs=arguments, rm=True, forcerm=True)
         except docker.errors.DockerException as error:
             if not _has(client, base):
                 raise NoImageError(f"the engine has no base image {base}: docker/build-base.sh makes {BASE}") from error
-            raise ToolError(f"{name} could not be built: {error}") from error
+            raise ToolError(f"cannot build {name}: {error}") from error
         finally:
             client.close()
     return name
 
 
 def require_image(release: str) -> str:
-    """Return the name of a release's image, which the engine has.
+    """Return the name of a release's image after checking that the engine has it.
 
     Raises:
         NoEngineError: no engine answers.
-        NoImageError: it has no such image.
+        NoImageError: the engine has no such image.
     """
     name = image_name(release)
     require(name, f"conformance kafka image {release} builds it")
@@ -145,11 +145,11 @@ def require_image(release: str) -> str:
 
 
 def require(name: str, remedy: str) -> None:
-    """Make sure that the engine has an image.
+    """Check that the engine has an image.
 
     Raises:
         NoEngineError: no engine answers.
-        NoImageError: it has no such image; ``remedy`` says where one comes from.
+        NoImageError: the engine has no such image; the message ends with ``remedy``, which says how to get it.
     """
     client = connect()
     try:

@@ -1,12 +1,12 @@
-"""The command lines that run a release's classes."""
+"""Command lines that run a release's classes."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-from conformance.kafka.broker.settings import JVM_OPTIONS, logging_configuration
-from conformance.kafka.fetch import class_path
+from conformance.kafka.broker.config import JVM_OPTIONS, logging_configuration
+from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.releases import load_release
 from kidx.java import find_java
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.kafka.builds import Build
-    from conformance.kafka.fetch import Step
+    from conformance.kafka.jar_fetch import Step
 
 
 class JavaCommand:
-    """How to run a main class of a release, or of a build; writes the logging configuration into ``directory``.
+    """Command that runs a main class of a release or a build; writes the logging configuration into ``directory``.
 
     Raises:
-        ToolError: no such release, no Java, or a jar that cannot be had.
+        ToolError: the release does not exist, Java is missing, or a jar cannot be fetched.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class JavaCommand:
         logging = load_release(release).logging if build is None else build.logging
         configuration, text, option = logging_configuration(logging, directory)
         configuration.write_text(text, "utf-8")
-        # In an @-file: a class path of fifty jars makes an unreadable command line.
+        # An @-file keeps the class path of fifty jars out of the command line.
         arguments = directory / "java.args"
         arguments.write_text(java_arguments(jars, option), "utf-8")
         self._java = find_java().executable

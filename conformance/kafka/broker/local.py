@@ -1,4 +1,4 @@
-"""A real broker as a local process, from the locked jars.
+"""Real broker as a local process, from the locked jars.
 
 ::
 
@@ -8,7 +8,7 @@
         ...  # the files in broker.log_dir are complete
         broker.start()
 
-It does not outlive this process even when that is killed (:mod:`conformance.kafka.broker.supervisor`).
+The broker ends with this process, even if that is killed (:mod:`conformance.kafka.broker.supervisor`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.kafka.broker.broker import Broker
+from conformance.kafka.broker.config import Node, new_cluster_id
 from conformance.kafka.broker.java_command import JavaCommand
 from conformance.kafka.broker.ports import free_ports
 from conformance.kafka.broker.process import JavaProcess
-from conformance.kafka.broker.settings import Node, new_cluster_id
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 
 FORMAT_LIMIT = 60.0
 
 
 class LocalBroker(Broker):
-    """One broker, with a controller or a ZooKeeper of its own; :class:`Broker` says what it is made of."""
+    """Broker with its own controller or ZooKeeper; see :class:`Broker` for its arguments."""
 
     backend = "local"
     _java: JavaCommand | None = None
@@ -34,7 +34,7 @@ class LocalBroker(Broker):
 
     def _new_node(self) -> Node:
         port, other = free_ports(2)
-        self._zookeeper = None  # one that could not start had another port
+        self._zookeeper = None  # a ZooKeeper that could not start had another port
         kraft = self.mode == "kraft"
         return Node(
             self.release,
@@ -61,14 +61,14 @@ class LocalBroker(Broker):
         return process
 
     def _format(self, node: Node, properties: Path) -> None:
-        """Give the directories a cluster id, as Kafka's own tool does it; once."""
+        """Give the directories a cluster id with Kafka's own tool, unless they have one."""
         if (node.data / "meta.properties").exists():
             return
         cluster_id = node.cluster_id or new_cluster_id()
         # "=": the id may begin with a dash.
         self._process = self._run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", properties)
         if not self._process.wait(FORMAT_LIMIT):
-            raise self._error(f"could not format its storage within {FORMAT_LIMIT:g} s")
+            raise self._error(f"did not format its storage within {FORMAT_LIMIT:g} s")
         if self._process.exit_status != 0:
             raise self._error(f"could not format its storage: status {self._process.exit_status}")
 
@@ -77,7 +77,7 @@ class LocalBroker(Broker):
         assert node.zookeeper is not None
         self._zookeeper = self._zookeeper or LocalZooKeeper(self._java, self.directory, node.zookeeper)
         self._zookeeper.start()
-        self._zookeeper.await_forgotten(f"/brokers/ids/{node.node_id}")
+        self._zookeeper.await_session_expiry(f"/brokers/ids/{node.node_id}")
 
     def _end(self) -> None:
         try:

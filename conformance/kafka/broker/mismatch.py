@@ -1,4 +1,4 @@
-"""What a check of a broker or its files found to be wrong."""
+"""Mismatch found by a check of a broker or its files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Something that is not as it must be: the clause, the file or the question, and both sides in words."""
+    """Violation of a clause: the clause, the file or the query, and the expected and the actual result as text."""
 
     clause: str
     subject: str

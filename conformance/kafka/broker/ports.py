@@ -11,17 +11,17 @@ from conformance.errors import ToolError
 HOST = "127.0.0.1"
 _LOWEST = 15_000
 _TRIES = 200
-_random = random.SystemRandom()  # two harnesses with the same seed must not pick the same ports
+_random = random.SystemRandom()  # unseeded: two harnesses with the same seed must not pick the same ports
 
 
 def free_ports(count: int) -> list[int]:
     """Return different ports that no process listens on now.
 
-    They lie below the range from which the system takes ports for outgoing connections, so that while a
-    broker is down no process gets its port by chance. Another harness may still be faster: the caller starts over.
+    They are below the range from which the system takes ports for outgoing connections, so that no process gets a
+    broker's port by chance while the broker is down. Another harness may still take one first; then the caller retries.
 
     Raises:
-        ToolError: there are none.
+        ToolError: too few ports are free.
     """
     highest = _ephemeral_start() - 1
     found: list[int] = []
@@ -35,9 +35,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a server could listen on a port now."""
+    """Return True if a server could listen on a port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As Java does: a port whose last connections are still in TIME_WAIT is free.
+        # As in Java, a port whose last connections are still in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

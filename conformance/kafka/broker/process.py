@@ -1,4 +1,4 @@
-"""One Java process that cannot become an orphan."""
+"""Java process that cannot become an orphan."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 class JavaProcess:
-    """A program under :mod:`conformance.kafka.broker.supervisor`, its output appended to a log file.
+    """Program under :mod:`conformance.kafka.broker.supervisor`, with its output appended to a log file.
 
     Args:
         command: the program and its arguments.
-        log: where standard output and error go.
+        log: file for standard output and standard error.
         directory: the working directory.
 
     Raises:
-        OSError: it cannot be started, or the log cannot be written.
+        OSError: the program cannot be started, or the log cannot be written.
     """
 
     def __init__(self, command: Sequence[str | Path], *, log: Path, directory: Path) -> None:
         self.log = log
         with log.open("ab") as output:
             self.log_start = output.tell()
-            """How long the log was before this process."""
-            self._process = subprocess.Popen(  # noqa: S603  (Java, with arguments of ours)
-                # -I -S: nothing of the user's environment, and started in 15 ms.
+            """Size of the log in bytes before this process."""
+            self._process = subprocess.Popen(  # noqa: S603  (Java, with the harness's own arguments)
+                # -I -S ignores the user's environment and starts in 15 ms.
                 [sys.executable, "-I", "-S", SUPERVISOR, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=directory,
-                start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
+                start_new_session=True,  # only the harness handles a Ctrl-C at the terminal
             )
 
     @property
@@ -48,26 +48,26 @@ class JavaProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """What it ended with, 128 + N after signal N; None while it runs."""
+        """Exit status, 128 + N after signal N; None while it runs."""
         status = self._process.poll()
         return status if status is None or status >= 0 else 128 - status
 
     @property
     def running(self) -> bool:
-        """Tell whether it runs."""
+        """True while it runs."""
         return self.exit_status is None
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM), without waiting."""
-        self._say(b"T")
+        """Send SIGTERM, without waiting."""
+        self._send(b"T")
 
     def kill(self) -> None:
-        """End it at once (SIGKILL) and wait until it is gone."""
-        self._say(b"K")
+        """Send SIGKILL and wait until it has ended."""
+        self._send(b"K")
         self._close()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended; return whether it has."""
+        """Wait until it has ended; return True if it has."""
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -75,7 +75,7 @@ class JavaProcess:
         self._close()
         return True
 
-    def _say(self, command: bytes) -> None:
+    def _send(self, command: bytes) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it has ended
             self._process.stdin.write(command)
@@ -84,5 +84,5 @@ class JavaProcess:
     def _close(self) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.stdin.close()  # to the supervisor the same as "kill"
+            self._process.stdin.close()  # the supervisor treats the end of input as "kill"
         self._process.wait()

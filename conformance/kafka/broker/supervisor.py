@@ -1,13 +1,13 @@
-"""Runs one program and sees to it that it never outlives us: ``python supervisor.py PROGRAM ARGUMENT ...``.
+"""Supervisor of one program, which never outlives the harness: ``python supervisor.py PROGRAM ARGUMENT ...``.
 
-Run as a program of its own, never imported. Standard input is the line to the harness: the byte ``T``
-terminates the program (SIGTERM), ``K`` kills it (SIGKILL), and so does the end of input, which comes however
-the harness ends, ``kill -9`` included. Should this process itself be killed, Linux kills the program.
+It is run as a separate program and never imported. Its standard input comes from the harness: the byte ``T``
+terminates the program (SIGTERM), and ``K`` kills it (SIGKILL). The end of input also kills it, and occurs however
+the harness ends, including ``kill -9``. If this process itself is killed, Linux kills the program.
 
 The exit status is the program's own, or 128 + N after signal N.
 
-Why a process in between: ``PR_SET_PDEATHSIG`` counts the death of the *thread* that started the child, and
-setting it needs code between fork and exec, which is not safe in a process full of threads and a JVM.
+A separate process is needed because ``PR_SET_PDEATHSIG`` reacts to the end of the *thread* that started the child, and
+setting it needs code between fork and exec, which is not safe in a process with many threads and a JVM.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import sys
 import threading
 
 PR_SET_PDEATHSIG = 1
-# Some other child of the harness may hold a copy of our line; then only our parent's number tells.
+# Another child of the harness may hold a copy of the input pipe; then only a changed parent id shows its end.
 ORPHAN_CHECK = 1.0
 
 
 def die_with_parent() -> None:
-    """In the child, before exec: be killed when this process dies, where the system can do that."""
+    """Let the kernel kill the child when this process dies, if the system can; called in the child before exec."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
-def obey(child: subprocess.Popen[bytes], parent: int) -> None:
-    """Do what the harness says until it is gone."""
+def serve_commands(child: subprocess.Popen[bytes], parent: int) -> None:
+    """Execute the harness's commands until its end."""
     while True:
         readable, _, _ = select.select([0], [], [], ORPHAN_CHECK)
         command = os.read(0, 1) if readable else b"" if os.getppid() != parent else b"-"
@@ -48,9 +48,9 @@ def obey(child: subprocess.Popen[bytes], parent: int) -> None:
 def main(command: list[str]) -> int:
     """Run a program to its end; return its status."""
     parent = os.getppid()
-    # Still one thread here, so that code between fork and exec is safe, and it is the thread that lives longest.
+    # Only one thread exists here, so code between fork and exec is safe, and this thread lives longest.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)  # noqa: PLW1509, S603
-    threading.Thread(target=obey, args=(child, parent), daemon=True).start()
+    threading.Thread(target=serve_commands, args=(child, parent), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(ValueError):
             signal.signal(number, lambda *_: child.terminate())
@@ -60,4 +60,4 @@ def main(command: list[str]) -> int:
 
 if __name__ == "__main__":
     sys.stdout.flush()
-    os._exit(main(sys.argv[1:]))  # at once: a thread still waits for input
+    os._exit(main(sys.argv[1:]))  # skips waiting for the thread that still reads input

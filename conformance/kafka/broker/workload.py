@@ -1,23 +1,23 @@
-"""What a scenario produces: batches whose timestamps do what real ones do, and worse."""
+"""Batches for a scenario, with timestamps as irregular as real ones, and more so."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
 
-from conformance.kafka.releases import version_key
+from kidx.dialect import dialect_of
 
-# In the past: since 4.0 a broker refuses timestamps more than an hour ahead of its clock.
+# In the past, because a broker since 4.0 rejects timestamps more than an hour ahead of its clock.
 EPOCH_MS = 1_700_000_000_000
 
-# Compression by partition: with both, an append happens in place and through the records' builder.
+# Compression by partition: uncompressed appends are assigned offsets in place, compressed ones by rebuilding.
 COMPRESSION: tuple[str | None, ...] = (None, "gzip")
 LARGEST_BATCH = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One record to be; the timestamp in milliseconds."""
+    """Record to be produced, with its timestamp in milliseconds."""
 
     timestamp: int
     value: bytes
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records that go to a partition in one request, and so become one batch in its log."""
+    """Records sent to a partition in one request, which become one batch in its log."""
 
     partition: int
     messages: tuple[Message, ...]
@@ -34,8 +34,8 @@ class Batch:
 def topic_config(release: str) -> dict[str, str]:
     """Return topic settings that make many small segments.
 
-    A dozen index entries fill a segment. Kafka 4 refuses ``segment.bytes`` below 1 MiB, so there only the indexes
-    make it roll; before, now the one and now the other.
+    A dozen index entries fill a segment. Kafka 4 rejects ``segment.bytes`` below 1 MiB, so there only the indexes
+    cause a roll; before, sometimes the indexes and sometimes the size.
     """
     config = {
         "index.interval.bytes": "200",
@@ -45,16 +45,17 @@ def topic_config(release: str) -> dict[str, str]:
         "retention.ms": "-1",
         "compression.type": "producer",
     }
-    if version_key(release) < (4,):
+    if dialect_of(release).smallest_segment <= 4000:
         config["segment.bytes"] = "4000"
     return config
 
 
 def plan(seed: int, records: int) -> list[Batch]:
-    """Return batches with ``records`` records in all, the same ones for the same seed.
+    """Return batches with ``records`` records in all; the same seed returns the same batches.
 
-    Mostly a clock that ticks; but a quarter of the records are late, some are equal to the one before, and a few run
-    ahead, so that what follows them, over a whole segment or two, is older than what the index has seen.
+    Most timestamps come from a ticking clock. A quarter of the records are late, some equal the one before, and a few
+    run
+    ahead, so that the records after them, over a segment or two, are older than the index's last entry.
     """
     random_ = random.Random(seed)  # noqa: S311  (repeatable on purpose)
     clock = [EPOCH_MS for _ in COMPRESSION]
@@ -83,6 +84,6 @@ def plan(seed: int, records: int) -> list[Batch]:
 
 
 def grid(timestamps: set[int]) -> list[int]:
-    """Return what to look up: every timestamp, its neighbours on both sides, and what lies far outside."""
+    """Return the timestamps to look up: each given one, its neighbours on both sides, and values far outside."""
     around = {timestamp + step for timestamp in timestamps for step in (-1, 0, 1)}
     return sorted(around | {0, 1, EPOCH_MS - 86_400_000, max(timestamps) + 86_400_000, (1 << 63) - 1})

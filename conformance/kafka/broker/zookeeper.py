@@ -1,14 +1,14 @@
-"""A stand-alone ZooKeeper for brokers before KRaft."""
+"""Stand-alone ZooKeeper for brokers before KRaft."""
 
 from __future__ import annotations
 
 import socket
 from typing import TYPE_CHECKING
 
+from conformance.kafka.broker.config import ZOOKEEPER_SESSION_MS, zookeeper_properties
 from conformance.kafka.broker.errors import BrokerError
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.broker.process import JavaProcess
-from conformance.kafka.broker.settings import ZOOKEEPER_SESSION_MS, zookeeper_properties
 from conformance.kafka.polling import Deadline
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 START_LIMIT = 30.0
 STOP_LIMIT = 10.0
-ANSWER_LIMIT = 2.0
+RESPONSE_TIMEOUT_S = 2.0
 
 
 class LocalZooKeeper:
-    """One ZooKeeper in a directory of its own, ``<directory>/zookeeper``, logging to ``<directory>/zookeeper.log``."""
+    """ZooKeeper with its own directory, ``<directory>/zookeeper``, logging to ``<directory>/zookeeper.log``."""
 
     def __init__(self, java: JavaCommand, directory: Path, port: int) -> None:
         self.port = port
@@ -35,7 +35,7 @@ class LocalZooKeeper:
 
     @property
     def running(self) -> bool:
-        """Tell whether it runs."""
+        """True while it runs."""
         return self._process is not None and self._process.running
 
     def start(self) -> None:
@@ -61,27 +61,27 @@ class LocalZooKeeper:
                 raise BrokerError(f"ZooKeeper was not ready within {deadline.limit:g} s", self.log, since=since)
 
     def _answers(self) -> bool:
-        """Tell whether this very ZooKeeper answers: the data directory is ours, not that of another on our port."""
+        """Return True if this ZooKeeper answers, and not another on the port: the data directory is its own."""
         try:
-            configuration = self._ask("conf")
+            configuration = self._request("conf")
         except OSError:
             return False
         return f"dataDir={self._data}/" in configuration
 
-    def _ask(self, command: str) -> str:
-        """Ask one of the four-letter commands."""
-        with socket.create_connection((HOST, self.port), ANSWER_LIMIT) as connection:
+    def _request(self, command: str) -> str:
+        """Send one of the four-letter commands and return the response."""
+        with socket.create_connection((HOST, self.port), RESPONSE_TIMEOUT_S) as connection:
             connection.sendall(command.encode("ascii"))
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         if not answer:
-            raise ConnectionError("no answer")
+            raise ConnectionError("no response")
         return answer.decode("utf-8", errors="replace")
 
-    def await_forgotten(self, path: str) -> None:
-        """Wait until an ephemeral node is gone, which a killed broker left behind.
+    def await_session_expiry(self, path: str) -> None:
+        """Wait until ZooKeeper has removed an ephemeral node of a killed broker.
 
         Raises:
-            BrokerError: it is still there although its session must have ended.
+            BrokerError: the node still exists although its session must have expired.
         """
         deadline = Deadline(3 * ZOOKEEPER_SESSION_MS / 1000)
         while path in self._ephemeral():
@@ -90,12 +90,12 @@ class LocalZooKeeper:
 
     def _ephemeral(self) -> list[str]:
         try:
-            return self._ask("dump").split()
+            return self._request("dump").split()
         except OSError as error:
             raise BrokerError(f"ZooKeeper does not answer: {error}", self.log) from error
 
     def stop(self) -> None:
-        """Stop it; it has no shutdown of its own to wait for, and what it acknowledged is written."""
+        """Stop it. It has no shutdown to wait for, and acknowledged changes are already written."""
         if self._process is None:
             return
         self._process.terminate()

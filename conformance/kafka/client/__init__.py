@@ -1,4 +1,4 @@
-"""One client of Kafka's wire protocol, on the messages of kafka-python.
+"""Client of Kafka's wire protocol, based on the messages of kafka-python.
 
 ::
 
@@ -7,72 +7,72 @@
         client.await_leader("t")
         client.produce("t", build_batch(records))
         client.versions("ListOffsets")  # range(1, 11)
-        client.ask_offsets([Question("t", 1_700_000_000_000), Question("t", -3)], version=7)
+        client.request_offsets([PartitionQuery("t", 1_700_000_000_000), PartitionQuery("t", -3)], version=7)
 
-No client library sends such batches and such questions as they are. A request goes in a version that the broker offers,
-every answer has a time limit, and each kind of failure is a class of its own: :mod:`conformance.kafka.client.errors`.
+No client library sends such batches and queries unchanged. A request is sent in a version that the broker offers,
+every response has a time limit, and each kind of failure has its own class: :mod:`conformance.kafka.client.errors`.
 """
 
 from __future__ import annotations
 
-from conformance.kafka.client.answers import (
-    LARGEST_TARGET,
-    SPECIAL_TARGETS,
-    AbortedTransaction,
-    Answer,
-    Appended,
-    EpochEnd,
-    FetchedBatches,
-    Isolation,
-    Metadata,
-    OffsetAnswer,
-    PartitionState,
-    Producer,
-    Question,
-)
 from conformance.kafka.client.client import Client
-from conformance.kafka.client.connection import LIMIT, Address
+from conformance.kafka.client.connection import TIMEOUT_S, Address
 from conformance.kafka.client.errors import (
     ClientError,
     ClosedError,
-    NoAnswerError,
-    NotOfferedError,
-    RefusedError,
+    ErrorResponseError,
+    RequestTimedOutError,
     UndecodableError,
     UnreachableError,
+    UnsupportedApiError,
 )
 from conformance.kafka.client.fetch import Fetched, first_record
 from conformance.kafka.client.library import kafka_python
-from conformance.kafka.client.offsets import CONSUMER, DEBUGGER, LookUp
+from conformance.kafka.client.offsets import CONSUMER_REPLICA_ID, DEBUG_REPLICA_ID, OffsetsRequest
+from conformance.kafka.client.responses import (
+    LARGEST_TARGET,
+    SPECIAL_TARGETS,
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchedBatches,
+    Isolation,
+    Metadata,
+    OffsetResult,
+    PartitionOffsetResponse,
+    PartitionQuery,
+    PartitionState,
+    Producer,
+    ProduceResult,
+)
 
 __all__ = [
-    "CONSUMER",
-    "DEBUGGER",
+    "CONSUMER_REPLICA_ID",
+    "DEBUG_REPLICA_ID",
     "LARGEST_TARGET",
-    "LIMIT",
     "SPECIAL_TARGETS",
+    "TIMEOUT_S",
     "AbortedTransaction",
     "Address",
-    "Answer",
-    "Appended",
     "Client",
     "ClientError",
     "ClosedError",
-    "EpochEnd",
+    "EpochEndOffset",
+    "ErrorResponseError",
     "Fetched",
     "FetchedBatches",
     "Isolation",
-    "LookUp",
     "Metadata",
-    "NoAnswerError",
-    "NotOfferedError",
-    "OffsetAnswer",
+    "OffsetResult",
+    "OffsetsRequest",
+    "PartitionOffsetResponse",
+    "PartitionQuery",
     "PartitionState",
+    "ProduceResult",
     "Producer",
-    "Question",
-    "RefusedError",
+    "RequestTimedOutError",
     "UndecodableError",
     "UnreachableError",
+    "UnsupportedApiError",
     "first_record",
     "kafka_python",
 ]

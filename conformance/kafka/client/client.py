@@ -1,4 +1,4 @@
-"""The client: everything that the harness asks of a broker, over one connection."""
+"""Client with all requests that the harness sends to a broker, over one connection."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from conformance.kafka.client.transactions import TransactionRequests
 
 
 class Client(ProduceRequests, FetchRequests, TransactionRequests):
-    """One connection to one broker, of Kafka or not; a context manager.
+    """Connection to one broker, of Kafka or not; a context manager.
 
-    It takes a broker at its word: an answer is returned as it came, an error of a look-up, a fetch or an append is an
-    answer too, and nothing that the protocol does not promise is expected.
+    It returns responses unchanged, also the errors of a lookup, a fetch or an append, and assumes
+    only what the protocol guarantees.
     """

@@ -1,4 +1,4 @@
-"""One connection to a broker: frames of bytes, requests out and answers in, in order and each within a time limit."""
+"""Connection to a broker: frames of bytes, with requests and responses in order and a time limit for each."""
 
 from __future__ import annotations
 
@@ -13,27 +13,33 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
 from conformance.errors import ToolError
-from conformance.kafka.client.errors import ClientError, ClosedError, NoAnswerError, UndecodableError, UnreachableError
+from conformance.kafka.client.errors import (
+    ClientError,
+    ClosedError,
+    RequestTimedOutError,
+    UndecodableError,
+    UnreachableError,
+)
 from conformance.kafka.polling import Deadline
 
-LIMIT: Final = 20.0
-"""Seconds that one answer may take."""
-LARGEST_ANSWER: Final = 128 << 20
-"""Bytes. A broker sends at most 55 MiB of batches unless one batch alone is larger."""
+TIMEOUT_S: Final = 20.0
+"""Maximum seconds for one response."""
+MAX_RESPONSE_BYTES: Final = 128 << 20
+"""Maximum size of a response. A broker sends at most 55 MiB of batches unless a single batch is larger."""
 
 _CLIENT_ID: Final = "kidx"
 _BLOCK: Final = 1 << 20
 _OTHERS: Final = {b"\x15\x03": "TLS", b"HT": "HTTP"}
-# Decoding an integer of that many continued bytes would take hours; no text or number of an answer looks like that.
+# Decoding an integer of this many continuation bytes would take hours; no valid text or number looks like that.
 _ENDLESS: Final = re.compile(rb"[\x80-\xff]{4096}")
 _DECODING: Final = (struct.error, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 Connect = Callable[[str, int, float], socket.socket]
-"""Opens a connection to a host and port within so many seconds, ready for requests: the place for TLS and SASL."""
+"""Function that connects to a host and port within a number of seconds, ready for requests; place for TLS and SASL."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """Address on which a broker listens."""
 
     host: str
     port: int
@@ -43,46 +49,46 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, what: str = "a broker's address") -> Self:
-        """Read ``HOST:PORT``; an IPv6 address stands in brackets.
+        """Parse ``HOST:PORT``; an IPv6 address is in brackets.
 
         Args:
             text: the address.
-            what: the name of the option, for the message.
+            what: name of the option, for the message.
 
         Raises:
-            ToolError: it has another form.
+            ToolError: the text has another form.
         """
         host, colon, port = text.rpartition(":")
         if not (colon and host and port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise ToolError(f"{what} is HOST:PORT, not {text!r}")
+            raise ToolError(f"{what} must be HOST:PORT, not {text!r}")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def connect_plainly(host: str, port: int, limit: float) -> socket.socket:
-    """Open a connection without TLS and without a log-in."""
+def connect_plaintext(host: str, port: int, limit: float) -> socket.socket:
+    """Open a connection without TLS and without authentication."""
     return socket.create_connection((host, port), limit)
 
 
 class Connection:
-    """A connection that is made at once and given up with the first failure.
+    """Connection that is opened by the constructor and closed by the first failure.
 
     Args:
-        address: where the broker listens.
-        limit: seconds for connecting, for sending a request, and for each answer as a whole.
-        connect: opens the socket.
-        largest: bytes that an answer may have.
+        address: address of the broker.
+        limit: maximum seconds for connecting, for sending a request, and for each complete response.
+        connect: function that opens the socket.
+        largest: maximum size of a response in bytes.
 
     Raises:
-        UnreachableError: no connection.
+        UnreachableError: the connection cannot be opened.
     """
 
     def __init__(
         self,
         address: Address,
         *,
-        limit: float = LIMIT,
-        connect: Connect = connect_plainly,
-        largest: int = LARGEST_ANSWER,
+        limit: float = TIMEOUT_S,
+        connect: Connect = connect_plaintext,
+        largest: int = MAX_RESPONSE_BYTES,
     ) -> None:
         self.address = address
         self.name = f"the broker at {address}"
@@ -93,20 +99,20 @@ class Connection:
         self._failure: ClientError | None = None
         try:
             self._socket = connect(address.host, address.port, limit)
-        except (OSError, UnicodeError) as error:  # a name can be no name at all
+        except (OSError, UnicodeError) as error:  # UnicodeError for an invalid host name
             raise UnreachableError(self.name, f"cannot be reached: {_reason(error)}") from error
 
     def close(self) -> None:
-        """Close it; a second time does nothing."""
+        """Close it; a second call has no effect."""
         with suppress(OSError):
             self._socket.close()
 
     def send(self, request: Any) -> None:
-        """Send a request of kafka-python's, whose answer is the next one to take that has not been taken.
+        """Send a request of kafka-python; :meth:`receive` returns the responses in the order of the requests.
 
         Raises:
             ClosedError: the broker has closed the connection.
-            NoAnswerError: the broker takes no more bytes.
+            RequestTimedOutError: the broker accepts no more bytes.
         """
         if self._failure is not None:
             raise self._failure
@@ -117,50 +123,54 @@ class Connection:
             self._socket.settimeout(self._limit)
             self._socket.sendall(data)
         except TimeoutError as error:
-            raise self._give_up(NoAnswerError, f"did not take {request.name} within {self._limit:g} s") from error
+            raise self._give_up(
+                RequestTimedOutError, f"did not accept {request.name} within {self._limit:g} s"
+            ) from error
         except OSError as error:
-            raise self._give_up(ClosedError, f"does not take {request.name}: {_reason(error)}") from error
+            raise self._give_up(ClosedError, f"does not accept {request.name}: {_reason(error)}") from error
 
-    def take(self) -> Any:
-        """Wait for the answer to the oldest request that has none yet, and decode it.
+    def receive(self) -> Any:
+        """Wait for the response to the oldest unanswered request, and decode it.
 
         Raises:
-            NoAnswerError: it is not complete within the time limit.
+            RequestTimedOutError: the response is not complete within the time limit.
             ClosedError: the broker has closed the connection.
-            UndecodableError: it is no answer to the request.
+            UndecodableError: the data is not a response to the request.
         """
         if self._failure is not None:
             raise self._failure
         request = self._sent.popleft()
         deadline = Deadline(self._limit)
         try:
-            head = self._receive(4, deadline)
+            head = self._read(4, deadline)
             (size,) = struct.unpack(">i", head)
             if not 4 <= size <= self._largest:
                 other = _OTHERS.get(head[:2])
                 hint = f", as a server for {other} does" if other else ""
                 what = f"announces an answer of {size} bytes to {request.name}{hint}; at most {self._largest} are read"
                 raise self._give_up(UndecodableError, what)
-            reply = self._receive(size, deadline)
+            reply = self._read(size, deadline)
         except TimeoutError as error:
-            raise self._give_up(NoAnswerError, f"did not answer {request.name} within {self._limit:g} s") from error
+            raise self._give_up(
+                RequestTimedOutError, f"did not answer {request.name} within {self._limit:g} s"
+            ) from error
         except OSError as error:
             raise self._give_up(ClosedError, f"does not answer {request.name}: {_reason(error)}") from error
         return self._decoded(request, reply)
 
-    def ask(self, request: Any) -> Any:
-        """Send a request and take its answer.
+    def exchange(self, request: Any) -> Any:
+        """Send a request and return its response.
 
         Raises:
-            ClientError: as :meth:`send` and :meth:`take`.
+            ClientError: as :meth:`send` and :meth:`receive`.
         """
         self.send(request)
-        return self.take()
+        return self.receive()
 
-    def _receive(self, size: int, deadline: Deadline) -> bytes:
+    def _read(self, size: int, deadline: Deadline) -> bytes:
         data = bytearray()
         while len(data) < size:
-            # Zero would mean not to wait at all, which is another error.
+            # A timeout of 0 would make the socket non-blocking, which raises another error.
             self._socket.settimeout(max(deadline.left, 0.001))
             block = self._socket.recv(min(size - len(data), _BLOCK))
             if not block:
@@ -185,19 +195,19 @@ class Connection:
             raise self._give_up(UndecodableError, f"{what}: {_reason(error)}") from error
 
     def _give_up(self, kind: type[ClientError], what: str) -> ClientError:
-        """Close the connection: what comes next on it belongs to no request."""
+        """Close the connection, because the following bytes belong to no request; return the error."""
         self._failure = kind(self.name, what)
         self.close()
         return self._failure
 
 
 def _decode(form: Any, version: int, reply: bytes) -> Any:
-    """Decode an answer and count its bytes: kafka-python takes a string that is cut off for a shorter one."""
+    """Decode a response and count its bytes: kafka-python accepts a truncated string as a shorter one."""
     flexible = form.flexible_version_q(version)
     stream = io.BytesIO(reply)
     form.parse_header(stream, version)
     body = memoryview(reply)[stream.tell() :]
-    decode = form._struct.compiled_decode_from(  # noqa: SLF001  (what is public does not say where it stopped)
+    decode = form._struct.compiled_decode_from(  # noqa: SLF001  (the public method does not return where it stopped)
         version, compact=flexible, tagged=flexible, data_class=form[None]
     )
     decoded, end = decode(body, 0)

@@ -1,6 +1,6 @@
-"""The ways in which a request to a broker can fail, one class for each.
+"""Errors of requests to a broker, with one class for each kind of failure.
 
-A message has the address in front, so that it can stand alone; :attr:`ClientError.what` is the rest of it.
+A message begins with the address, so that it can be shown alone; :attr:`ClientError.what` is the rest of it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from conformance.errors import ToolError
 
 
 class ClientError(ToolError):
-    """A broker did not do what it was asked.
+    """Failure of a request to a broker.
 
     Attributes:
-        broker: how the message calls the broker.
-        what: what went wrong, as a sentence whose subject is the broker.
+        broker: name of the broker in the message.
+        what: predicate of the message, whose subject is the broker.
     """
 
     def __init__(self, broker: str, what: str) -> None:
@@ -23,30 +23,30 @@ class ClientError(ToolError):
 
 
 class UnreachableError(ClientError):
-    """No connection: it was refused, the name has no address, or the network has no way there."""
+    """Failure to connect: connection refused, no address for the name, or no route."""
 
 
-class NoAnswerError(ClientError):
-    """The broker is connected but did not answer, or did not accept a request, within the time limit."""
+class RequestTimedOutError(ClientError):
+    """Connected broker that did not answer, or did not accept a request, within the time limit."""
 
 
 class ClosedError(ClientError):
-    """The broker closed the connection before its answer was complete."""
+    """Connection closed by the broker before the response was complete."""
 
 
 class UndecodableError(ClientError):
-    """The answer does not fit the request: too large, of another request, cut short, or of another format."""
+    """Response that does not match the request: too large, for another request, truncated, or of another format."""
 
 
-class NotOfferedError(ClientError):
-    """The broker does not offer the API, or none of the versions that were asked for."""
+class UnsupportedApiError(ClientError):
+    """API that the broker does not offer at all, or not in a requested version."""
 
 
-class RefusedError(ClientError):
-    """The broker answered with an error.
+class ErrorResponseError(ClientError):
+    """Error returned by the broker.
 
     Attributes:
-        error: its name in Kafka's protocol, such as ``TOPIC_ALREADY_EXISTS``.
+        error: name in Kafka's protocol, such as ``TOPIC_ALREADY_EXISTS``.
     """
 
     def __init__(self, broker: str, what: str, error: str) -> None:

@@ -1,12 +1,12 @@
-"""Fetching: batches as the broker sends them, and what a consumer makes of them."""
+"""Fetch requests: batches as the broker sends them, and the first record that a consumer gets from them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.kafka.client.answers import ISOLATION_LEVELS, AbortedTransaction, FetchedBatches, Isolation
 from conformance.kafka.client.library import error_name, request_class
 from conformance.kafka.client.requests import Requests
+from conformance.kafka.client.responses import ISOLATION_LEVELS, AbortedTransaction, FetchedBatches, Isolation
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _CONSUMER: Final = -1
-_PATIENCE_MS: Final = 100
-"""With no bytes to be waited for nothing waits that long; a broker that is given no time may not even look."""
+_MAX_WAIT_MS: Final = 100
+"""Maximum wait. With a minimum of 0 bytes no broker waits that long, but one given no time might not read at all."""
 ONE_BATCH: Final = 1
-"""Bytes. A broker sends the first batch all the same, and no other."""
+"""Maximum size in bytes that makes a broker send only the first batch, which it sends whatever its size."""
 
 
 class Fetched(NamedTuple):
-    """The first record at or behind an offset that a fetch from there gives; None and the error's name if none is.
+    """First record at or after an offset in a fetch from there; None and the name of an error if there is none.
 
-    A batch that cannot be read is the error ``"unreadable"``, an answer without a record ``"nothing"``.
+    A batch that cannot be read is the error ``"unreadable"``, a response without a record ``"nothing"``.
     """
 
     offset: int | None
@@ -31,7 +31,7 @@ class Fetched(NamedTuple):
 
 
 class FetchRequests(Requests):
-    """What reads batches."""
+    """Client methods that read batches."""
 
     def fetch(
         self,
@@ -45,30 +45,31 @@ class FetchRequests(Requests):
         replica_id: int = _CONSUMER,
         version: int | None = None,
     ) -> FetchedBatches:
-        """Fetch what there is from an offset on, without waiting for more.
+        """Fetch the available batches from an offset on, without waiting for more.
 
         Args:
-            topic: where from.
-            offset: of the first record that is wanted.
-            partition: where from.
-            isolation: with ``read_committed``, batches end at the last stable offset, and aborted ones are named.
-            max_bytes: after the first batch, no further one that exceeds this.
-            leader_epoch: what the reader believes, -1 for nothing; goes with version 9 and later.
+            topic: name of the topic.
+            offset: offset of the first requested record.
+            partition: number of the partition.
+            isolation: with ``read_committed``, batches end at the last stable offset and aborted transactions are
+                listed.
+            max_bytes: limit that only the first batch may exceed.
+            leader_epoch: current leader epoch that the reader assumes, or -1; needs version 9 or later.
             replica_id: -1 for a consumer.
-            version: of the request, by default 4.
+            version: request version, by default 4.
         """
         request = self._fetch_request(topic, offset, partition, isolation, max_bytes, leader_epoch, replica_id, version)
-        return self._fetched(self._ask(request))
+        return self._fetched(self._exchange(request))
 
     def fetch_each(self, topic: str, offsets: Sequence[int], partition: int = 0) -> list[Fetched]:
-        """Return what a consumer that goes to each offset gets first, in order."""
+        """Return the first record that a consumer gets at each offset, in order."""
         requests = (
             self._fetch_request(topic, offset, partition, "read_uncommitted", ONE_BATCH, -1, _CONSUMER, None)
             for offset in offsets
         )
         return [
             Fetched(None, found.error) if found.error else first_record(found.records, offset)
-            for offset, found in zip(offsets, map(self._fetched, self._ask_all(requests)), strict=True)
+            for offset, found in zip(offsets, map(self._fetched, self._exchange_all(requests)), strict=True)
         ]
 
     def _fetch_request(
@@ -95,7 +96,7 @@ class FetchRequests(Requests):
             "Fetch",
             version=version,
             replica_id=replica_id,
-            max_wait_ms=_PATIENCE_MS,
+            max_wait_ms=_MAX_WAIT_MS,
             min_bytes=0,
             max_bytes=max_bytes,
             isolation_level=ISOLATION_LEVELS[isolation],
@@ -118,7 +119,7 @@ class FetchRequests(Requests):
 
 
 def first_record(data: bytes, offset: int) -> Fetched:
-    """Return what a consumer that wants an offset makes of the bytes of a fetch."""
+    """Return the first record at or after an offset in the bytes of a fetch."""
     try:
         for batch in iter_memory_batches(data):
             batch.ensure_valid()

@@ -1,4 +1,4 @@
-"""kafka-python, which is optional: its classes for the messages of the protocol, and its names of errors."""
+"""Access to the optional kafka-python: its classes for the protocol's messages, and its names of errors."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def kafka_python() -> Any:
     """Import kafka-python.
 
     Raises:
-        ToolError: it is not installed.
+        ToolError: kafka-python is not installed.
     """
     try:
         with warnings.catch_warnings():
-            # Its way of reading its schemas at import is deprecated in Python 3.11 and 3.12.
+            # It reads its schemas at import in a way that is deprecated in Python 3.11 and 3.12.
             warnings.simplefilter("ignore", DeprecationWarning)
             for name in _MODULES:
                 import_module(f"kafka.protocol.{name}")
             return import_module("kafka")
     except ImportError as error:
-        raise ToolError("asking a broker needs kafka-python: pip install 'kidx[broker]'") from error
+        raise ToolError("requests to a broker require kafka-python; install with pip install 'kidx[broker]'") from error
 
 
 @cache
 def request_class(api: str) -> Any:
-    """Return the class for the requests of an API, such as ``ListOffsets``.
+    """Return the class of the requests of an API, such as ``ListOffsets``.
 
     Raises:
         ToolError: kafka-python is not installed.
@@ -44,7 +44,7 @@ def request_class(api: str) -> Any:
 
 @cache
 def error_name(code: int) -> str | None:
-    """Return the name of an error of the protocol; None for 0, and ``ERROR_<code>`` for a code that is not known."""
+    """Return the name of a protocol error; None for 0, and ``ERROR_<code>`` for an unknown code."""
     if not code:
         return None
     kafka_python()

@@ -1,4 +1,4 @@
-"""Where a record is, by timestamp or leader epoch: ListOffsets in any version, and OffsetForLeaderEpoch."""
+"""Offsets by timestamp or leader epoch: ListOffsets in any version, and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -6,63 +6,70 @@ import itertools
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.kafka.client.answers import ISOLATION_LEVELS, Answer, EpochEnd, Isolation, OffsetAnswer, Question
 from conformance.kafka.client.library import error_name, request_class
-from conformance.kafka.client.requests import PASSING
+from conformance.kafka.client.requests import RETRIABLE_ERRORS
+from conformance.kafka.client.responses import (
+    ISOLATION_LEVELS,
+    EpochEndOffset,
+    Isolation,
+    OffsetResult,
+    PartitionOffsetResponse,
+    PartitionQuery,
+)
 from conformance.kafka.client.topics import TopicRequests
 from conformance.kafka.polling import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-CONSUMER: Final = -1
-DEBUGGER: Final = -2
-"""The replica id whose questions a follower answers too, out of its own files (``ListOffsetsRequest.java``)."""
+CONSUMER_REPLICA_ID: Final = -1
+DEBUG_REPLICA_ID: Final = -2
+"""Replica id whose queries a follower answers too, from its own files (``ListOffsetsRequest.java``)."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 
 
-class LookUp(NamedTuple):
-    """One request: see :meth:`OffsetRequests.ask_offsets`."""
+class OffsetsRequest(NamedTuple):
+    """Arguments of one :meth:`OffsetRequests.request_offsets`."""
 
-    questions: tuple[Question, ...]
+    queries: tuple[PartitionQuery, ...]
     version: int
     isolation: Isolation = "read_uncommitted"
-    replica_id: int = CONSUMER
+    replica_id: int = CONSUMER_REPLICA_ID
 
 
 class OffsetRequests(TopicRequests):
-    """What looks up offsets."""
+    """Client methods that look up offsets."""
 
-    def ask_offsets(
+    def request_offsets(
         self,
-        questions: Sequence[Question],
+        queries: Sequence[PartitionQuery],
         *,
         version: int | None = None,
         isolation: Isolation = "read_uncommitted",
-        replica_id: int = CONSUMER,
-    ) -> list[OffsetAnswer]:
-        """Ask all questions in one request, and return what is in the answer, in its order.
+        replica_id: int = CONSUMER_REPLICA_ID,
+    ) -> list[PartitionOffsetResponse]:
+        """Send all queries in one request, and return the partitions of the response in its order.
 
-        A partition may be asked for twice and need not exist: what the broker makes of that is its answer.
+        A partition may occur twice and need not exist; the broker's response is returned in any case.
 
         Args:
-            questions: questions about one topic stand together in the request while they follow one another.
-            version: of the request, by default 5. Isolation levels go with 2 and later, leader epochs with 4 and later.
-            isolation: for all questions.
+            queries: the queries; consecutive ones for the same topic share a topic entry of the request.
+            version: request version, by default 5. Isolation levels need 2 or later, leader epochs 4 or later.
+            isolation: isolation level of all queries.
             replica_id: -1 for a consumer, -2 for a debugging one, else a follower.
 
         Raises:
-            NotOfferedError: the broker does not offer that version.
+            UnsupportedApiError: the broker does not offer that version.
         """
-        return self._offset_answers(self._ask(self._offsets_request(questions, version, isolation, replica_id)))
+        return self._offset_answers(self._exchange(self._offsets_request(queries, version, isolation, replica_id)))
 
-    def ask_each(self, requests: Iterable[LookUp]) -> Iterator[list[OffsetAnswer]]:
-        """Send each request, many at a time, and give what is in the answer of each, in order."""
-        made = (
-            self._offsets_request(each.questions, each.version, each.isolation, each.replica_id) for each in requests
+    def request_each(self, requests: Iterable[OffsetsRequest]) -> Iterator[list[PartitionOffsetResponse]]:
+        """Send each request, many of them in flight, and yield the partitions of each response, in order."""
+        prepared = (
+            self._offsets_request(each.queries, each.version, each.isolation, each.replica_id) for each in requests
         )
-        return map(self._offset_answers, self._ask_all(made))
+        return map(self._offset_answers, self._exchange_all(prepared))
 
     def list_offset(
         self,
@@ -72,14 +79,14 @@ class OffsetRequests(TopicRequests):
         *,
         version: int | None = None,
         partition: int = 0,
-        replica_id: int = CONSUMER,
+        replica_id: int = CONSUMER_REPLICA_ID,
         leader_epoch: int = -1,
-    ) -> Answer:
-        """Ask for a timestamp, or one of the special ones; an error is an answer too."""
-        question = Question(topic, target, partition, leader_epoch)
-        found = self.ask_offsets([question], version=version, isolation=isolation, replica_id=replica_id)
-        answer: OffsetAnswer = self._only(found, "partitions")
-        return answer.to_answer(target)
+    ) -> OffsetResult:
+        """Look up a timestamp or a special target; an error is returned as a result."""
+        query = PartitionQuery(topic, target, partition, leader_epoch)
+        found = self.request_offsets([query], version=version, isolation=isolation, replica_id=replica_id)
+        answer: PartitionOffsetResponse = self._only(found, "partitions")
+        return answer.to_result(target)
 
     def answers(
         self,
@@ -89,16 +96,16 @@ class OffsetRequests(TopicRequests):
         *,
         version: int | None = None,
         partition: int = 0,
-        replica_id: int = CONSUMER,
-    ) -> list[Answer]:
-        """Ask for each target in a request of its own, many at a time, and return the answers in order."""
+        replica_id: int = CONSUMER_REPLICA_ID,
+    ) -> list[OffsetResult]:
+        """Look up each target in a separate request, many of them in flight, and return the results in order."""
         requests = (
-            self._offsets_request([Question(topic, target, partition)], version, isolation, replica_id)
+            self._offsets_request([PartitionQuery(topic, target, partition)], version, isolation, replica_id)
             for target in targets
         )
-        responses = self._ask_all(requests)
+        responses = self._exchange_all(requests)
         return [
-            self._only(self._offset_answers(response), "partitions").to_answer(target)
+            self._only(self._offset_answers(response), "partitions").to_result(target)
             for target, response in zip(targets, responses, strict=True)
         ]
 
@@ -106,7 +113,7 @@ class OffsetRequests(TopicRequests):
         """Return the offset of the next record that a consumer could get.
 
         Raises:
-            RefusedError: the broker does not lead the partition, or does not know it.
+            ErrorResponseError: the broker does not lead the partition, or does not know it.
         """
         found = self.list_offset(topic, LATEST, partition=partition)
         if found.offset is None:
@@ -114,11 +121,11 @@ class OffsetRequests(TopicRequests):
         return found.offset
 
     def await_leader(self, topic: str, partition: int = 0) -> int:
-        """Return the epoch of the leader, once it also answers; after a start these are two moments.
+        """Return the leader's epoch as soon as the leader also answers lookups, which it does some time after a start.
 
         Raises:
-            RefusedError: it does not lead.
-            NoAnswerError: it does not lead within the time limit.
+            ErrorResponseError: the broker does not lead the partition.
+            RequestTimedOutError: the broker does not lead the partition within the time limit.
         """
         deadline = Deadline(self.limit)
         while True:
@@ -126,26 +133,32 @@ class OffsetRequests(TopicRequests):
             answer = self.list_offset(topic, LATEST, partition=partition)
             if answer.leader_epoch == epoch:
                 return epoch
-            if answer.error not in PASSING and answer.leader_epoch is None:
+            if answer.error not in RETRIABLE_ERRORS and answer.leader_epoch is None:
                 raise self._refused(f"lead {topic}", answer.error or str(answer))
             if not deadline.pause():
                 raise self._late(f"lead {topic}")
 
     def epoch_end(
-        self, topic: str, leader_epoch: int, *, partition: int = 0, replica_id: int = CONSUMER, current_epoch: int = -1
-    ) -> EpochEnd:
-        """Ask where a leader epoch ends, for a reader that believes in ``current_epoch``."""
+        self,
+        topic: str,
+        leader_epoch: int,
+        *,
+        partition: int = 0,
+        replica_id: int = CONSUMER_REPLICA_ID,
+        current_epoch: int = -1,
+    ) -> EpochEndOffset:
+        """Request the end offset of a leader epoch, for a reader that assumes ``current_epoch``."""
         kind = request_class("OffsetForLeaderEpoch")
         part = kind.OffsetForLeaderTopic.OffsetForLeaderPartition(
             partition=partition, current_leader_epoch=current_epoch, leader_epoch=leader_epoch
         )
         wanted = kind.OffsetForLeaderTopic(topic=topic, partitions=[part])
-        response = self._ask(self._request("OffsetForLeaderEpoch", replica_id=replica_id, topics=[wanted]))
+        response = self._exchange(self._request("OffsetForLeaderEpoch", replica_id=replica_id, topics=[wanted]))
         found = self._only(self._only(response.topics, "topics").partitions, "partitions")
-        return EpochEnd(found.leader_epoch, found.end_offset, error_name(found.error_code))
+        return EpochEndOffset(found.leader_epoch, found.end_offset, error_name(found.error_code))
 
     def _offsets_request(
-        self, questions: Sequence[Question], version: int | None, isolation: Isolation, replica_id: int
+        self, queries: Sequence[PartitionQuery], version: int | None, isolation: Isolation, replica_id: int
     ) -> Any:
         entry = request_class("ListOffsets").ListOffsetsTopic
         topics = [
@@ -158,7 +171,7 @@ class OffsetRequests(TopicRequests):
                     for each in group
                 ],
             )
-            for topic, group in itertools.groupby(questions, attrgetter("topic"))
+            for topic, group in itertools.groupby(queries, attrgetter("topic"))
         ]
         return self._request(
             "ListOffsets",
@@ -170,9 +183,9 @@ class OffsetRequests(TopicRequests):
         )
 
     @staticmethod
-    def _offset_answers(response: Any) -> list[OffsetAnswer]:
+    def _offset_answers(response: Any) -> list[PartitionOffsetResponse]:
         return [
-            OffsetAnswer(
+            PartitionOffsetResponse(
                 topic.name,
                 part.partition_index,
                 error_name(part.error_code),

@@ -1,25 +1,25 @@
-"""Appending batches as they are: bytes that no client library would send."""
+"""Produce requests with given bytes, which no client library would send unchanged."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.kafka.client.answers import Appended
 from conformance.kafka.client.library import error_name, request_class
 from conformance.kafka.client.requests import Requests
+from conformance.kafka.client.responses import ProduceResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ALL_REPLICAS: Final = -1
 _MAGIC: Final = 16
-"""Where a batch or message says its format."""
+"""Position of the format in a batch or message."""
 _OLD_FORMATS: Final = 2
-"""The last request version that takes messages of format 0 and 1."""
+"""Last request version that accepts messages of format 0 and 1."""
 
 
 class ProduceRequests(Requests):
-    """What appends."""
+    """Client methods that append."""
 
     def append(
         self,
@@ -30,41 +30,41 @@ class ProduceRequests(Requests):
         acks: int = ALL_REPLICAS,
         transactional_id: str | None = None,
         version: int | None = None,
-    ) -> Appended:
-        """Send one batch, and wait until it is in the log or refused.
+    ) -> ProduceResult:
+        """Send one batch, and wait until it is in the log or rejected.
 
         Args:
-            topic: where to.
+            topic: name of the topic.
             data: the batch.
-            partition: where to.
+            partition: number of the partition.
             acks: -1 waits for all in-sync replicas, 1 for the leader alone.
-            transactional_id: of the transaction that the batch is part of.
-            version: of the request; by default one that takes the batch's format.
+            transactional_id: id of the transaction that the batch is part of.
+            version: request version; by default one that accepts the batch's format.
         """
         request = self._produce_request(topic, data, partition, acks, transactional_id, version)
-        return self._appended(self._ask(request))
+        return self._appended(self._exchange(request))
 
     def produce(
         self, topic: str, data: bytes, *, acks: int = ALL_REPLICAS, transactional_id: str | None = None
-    ) -> Appended:
+    ) -> ProduceResult:
         """Send one batch, and wait until it is in the log.
 
         Raises:
-            RefusedError: it is refused.
+            ErrorResponseError: the batch is rejected.
         """
         request = self._produce_request(topic, data, 0, acks, transactional_id, None)
         return self._until_done(
-            f"append to {topic}", lambda: self._appended(self._ask(request)), lambda appended: appended.error
+            f"append to {topic}", lambda: self._appended(self._exchange(request)), lambda appended: appended.error
         )
 
-    def append_in_flight(self, topic: str, batches: Sequence[bytes]) -> Iterator[Appended]:
-        """Send all batches before the first answer is read, and give the answers as they come.
+    def append_in_flight(self, topic: str, batches: Sequence[bytes]) -> Iterator[ProduceResult]:
+        """Send all batches before the first response is read, and yield the results as they arrive.
 
         Raises:
-            ClientError: the broker is gone; how many batches it has appended is not known.
+            ClientError: the broker has ended; the number of appended batches is unknown.
         """
         requests = (self._produce_request(topic, data, 0, ALL_REPLICAS, None, None) for data in batches)
-        return map(self._appended, self._ask_all(requests, at_once=max(len(batches), 1)))
+        return map(self._appended, self._exchange_all(requests, in_flight=max(len(batches), 1)))
 
     def _produce_request(
         self, topic: str, data: bytes, partition: int, acks: int, transactional_id: str | None, version: int | None
@@ -81,6 +81,6 @@ class ProduceRequests(Requests):
             transactional_id=transactional_id,
         )
 
-    def _appended(self, response: Any) -> Appended:
+    def _appended(self, response: Any) -> ProduceResult:
         part = self._only(self._only(response.responses, "topics").partition_responses, "partitions")
-        return Appended(part.base_offset, part.log_append_time_ms, error_name(part.error_code))
+        return ProduceResult(part.base_offset, part.log_append_time_ms, error_name(part.error_code))

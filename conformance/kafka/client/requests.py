@@ -1,4 +1,4 @@
-"""Requests in a version that the broker offers, their answers, and waiting for what passes by itself."""
+"""Requests in a version that the broker offers, their responses, and retries after retriable errors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
-from conformance.kafka.client.connection import LIMIT, Address, Connect, Connection, connect_plainly
+from conformance.kafka.client.connection import TIMEOUT_S, Address, Connect, Connection, connect_plaintext
 from conformance.kafka.client.errors import (
     ClientError,
-    NoAnswerError,
-    NotOfferedError,
-    RefusedError,
+    ErrorResponseError,
+    RequestTimedOutError,
     UndecodableError,
+    UnsupportedApiError,
 )
 from conformance.kafka.client.library import error_name, request_class
 from conformance.kafka.polling import Deadline
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 T = TypeVar("T")
-AT_ONCE: Final = 64
-"""Requests on their way at a time: the answers to these fit into the buffers of a connection."""
-PASSING: Final = frozenset(
+MAX_IN_FLIGHT: Final = 64
+"""Maximum number of requests in flight; their responses fit into the buffers of a connection."""
+RETRIABLE_ERRORS: Final = frozenset(
     {
         "UNKNOWN_TOPIC_OR_PARTITION",
         "LEADER_NOT_AVAILABLE",
@@ -39,9 +39,9 @@ PASSING: Final = frozenset(
 
 
 class _Api(NamedTuple):
-    """The versions of an API that the client can send, and the one it takes if it may choose.
+    """Versions of an API that the client can send, and the preferred one.
 
-    Every Kafka from 2.4 to 4.4 understands that one; another broker gets the nearest that it offers.
+    Every Kafka from 2.4 to 4.4 understands the preferred one; for another broker the nearest offered one is used.
     """
 
     near: int
@@ -51,31 +51,31 @@ class _Api(NamedTuple):
 
 _APIS: Final = {
     "ApiVersions": _Api(0, 0, 0),
-    "Metadata": _Api(8, 1),  # 0 cannot ask for no topics
+    "Metadata": _Api(8, 1),  # 0 cannot request an empty list of topics
     "CreateTopics": _Api(4),
     "DeleteTopics": _Api(1, 0, 5),  # 6 can name topics by id
     "DeleteRecords": _Api(1),
     "DescribeConfigs": _Api(1),
-    "ElectLeaders": _Api(1, 1),  # 0 knows preferred elections only
-    "Produce": _Api(7, 0, 11),  # 12 makes a partition part of a transaction by itself, 13 names topics by id
+    "ElectLeaders": _Api(1, 1),  # 0 has only preferred elections
+    "Produce": _Api(7, 0, 11),  # 12 adds a partition to a transaction implicitly, 13 names topics by id
     "ListOffsets": _Api(5),
     "OffsetForLeaderEpoch": _Api(3),
-    "Fetch": _Api(4, 4, 12),  # before 4 come messages of old formats, and not always the first; 13 names topics by id
-    "FindCoordinator": _Api(2, 1, 3),  # 0 knows groups only, 4 asks for many
+    "Fetch": _Api(4, 4, 12),  # before 4, old message formats, and the first batch may be missing; 13 names topics by id
+    "FindCoordinator": _Api(2, 1, 3),  # 0 has only groups, 4 requests many keys
     "InitProducerId": _Api(1, 0, 5),
     "AddPartitionsToTxn": _Api(1, 0, 3),  # 4 is for brokers
-    "EndTxn": _Api(1, 0, 4),  # 5 gives the producer a new epoch
+    "EndTxn": _Api(1, 0, 4),  # 5 assigns a new epoch to the producer
 }
 
 
 class Requests:
-    """A connection that knows which versions its broker offers; a context manager.
+    """Connection that knows which versions its broker offers; a context manager.
 
     Args:
-        address: where the broker listens.
-        limit: seconds that an answer may take, and that the client waits for what passes by itself.
-        connect: opens the socket.
-        explain: turns an error of the client into the one to raise, for a caller that knows more of the broker.
+        address: address of the broker.
+        limit: maximum seconds for a response, and for retries after retriable errors.
+        connect: function that opens the socket.
+        explain: function that maps an error of the client to the one to raise, for a caller with more information.
 
     Raises:
         ClientError: here and in all methods, as the classes of :mod:`conformance.kafka.client.errors`.
@@ -86,8 +86,8 @@ class Requests:
         self,
         address: Address,
         *,
-        limit: float = LIMIT,
-        connect: Connect = connect_plainly,
+        limit: float = TIMEOUT_S,
+        connect: Connect = connect_plaintext,
         explain: Callable[[ClientError], Exception] = lambda error: error,
     ) -> None:
         self.address = address
@@ -95,8 +95,8 @@ class Requests:
         self._limit_ms = int(limit * 1000)
         self._explain = explain
         self._offered: dict[int, range] | None = None
-        request_class("ApiVersions")  # not installed is another error than not reachable
-        self._connection = self._told(Connection, address, limit=limit, connect=connect)
+        request_class("ApiVersions")  # raises before connecting if kafka-python is missing
+        self._connection = self._with_explained_errors(Connection, address, limit=limit, connect=connect)
 
     def __enter__(self) -> Self:
         return self
@@ -114,9 +114,9 @@ class Requests:
 
     @property
     def offered(self) -> dict[int, range]:
-        """The versions of each API that the broker says it understands, by API key; asked for once."""
+        """Versions of each API that the broker claims to understand, by API key; requested once."""
         if self._offered is None:
-            response = self._ask(request_class("ApiVersions")(version=0))
+            response = self._exchange(request_class("ApiVersions")(version=0))
             if error := error_name(response.error_code):
                 raise self._refused("say what it understands", error)
             keys = response.api_keys or ()
@@ -124,44 +124,44 @@ class Requests:
         return self._offered
 
     def versions(self, api: str) -> range:
-        """Return the versions of an API, such as ``"ListOffsets"``, that broker and client both know; maybe none."""
+        """Return the versions of an API, such as ``"ListOffsets"``, that broker and client both know; may be empty."""
         kind, limits = request_class(api), _APIS[api]
         highest = kind.max_version if limits.highest is None else min(limits.highest, kind.max_version)
         theirs = self.offered.get(kind.API_KEY, range(0))
         return range(max(limits.lowest, theirs.start), min(highest + 1, theirs.stop))
 
     def _request(self, api: str, *, version: int | None = None, near: int | None = None, **fields: Any) -> Any:
-        """Make a request, in exactly a version or in the offered one that is next to ``near``."""
+        """Return a request in exactly ``version``, or in the offered version nearest to ``near``."""
         versions = self.versions(api)
         if not versions:
-            raise self._explain(NotOfferedError(self._connection.name, f"does not offer {api}{self._instead(api)}"))
+            raise self._explain(UnsupportedApiError(self._connection.name, f"does not offer {api}{self._instead(api)}"))
         if version is None:
             wanted = _APIS[api].near if near is None else near
             version = min(max(wanted, versions.start), versions.stop - 1)
         elif version not in versions:
             what = f"does not offer version {version} of {api}, but {versions.start} to {versions.stop - 1}"
-            raise self._explain(NotOfferedError(self._connection.name, what))
+            raise self._explain(UnsupportedApiError(self._connection.name, what))
         return request_class(api)(version=version, **fields)
 
     def _instead(self, api: str) -> str:
         theirs = self.offered.get(request_class(api).API_KEY)
         return f" in a version that the client knows, but {theirs.start} to {theirs.stop - 1}" if theirs else ""
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- sending ---------------------------------------------------------------------------------------------------
 
-    def _ask(self, request: Any) -> Any:
-        return self._told(self._connection.ask, request)
+    def _exchange(self, request: Any) -> Any:
+        return self._with_explained_errors(self._connection.exchange, request)
 
-    def _ask_all(self, requests: Iterable[Any], at_once: int = AT_ONCE) -> Iterator[Any]:
-        """Send many requests, ``at_once`` of them before the first of their answers is read; give the answers."""
+    def _exchange_all(self, requests: Iterable[Any], in_flight: int = MAX_IN_FLIGHT) -> Iterator[Any]:
+        """Send many requests, with up to ``in_flight`` unanswered ones, and yield the responses."""
         rest = iter(requests)
-        while some := list(itertools.islice(rest, at_once)):
+        while some := list(itertools.islice(rest, in_flight)):
             for request in some:
-                self._told(self._connection.send, request)
+                self._with_explained_errors(self._connection.send, request)
             for _ in some:
-                yield self._told(self._connection.take)
+                yield self._with_explained_errors(self._connection.receive)
 
-    def _told(self, do: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    def _with_explained_errors(self, do: Callable[..., T], *arguments: Any, **options: Any) -> T:
         try:
             return do(*arguments, **options)
         except ClientError as error:
@@ -170,25 +170,25 @@ class Requests:
                 raise
             raise explained from error
 
-    # -- answers ---------------------------------------------------------------------------------------------------
+    # -- responses -------------------------------------------------------------------------------------------------
 
-    def _until_done(self, what: str, ask: Callable[[], T], error_of: Callable[[T], str | None]) -> T:
-        """Ask until there is no error, for as long as the error is one that passes by itself."""
+    def _until_done(self, what: str, send: Callable[[], T], error_of: Callable[[T], str | None]) -> T:
+        """Repeat a request until it has no error, as long as the error is retriable."""
         deadline = Deadline(self.limit)
-        while error := error_of(found := ask()):
-            if error not in PASSING or not deadline.pause():
+        while error := error_of(found := send()):
+            if error not in RETRIABLE_ERRORS or not deadline.pause():
                 raise self._refused(what, error)
         return found
 
     def _refused(self, what: str, error: str) -> Exception:
-        return self._explain(RefusedError(self._connection.name, what, error))
+        return self._explain(ErrorResponseError(self._connection.name, what, error))
 
     def _late(self, what: str) -> Exception:
-        return self._explain(NoAnswerError(self._connection.name, f"did not {what} within {self.limit:g} s"))
+        return self._explain(RequestTimedOutError(self._connection.name, f"did not {what} within {self.limit:g} s"))
 
     def _only(self, parts: Any, what: str) -> Any:
-        """Return the one part that an answer must have."""
+        """Return the single part that a response must have."""
         if parts is None or len(parts) != 1:
-            found = f"answers for {len(parts or ())} {what} and was asked for one"
+            found = f"answers for {len(parts or ())} {what} instead of one"
             raise self._explain(UndecodableError(self._connection.name, found))
         return parts[0]

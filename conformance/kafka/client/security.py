@@ -1,9 +1,9 @@
 """TLS and SASL for the client, from the file that Kafka's own tools take as ``--command-config``.
 
-What is read of it: ``security.protocol``; ``ssl.truststore.location`` and ``ssl.keystore.location`` of type PEM, or the
+Supported settings: ``security.protocol``; ``ssl.truststore.location`` and ``ssl.keystore.location`` of type PEM, or the
 certificates themselves; ``ssl.endpoint.identification.algorithm``; ``sasl.mechanism`` PLAIN, SCRAM-SHA-256 or
-SCRAM-SHA-512, with user name and password in ``sasl.jaas.config``. Anything else is refused: half of a security
-configuration is none.
+SCRAM-SHA-512, with user name and password in ``sasl.jaas.config``. Any other security setting is rejected, because
+a partly applied security configuration is not secure.
 """
 
 from __future__ import annotations
@@ -41,26 +41,27 @@ _KNOWN: Final = frozenset(
         "ssl.endpoint.identification.algorithm",
     }
 )
-_CONCERNS: Final = re.compile(r"(security|sasl|ssl)\.")
-_LARGEST: Final = 1 << 20
+_SECURITY_SETTING: Final = re.compile(r"(security|sasl|ssl)\.")
+_MAX_RESPONSE_BYTES: Final = 1 << 20
 _ESCAPE: Final = re.compile(r"\\(.)")
 _HANDSHAKE, _AUTHENTICATE = 17, 36
 
 
 def read_command_config(path: Path) -> Connect:
-    """Return what opens a connection as the file says.
+    """Return a function that opens a connection as configured in the file.
 
     Raises:
-        ToolError: the file cannot be read, or says something that is not supported.
+        ToolError: the file cannot be read, or has an unsupported setting.
     """
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"the command config {path} cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error  # without the error number and the path
+        raise ToolError(f"cannot read the command config {path}: {reason}") from None
     settings = _properties(text)
     where = f"the command config {path}"
-    if unknown := sorted(name for name in settings if _CONCERNS.match(name) and name not in _KNOWN):
-        raise ToolError(f"{where} has {', '.join(unknown)}, which is not supported here")
+    if unknown := sorted(name for name in settings if _SECURITY_SETTING.match(name) and name not in _KNOWN):
+        raise ToolError(f"{where} has unsupported settings: {', '.join(unknown)}")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise ToolError(f"{where}: security.protocol is {protocol!r}, not one of {', '.join(_PROTOCOLS)}")
@@ -76,7 +77,7 @@ def read_command_config(path: Path) -> Connect:
                 try:
                     login.log_in(opened)
                 except (struct.error, ValueError) as error:
-                    raise ConnectionError(f"its answer to the log-in cannot be read: {error}") from error
+                    raise ConnectionError(f"cannot read its response to the authentication: {error}") from error
             stack.pop_all()
             return opened
 
@@ -84,7 +85,7 @@ def read_command_config(path: Path) -> Connect:
 
 
 def _properties(text: str) -> dict[str, str]:
-    """A Java properties file: ``key=value`` or ``key: value``, comments, lines that go on behind a backslash."""
+    """Parse a Java properties file: ``key=value`` or ``key: value``, comments, lines continued after a backslash."""
     found: dict[str, str] = {}
     for line in re.sub(r"\\\r?\n[ \t]*", "", text).splitlines():
         stripped = line.strip()
@@ -99,7 +100,7 @@ def _properties(text: str) -> dict[str, str]:
 def _context(where: str, settings: Mapping[str, str]) -> ssl.SSLContext:
     for kind in ("truststore", "keystore"):
         if f"ssl.{kind}.location" in settings and settings.get(f"ssl.{kind}.type", "").upper() != "PEM":
-            raise ToolError(f"{where}: ssl.{kind}.type has to be PEM, the only one that is read here")
+            raise ToolError(f"{where}: ssl.{kind}.type must be PEM, the only supported type")
     try:
         context = ssl.create_default_context(
             cafile=settings.get("ssl.truststore.location"),
@@ -108,14 +109,14 @@ def _context(where: str, settings: Mapping[str, str]) -> ssl.SSLContext:
         if store := settings.get("ssl.keystore.location"):
             context.load_cert_chain(store, password=settings.get("ssl.key.password"))
     except (OSError, ValueError) as error:
-        raise ToolError(f"{where}: its certificates cannot be read: {error}") from None
+        raise ToolError(f"{where}: cannot read its certificates: {error}") from None
     if settings.get("ssl.endpoint.identification.algorithm", "https") == "":
         context.check_hostname = False
     return context
 
 
 class _Login:
-    """A log-in by SASL, over the wire protocol's own requests."""
+    """SASL authentication, with the wire protocol's own requests."""
 
     def __init__(self, mechanism: str, username: str, password: str) -> None:
         self._mechanism = mechanism
@@ -126,41 +127,43 @@ class _Login:
         mechanism = settings.get("sasl.mechanism", "")
         if mechanism not in _MECHANISMS:
             raise ToolError(f"{where}: sasl.mechanism is {mechanism!r}, not one of {', '.join(_MECHANISMS)}")
-        said = dict(re.findall(r"(username|password)\s*=\s*[\"']([^\"']*)[\"']", settings.get("sasl.jaas.config", "")))
-        if set(said) != {"username", "password"}:
+        credentials = dict(
+            re.findall(r"(username|password)\s*=\s*[\"']([^\"']*)[\"']", settings.get("sasl.jaas.config", ""))
+        )
+        if set(credentials) != {"username", "password"}:
             raise ToolError(f'{where}: sasl.jaas.config has no username="..." and password="..."')
-        return cls(mechanism, said["username"], said["password"])
+        return cls(mechanism, credentials["username"], credentials["password"])
 
     def log_in(self, opened: socket.socket) -> None:
-        """Introduce the client.
+        """Authenticate the client.
 
         Raises:
-            OSError: the broker does not let it in; so that it counts as not reachable.
-        ValueError, struct.error: its answer makes no sense.
+            OSError: the broker rejects the client; an OSError, so that the broker counts as unreachable.
+            ValueError, struct.error: the response is malformed.
         """
         kafka_python()
         sasl = import_module("kafka.net.sasl").get_sasl_mechanism(self._mechanism)(**self._names)
         name = self._mechanism.encode()
-        answer = _ask(opened, _HANDSHAKE, 1, struct.pack(">h", len(name)) + name)
+        answer = _exchange(opened, _HANDSHAKE, 1, struct.pack(">h", len(name)) + name)
         if error := error_name(struct.unpack_from(">h", answer)[0]):
             raise PermissionError(f"it does not know SASL {self._mechanism}: {error}")
         while not sasl.is_done():
             token = sasl.auth_bytes()
-            answer = _ask(opened, _AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
+            answer = _exchange(opened, _AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
             if error := error_name(struct.unpack_from(">h", answer)[0]):
-                raise PermissionError(f"it refuses the log-in: {error}")
+                raise PermissionError(f"it rejects the authentication: {error}")
             at = 4 + max(0, struct.unpack_from(">h", answer, 2)[0])
             (size,) = struct.unpack_from(">i", answer, at)
             sasl.receive(bytes(answer[at + 4 : at + 4 + max(size, 0)]))
 
 
-def _ask(opened: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    """One request of the oldest framing, and its answer without the header."""
+def _exchange(opened: socket.socket, key: int, version: int, body: bytes) -> bytes:
+    """Send a request in the oldest framing, and return its response without the header."""
     message = struct.pack(">hhih", key, version, 0, 4) + b"kidx" + body
     opened.sendall(struct.pack(">i", len(message)) + message)
     (size,) = struct.unpack(">i", _exactly(opened, 4))
-    if not 6 <= size <= _LARGEST:
-        raise ConnectionError(f"it answers the log-in with {size} bytes")
+    if not 6 <= size <= _MAX_RESPONSE_BYTES:
+        raise ConnectionError(f"it answers the authentication with {size} bytes")
     return _exactly(opened, size)[4:]
 
 
@@ -169,6 +172,6 @@ def _exactly(opened: Any, size: int) -> bytes:
     while len(data) < size:
         block = opened.recv(size - len(data))
         if not block:
-            raise ConnectionError("it has closed the connection during the log-in")
+            raise ConnectionError("it has closed the connection during the authentication")
         data += block
     return data

@@ -1,13 +1,13 @@
-"""Topics and the cluster: metadata, making and deleting topics, deleting records, configurations, elections."""
+"""Requests about topics and the cluster: metadata, creating and deleting topics, deleting records, elections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.kafka.client.answers import Metadata, PartitionState, TopicState
 from conformance.kafka.client.connection import Address
 from conformance.kafka.client.library import error_name, request_class
 from conformance.kafka.client.requests import Requests
+from conformance.kafka.client.responses import Metadata, PartitionState, TopicState
 from conformance.kafka.polling import Deadline
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ _TOPIC: Final = 2
 
 
 class TopicRequests(Requests):
-    """What concerns topics as a whole."""
+    """Client methods about topics and the cluster."""
 
     def metadata(self, topics: Sequence[str] | None = ()) -> Metadata:
-        """Return what the broker knows of its cluster and of some topics, None for all; no topic is made by it."""
+        """Return the broker's view of its cluster and of some topics, None for all; never creates a topic."""
         kind = request_class("Metadata")
         wanted = None if topics is None else [kind.MetadataRequestTopic(name=topic) for topic in topics]
-        response = self._ask(self._request("Metadata", topics=wanted, allow_auto_topic_creation=False))
+        response = self._exchange(self._request("Metadata", topics=wanted, allow_auto_topic_creation=False))
         return Metadata(
             response.cluster_id,
             {node.node_id: Address(node.host or "", node.port) for node in response.brokers or ()},
@@ -34,19 +34,19 @@ class TopicRequests(Requests):
             {topic.name: _topic_state(topic) for topic in response.topics or ()},
         )
 
-    def ask_for_topic(self, topic: str) -> None:
-        """Ask for a topic that is not there, upon which a broker may make it, with settings of its own."""
+    def trigger_auto_create(self, topic: str) -> None:
+        """Request metadata of a missing topic, so that the broker may create it with its own settings."""
         wanted = [request_class("Metadata").MetadataRequestTopic(name=topic)]
-        self._ask(self._request("Metadata", topics=wanted, allow_auto_topic_creation=True))
+        self._exchange(self._request("Metadata", topics=wanted, allow_auto_topic_creation=True))
 
     def state(self, topic: str, partition: int = 0) -> PartitionState:
-        """Return what the broker knows of a partition; one without a leader if it does not know it."""
+        """Return the broker's view of a partition; a state without a leader if the broker does not know it."""
         found = self.metadata([topic]).topics.get(topic, TopicState({}))
         unknown = PartitionState(error=found.error or "UNKNOWN_TOPIC_OR_PARTITION")
         return unknown if found.error else found.partitions.get(partition, unknown)
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
-        """Return the epoch of the partition's leader, once there is a leader; -1 if the broker does not say it."""
+        """Return the epoch of the partition's leader, once there is a leader; -1 if the broker does not return it."""
         found = self._until_done(f"describe {topic}", lambda: self.state(topic, partition), lambda state: state.error)
         return found.epoch
 
@@ -59,17 +59,17 @@ class TopicRequests(Requests):
         replicas: Sequence[int] | None = None,
         replication_factor: int = 1,
     ) -> None:
-        """Create a topic; it may have no leader yet.
+        """Create a topic, which may have no leader yet on return.
 
         Args:
-            topic: its name.
-            config: its settings.
-            partitions: how many; one if the replicas are given.
+            topic: name of the topic.
+            config: settings of the topic.
+            partitions: number of partitions; one if the replicas are given.
             replicas: node ids for its only partition, the first of which will lead.
-            replication_factor: how many replicas, unless they are given.
+            replication_factor: number of replicas, unless they are given.
 
         Raises:
-            RefusedError: the broker refuses: ``TOPIC_ALREADY_EXISTS``, or a setting that it does not take.
+            ErrorResponseError: the broker returns an error: ``TOPIC_ALREADY_EXISTS``, or an invalid setting.
         """
         entry = request_class("CreateTopics").CreatableTopic
         assigned = []
@@ -84,44 +84,44 @@ class TopicRequests(Requests):
             configs=[entry.CreatableTopicConfig(name=name, value=value) for name, value in config.items()],
         )
         request = self._request("CreateTopics", topics=[wanted], timeout_ms=self._limit_ms, validate_only=False)
-        self._until_done(f"create {topic}", lambda: self._only(self._ask(request).topics, "topics"), _error)
+        self._until_done(f"create {topic}", lambda: self._only(self._exchange(request).topics, "topics"), _error)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic; its files may go later.
+        """Delete a topic, whose files may be deleted later.
 
         Raises:
-            RefusedError: the broker refuses.
+            ErrorResponseError: the broker returns an error.
         """
         request = self._request("DeleteTopics", topic_names=[topic], timeout_ms=self._limit_ms)
-        self._until_done(f"delete {topic}", lambda: self._only(self._ask(request).responses, "topics"), _error)
+        self._until_done(f"delete {topic}", lambda: self._only(self._exchange(request).responses, "topics"), _error)
 
     def delete_records(self, topic: str, offset: int, partition: int = 0) -> str | None:
-        """Move the log's start to an offset, -1 for the high watermark; return the name of the refusal, if any."""
+        """Move the log start to an offset, -1 for the high watermark; return the name of the error, or None."""
         kind = request_class("DeleteRecords")
         part = kind.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=partition, offset=offset)
         wanted = kind.DeleteRecordsTopic(name=topic, partitions=[part])
-        response = self._ask(self._request("DeleteRecords", topics=[wanted], timeout_ms=self._limit_ms))
+        response = self._exchange(self._request("DeleteRecords", topics=[wanted], timeout_ms=self._limit_ms))
         return _error(self._only(self._only(response.topics, "topics").partitions, "partitions"))
 
     def topic_config(self, topic: str) -> dict[str, str | None]:
-        """Return all settings of a topic, None where the broker keeps a value to itself.
+        """Return all settings of a topic, with None for values that the broker hides.
 
         Raises:
-            RefusedError: the broker refuses.
+            ErrorResponseError: the broker returns an error.
         """
         kind = request_class("DescribeConfigs")
         wanted = kind.DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None)
         request = self._request("DescribeConfigs", resources=[wanted])
         found = self._until_done(
-            f"describe the settings of {topic}", lambda: self._only(self._ask(request).results, "topics"), _error
+            f"describe the settings of {topic}", lambda: self._only(self._exchange(request).results, "topics"), _error
         )
         return {each.name: each.value for each in found.configs or ()}
 
     def elect_unclean(self, topic: str) -> None:
-        """Make a replica lead partition 0 although it may lack records; to be asked of the controller.
+        """Elect a leader of partition 0 although it may lack records; must be sent to the controller.
 
         Raises:
-            RefusedError: there is still no leader when the time is up.
+            ErrorResponseError: there is no leader within the time limit.
         """
         kind = request_class("ElectLeaders")
         wanted = kind.TopicPartitions(topic=topic, partitions=[0])
@@ -129,7 +129,7 @@ class TopicRequests(Requests):
             "ElectLeaders", election_type=_UNCLEAN, topic_partitions=[wanted], timeout_ms=self._limit_ms
         )
         deadline = Deadline(self.limit)
-        while (error := _election_error(self._ask(request))) not in (None, _NOT_NEEDED):
+        while (error := _election_error(self._exchange(request))) not in (None, _NOT_NEEDED):
             if not deadline.pause():
                 raise self._refused(f"elect a leader for {topic}", str(error))
 

@@ -7,14 +7,15 @@ restart from the moment it is made, and its own operations are what a trace of i
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from conformance.attribution.broker import BEYOND_RECOVERY, RECORDS_STAY
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.subject import BrokerTopic
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
-from conformance.operations.broker import BROKER_SIGNATURES, records_of
+from conformance.operations.broker import BROKER_OPS, records_of
 from kidx.errors import KidxError
 from kidx.records import build_batch
 
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.implementations.broker.topic import RunningBroker
-    from conformance.kafka.client import Appended
+    from conformance.kafka.client import ProduceResult
     from conformance.lockstep.divergence import Divergence, DivergenceError
     from kidx.records import SimpleRecord
-
-_BEYOND_RECOVERY: Final = ("LG-19",)
 
 
 class PredictedDeathError(Exception):
@@ -51,7 +50,7 @@ class BrokerLockstep:
         scratch: Path,
         *,
         reference: type[ReferencePartition] = ReferencePartition,
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
         prefix: str = "example",
     ) -> None:
         self.broker = broker
@@ -75,7 +74,7 @@ class BrokerLockstep:
 
     def supports(self, operation: str) -> bool:
         """Whether it has an operation of that name."""
-        return operation in BROKER_SIGNATURES
+        return operation in BROKER_OPS
 
     def perform(self, operation: Operation) -> None:
         """One step of both, and everything that can be compared after it.
@@ -142,7 +141,7 @@ class BrokerLockstep:
         self.start()
 
     def _take_over_beginning(
-        self, topic: TopicLockstep, sent: list[list[SimpleRecord]], seen: Sequence[Appended]
+        self, topic: TopicLockstep, sent: list[list[SimpleRecord]], seen: Sequence[ProduceResult]
     ) -> None:
         """The reference takes over the batches that the broker had appended when it was killed."""
         end = topic.reference.log.end_offset
@@ -150,11 +149,11 @@ class BrokerLockstep:
         stamped = topic.subject.stamped
         content = [[(None if stamped else r.timestamp, r.key, r.value) for r in batch] for batch in found]
         wanted = [[(None if stamped else r.timestamp, r.key, r.value) for r in each] for each in sent]
-        topic.hold("outcome", wanted[: len(found)], content, ("LG-16",))
+        topic.hold("outcome", wanted[: len(found)], content, (RECORDS_STAY,))
         first = end
         offsets = [first := first + len(each) for each in [[], *sent]]
         topic.hold("outcome", offsets[: len(seen)], [reply.offset for reply in seen], ("LG-1",))
-        topic.hold("outcome", True, len(found) >= len(seen), ("LG-16",))
+        topic.hold("outcome", True, len(found) >= len(seen), (RECORDS_STAY,))
         topic.take_over(found)
         end = topic.reference.log.end_offset
         if len(found) < len(sent) and self.broker.last_segment(topic.name) == end:
@@ -195,10 +194,10 @@ class BrokerLockstep:
             if not refused:
                 raise
             self.statistics.refused_starts += 1
-            self.statistics.clauses.update(_BEYOND_RECOVERY)
+            self.statistics.clauses.update((BEYOND_RECOVERY,))
             raise PredictedDeathError(refused[0][1]) from error
         for topic, why in refused:
-            topic.hold("outcome", f"does not come up: {why}", "comes up", _BEYOND_RECOVERY)
+            topic.hold("outcome", f"does not come up: {why}", "comes up", (BEYOND_RECOVERY,))
         for topic in self._active():
             topic.reference.lead(self.broker.client.await_leader(topic.name))
             topic.compare(every=True, moment="start")

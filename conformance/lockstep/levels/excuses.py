@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.attribution.log_step import Files
 from conformance.operations import Operation
 from conformance.operations.log import LogObservation
+from conformance.operations.log_capabilities import NOT_ASKED
 from kidx.errors import KidxError
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.log.epochs import FILE_NAME
@@ -61,6 +62,8 @@ def _entries_only(_: Operation, expected: Seen, actual: Seen, lengths: Lengths) 
         if theirs.get(name) != data:
             told = data[: lengths[name]] if name in lengths else _before_the_end(name, data, expected[1])
             mine[name] = _entries(name, told) or b""  # an entry of zeros cannot be told from room
+            if mine[name] and name not in theirs and actual[1].get(name):
+                theirs[name] = actual[1][name]
     return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
 
 
@@ -106,7 +109,7 @@ def _without_epochs(operation: Operation, seen: Seen) -> Seen:
     observation, files = _without(FILE_NAME)(operation, seen)
     outcome = observation.outcome
     if operation.name == "list_offsets" and outcome.error is None and outcome.value is not None:
-        answers = tuple(None if answer is None else (*answer[:2], -1) for answer in outcome.value)
+        answers = tuple((*answer[:2], -1) if isinstance(answer, tuple) else answer for answer in outcome.value)
         observation = observation._replace(outcome=outcome._replace(value=answers))
     return observation, files
 
@@ -177,7 +180,19 @@ def _largest(records: list[tuple[int, int]]) -> Answer:
     return next(((timestamp, offset) for offset, timestamp in records if timestamp == latest), None)
 
 
+def _as_far_as_asked(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
+    """Without the answers that the log was not asked for, and the empty indexes that a search for them makes."""
+    mine, theirs = expected[0].outcome, actual[0].outcome
+    if operation.name == "list_offsets" and mine.value and theirs.value:
+        pairs = zip(mine.value, theirs.value, strict=True)
+        answers = tuple(other if other == NOT_ASKED else answer for answer, other in pairs)
+        expected = expected[0]._replace(outcome=mine._replace(value=answers)), expected[1]
+    files = {name: data for name, data in expected[1].items() if name in actual[1] or _is_no_index(name) or any(data)}
+    return (expected[0], files), actual
+
+
 EXCUSES: Final = {
+    "time_lookups": Excuse("look-ups by time are not asked for", _as_far_as_asked),
     # Leader epochs come first: answers are compared without them from there on.
     "epochs": Excuse("leader epochs are not compared", _both(_without_epochs)),
     "segments": Excuse("segments and files are not compared, answers may be those of one segment", _as_one_segment),
@@ -201,24 +216,47 @@ class Variant(NamedTuple):
     Attributes:
         words: for a report.
         operation: what the reference performs.
+        first: what it performs before that.
+        last: what it performs after it, if that has changed something.
         deletes: the segments before the log start are deleted with it.
+        cuts: the process is killed by it, and its indexes have no room behind their entries.
     """
 
     words: str
     operation: Operation
+    first: Operation | None = None
+    last: Operation | None = None
     deletes: bool = False
+    cuts: bool = False
 
 
 _KILLED: Final = "a killed process has made no files that letting go of a log makes"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
 DAMAGED: Final = "behind a damaged index an answer may be the one that the records lead to"
+_SHORTER: Final = "a cut inside a batch leaves the end where that batch began"
+_NAMED: Final = "a segment is named by another offset from the end of the one before to its first record"
 _RECOVERS: Final = "segments were recovered, or not, as the log decided by itself"
 
 
-def variants(operation: Operation, lacking: Collection[str]) -> Iterator[Variant]:
-    """How a log that lacks these capabilities may perform an operation besides the one way."""
+def variants(
+    operation: Operation, lacking: Collection[str], before: Seen | None = None, after: Seen | None = None
+) -> Iterator[Variant]:
+    """How a log that lacks these capabilities may perform an operation besides the one way.
+
+    Args:
+        operation: the one way.
+        lacking: the capabilities.
+        before: what the reference showed before it, where that is known.
+        after: what it shows behind it.
+    """
     if operation.name == "crash_log":
         yield Variant(_KILLED, operation)
+    if operation.name == "truncate_log" and before is not None:
+        for end in _beginnings(before, operation.args[0]):
+            yield Variant(_SHORTER, Operation("truncate_log", (end,)))
+        yield Variant(_NAMED, operation, last=Operation("truncate_fully", operation.args))
+    if operation.name == "append_as_follower" and _rolls_at_a_gap(before, after):
+        yield Variant(_NAMED, operation, first=Operation("roll_log"))
     openings = [operation]
     if operation.name == "open_log" and {"clean_flag", "recovery_point"} & set(lacking):
         settings, start, point, clean, now = operation.args
@@ -231,6 +269,28 @@ def variants(operation: Operation, lacking: Collection[str]) -> Iterator[Variant
     if "deferred_deletion" in lacking and operation.name in ("delete_records", "open_log", "truncate_log"):
         for other in dict.fromkeys(map(_Hashable, openings)):
             yield Variant(_DELETES, other.operation, deletes=True)
+
+
+def _beginnings(before: Seen, offset: int) -> Iterator[int]:
+    """Where the batch begins that an offset is inside of, and where the one before it ends, not before the start."""
+    observation, files = before
+    start, end = 0 if observation.state is None else observation.state.start_offset, 0
+    for name in sorted(name for name in files if name.endswith(".log")):
+        try:
+            for batch in iter_memory_batches(files[name]):
+                if batch.base_offset < offset <= batch.last_offset:
+                    yield from (each for each in dict.fromkeys((batch.base_offset, end)) if each >= start)
+                end = batch.last_offset + 1
+        except KidxError:  # a log that is damaged
+            return
+
+
+def _rolls_at_a_gap(before: Seen | None, after: Seen | None) -> bool:
+    """Return whether an append begins one segment, behind offsets that no record has."""
+    was, now = before and before[0].state, after and after[0].state
+    if not (was and now):
+        return False
+    return len(now.segments) == len(was.segments) + 1 and now.segments[-1][0] > was.end_offset
 
 
 class _Hashable:

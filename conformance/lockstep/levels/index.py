@@ -4,53 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import TrackedIndex, clauses_of, follow
+from conformance.attribution import (
+    TrackedIndex,
+    clauses_at_stake,
+    clauses_of,
+    follow,
+    follow_opening,
+    is_a_brokers,
+)
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
-from conformance.lockstep.generator_coverage import state_of_index
 from conformance.lockstep.level import Group, Level
+from conformance.lockstep.levels.entries_only import EntriesOnlyParticipant
+from conformance.lockstep.levels.index_file import IndexParticipant
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.participant import Participant
-from conformance.lockstep.watched_file import WatchedFile, damaged, overwrite
+from conformance.lockstep.watched_file import WatchedFile, damaged
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
-from kidx.dialect import dialect_of
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_perform
+from conformance.operations.op import Files
+from kidx.dialect import dialect_of, representative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from conformance.lockstep.participant import Participant
     from kidx.dialect import Dialect
 
-_NAMING = {"open": 1, "rename": 0}
+_NAMING = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
 """Operations after which another file is looked at, and which argument names it."""
-_REPLACING = frozenset({"open", "rename", "delete"})
+_REPLACING = frozenset(name for name, each in INDEX_OPS.items() if each.files is Files.REPLACES)
 """Operations after which the reference's file may be another, or gone."""
-_READING = frozenset({"lookup", "entry", "fetch_upper_bound", "collect_aborted", "all_aborted", "sanity_check"})
+_READING = frozenset(name for name, each in INDEX_OPS.items() if each.looks)
 """Operations after which the reference's file is what it was: if it is not, the next other one shows it. Those of the
 subjects are looked at after every operation."""
 
 Seen = tuple[Observation, bytes | None]
-
-
-class IndexParticipant(Participant):
-    """An implementation, its directory, and the file it works on."""
-
-    def __init__(self, implementation: Any, directory: Path) -> None:
-        super().__init__(implementation, directory)
-        self.file = WatchedFile()
-
-    def clear(self) -> None:
-        """Removes its files."""
-        self.file.release()
-        super().clear()
-
-    def watch(self, name: str) -> None:
-        """Reads the file of this name from now on."""
-        self.file.watch(self.prefix + name)
-
-    def read(self) -> bytes | None:
-        """What is in its file right now; None if there is none."""
-        return self.file.read()
 
 
 class IndexLevel(Level[Observation, bytes | None]):
@@ -63,24 +53,22 @@ class IndexLevel(Level[Observation, bytes | None]):
     damaging = FILE_OPERATIONS
     closing = Operation("close")
 
-    def rules(self, release: str) -> str:
+    def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
-        return dialect_of(release).index_rules
+        return dialect_of(release).rules("index")
 
     def key(self, release: str) -> str:
         """See the base class."""
-        return dialect_of(release).index_rules
+        return representative(release, "index")
 
     def by_preference(self, releases: Iterable[str]) -> Iterable[str]:
         """The last one speaks for all that are alike."""
         return reversed(list(releases))
 
-    def order(self, release: str) -> str:
-        """By rules, X1 first."""
-        return dialect_of(release).index_rules
-
     def participant(self, implementation: Any, directory: Path) -> IndexParticipant:
         """See the base class."""
+        if "preallocation" not in getattr(implementation, "capabilities", INDEX_CAPABILITIES):
+            return EntriesOnlyParticipant(implementation, directory)
         return IndexParticipant(implementation, directory)
 
     def reference(self, release: str) -> ReferenceIndex:
@@ -126,8 +114,7 @@ class IndexLevel(Level[Observation, bytes | None]):
         group.files = damaged(group.files or b"", operation.name, operation.args)
         for participant in (group.reference, *group.beside):
             if participant.active:
-                overwrite(participant.prefix + name, group.files)
-                participant.watch(name)
+                participant.damage(operation, name, group.files)  # type: ignore[attr-defined]
 
     def tracked(self, release: str) -> TrackedIndex:
         """See the base class."""
@@ -145,18 +132,48 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         del dialect, known
         if operation.name == "open":
-            tracked.preexisting = before[1] is not None
+            follow_opening(tracked, operation, before[1])
         return clauses_of(operation, tracked, after[0])
+
+    def is_a_brokers(self, operation: Operation, tracked: TrackedIndex, after: Seen) -> bool:
+        """See the base class."""
+        return is_a_brokers(operation, tracked, after[0])
+
+    def at_stake(
+        self,
+        clauses: tuple[str, ...],
+        operation: Operation,
+        dialect: Dialect,
+        seen: tuple[Seen, Seen],
+        expected: Seen,
+        actual: Seen,
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        del dialect, expected
+        return clauses_at_stake(clauses, operation, seen[0][1], actual[0])
 
     track = staticmethod(follow)
 
-    def state_word(self, tracked: TrackedIndex, before: Observation) -> str:
-        """See the base class."""
-        del before
-        return state_of_index(tracked)
-
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):
-    """Participants that perform operations on an index file together; the arguments are those of the base class."""
+    """Participants that perform operations on an index file together; the arguments are those of the base class.
+
+    Attributes:
+        capabilities: those that every subject has.
+    """
 
     level = IndexLevel()
+
+    def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
+        super().__init__(subjects, scratch, **options)
+        declared = [getattr(subject, "capabilities", None) for subject in self.subjects]
+        self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(mine for mine in declared if mine is not None))
+
+    def count_at(self, level: str) -> None:
+        """See the base class: at level must an index is asked nothing that no broker asks."""
+        if level == "must":
+            self.capabilities -= {"calls_after_close", "odd_arguments"}
+
+    def can_perform(self, operations: Iterable[Operation]) -> bool:
+        """See the base class."""
+        return super().can_perform(operations) and can_perform(operations, self.capabilities)

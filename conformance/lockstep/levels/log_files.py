@@ -34,17 +34,21 @@ _OPEN_FILES: Final = 368
 
 
 class LogParticipant(Participant):
-    """An implementation, and the directory of its log.
+    """An implementation, and a directory of files.
 
     Attributes:
         open_files: how many files all of them together have open.
+        below: the directory of the files, below its own.
+        compared: the ends of the names of files that are compared.
     """
 
     open_files: ClassVar[int] = 0
+    below: ClassVar[str] = TOPIC_DIRECTORY
+    compared: ClassVar[tuple[str, ...]] = COMPARED
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
-        self._topic = f"{directory}/{TOPIC_DIRECTORY}"
+        self._topic = f"{directory}/{self.below}"
         self._descriptors: dict[tuple[str, int], int] = {}
 
     def begin(self) -> None:
@@ -71,7 +75,7 @@ class LogParticipant(Participant):
         """Name and inode of every file that is compared."""
         try:
             with os.scandir(self._topic) as entries:
-                return {entry.name: entry.inode() for entry in entries if entry.name.endswith(COMPARED)}
+                return {entry.name: entry.inode() for entry in entries if entry.name.endswith(self.compared)}
         except FileNotFoundError:
             return {}
 
@@ -81,7 +85,7 @@ class LogParticipant(Participant):
             listed = os.listdir(self._topic)  # noqa: PTH208 -- every look-up of every participant comes by here
         except FileNotFoundError:
             listed = []
-        return {name for name in listed if name.endswith(COMPARED)} == names.keys()
+        return {name for name in listed if name.endswith(self.compared)} == names.keys()
 
     def read(self) -> Files:
         """Name and content of every file that is compared."""
@@ -112,7 +116,7 @@ class LogParticipant(Participant):
 
     def damage(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
         """Damages one of the files, which nothing has open."""
-        damage(self.directory / TOPIC_DIRECTORY / path, how, numbers)
+        damage(self.directory / self.below / path, how, numbers)
 
 
 def _read(descriptor: int) -> bytes:

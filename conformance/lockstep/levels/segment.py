@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.segment import TrackedSegment, follow_segment, segment_clauses_of
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.lockstep.generator_coverage import state_of_segment
 from conformance.lockstep.level import Group, Level
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.watched_file import WatchedFile, damage
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
-from kidx.dialect import dialect_of
+from kidx.dialect import dialect_of, representative
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -63,13 +62,13 @@ class SegmentLevel(Level[SegmentObservation, Files]):
     damaging = frozenset({"damage_segment_file"})
     closing = Operation("close_segment")
 
-    def rules(self, release: str) -> str:
+    def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
-        return dialect_of(release).segment_rules
+        return dialect_of(release).rules("index", "segment")
 
     def key(self, release: str) -> str:
         """See the base class."""
-        return dialect_of(release).segment_rules
+        return representative(release, "index", "segment")
 
     def participant(self, implementation: Any, directory: Path) -> SegmentParticipant:
         """See the base class."""
@@ -131,11 +130,6 @@ class SegmentLevel(Level[SegmentObservation, Files]):
             tracked.damaged.add(operation.args[0])
         else:
             follow_segment(tracked, operation, observation)
-
-    def state_word(self, tracked: TrackedSegment, before: SegmentObservation) -> str:
-        """See the base class."""
-        del tracked
-        return state_of_segment(before.state)
 
 
 class SegmentLockstep(Lockstep[SegmentObservation, Files]):

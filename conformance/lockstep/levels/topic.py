@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.attribution.broker import clause_of_answer, clauses_of_files, clauses_of_operation
+from conformance.attribution.broker import RECORDS_STAY, clause_of_answer, clauses_of_files, clauses_of_operation
 from conformance.implementations.broker.reference import EPOCHS, Files, ReferencePartition
 from conformance.implementations.broker.reference_topic import ReferenceTopic
 from conformance.implementations.broker.subject import BrokerTopic, Observed
@@ -25,7 +25,7 @@ from kidx.dialect import dialect_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from conformance.kafka.client import Answer, Isolation
+    from conformance.kafka.client import Isolation, OffsetResult
     from conformance.lockstep.batched_execution import Step
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
@@ -125,7 +125,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         scratch: Path,
         *,
         partition_type: type[ReferencePartition] = ReferencePartition,
-        excuse: Callable[[Divergence], bool] = lambda _: False,
+        excuse: Callable[[Divergence], int] = lambda _: False,
         statistics: BrokerStatistics,
     ) -> None:
         self.level = TopicLevel(subject, partition_type)
@@ -218,12 +218,12 @@ class TopicLockstep(Lockstep[Observed, Files]):
             self.broker_statistics.answers += len(targets)
             self.hold_answers(isolation, ours, theirs)
 
-    def _answers(self, targets: list[int], isolation: Isolation) -> tuple[list[Answer], list[Answer]]:
+    def _answers(self, targets: list[int], isolation: Isolation) -> tuple[list[OffsetResult], list[OffsetResult]]:
         broker = self.subject.broker
         theirs = broker.client.answers(self.name, targets, isolation, version=broker.version)
         return self.reference.answers(targets, isolation), theirs
 
-    def hold_answers(self, isolation: Isolation, ours: list[Answer], theirs: list[Answer]) -> None:
+    def hold_answers(self, isolation: Isolation, ours: list[OffsetResult], theirs: list[OffsetResult]) -> None:
         """Compares answers one by one, each with its own clauses.
 
         Raises:
@@ -256,7 +256,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
             {name: data for name, data in side.read().items() if name.endswith(".log")}
             for side in (self._reference, self._subject)
         )
-        self._hold_files(ours, theirs, ("LG-16",))
+        self._hold_files(ours, theirs, (RECORDS_STAY,))
 
     def _hold_files(self, ours: Files, theirs: Files, clauses: tuple[str, ...]) -> None:
         self.broker_statistics.files += len(theirs)

@@ -13,7 +13,7 @@ from conformance.implementations.broker.reference import Checkpoints, ReferenceP
 from conformance.implementations.wire.account import Account, StoredBatch
 from conformance.implementations.wire.broker import NO_ANSWER
 from conformance.implementations.wire.promises import EARLIEST, LATEST
-from conformance.kafka.client import RefusedError
+from conformance.kafka.client import ErrorResponseError
 from conformance.lockstep.levels.wire_answers import WireComparison
 from conformance.lockstep.levels.wire_topic import Topic
 from conformance.operations.batches import as_sent
@@ -22,7 +22,7 @@ from kidx.records import iter_memory_batches
 
 if TYPE_CHECKING:
     from conformance.implementations.broker.producers import Sent
-    from conformance.kafka.client import Appended
+    from conformance.kafka.client import ProduceResult
     from conformance.operations import Operation
     from kidx.records import SimpleRecord
 
@@ -138,7 +138,7 @@ class WireLockstep(WireComparison):
         return True
 
     def _is_as_sent(
-        self, topic: Topic, records: list[SimpleRecord], appended: Appended, batches: Sequence[StoredBatch]
+        self, topic: Topic, records: list[SimpleRecord], appended: ProduceResult, batches: Sequence[StoredBatch]
     ) -> bool:
         """What comes back is what was sent, stamped where the topic wants that."""
         end, found = topic.account.end, [record for batch in batches for record in batch.records]
@@ -213,7 +213,7 @@ class WireLockstep(WireComparison):
         what = "restart_broker" if clean else "kill_broker"
         try:
             epoch = self.broker.await_leader(topic.name)
-        except RefusedError as error:
+        except ErrorResponseError as error:
             self._hold(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
             self._leave(topic)
             return

@@ -1,1 +1,1 @@
-"""The scoreboard as a page and as Markdown: implementations are rows, areas are columns."""
+"""Scoreboard as a page and as Markdown: implementations are rows, areas are columns."""

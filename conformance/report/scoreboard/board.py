@@ -1,4 +1,4 @@
-"""What the scoreboard shows: implementations, areas, and in each cell a verdict with everything behind it."""
+"""Content of the scoreboard: implementations, areas, and in each cell a verdict with its evidence."""
 
 from __future__ import annotations
 
@@ -10,106 +10,113 @@ if TYPE_CHECKING:
 
     from conformance.events import Diverged, Verdict
 
-State = Literal["conforms", "differs", "excused", "unsupported", "not-run"]
+State = Literal["conforms", "differs", "excused", "unsupported", "absent", "not-run"]
 
-MEANINGS: Final[Mapping[State, str]] = {
-    "conforms": "was exercised, and every answer was Kafka's",
-    "differs": "so many distinct differences, each with the steps that show it",
-    "excused": "differed as is known, in a run that leaves out what is known: no steps are kept",
+STATE_LEGEND: Final[Mapping[State, str]] = {
+    "conforms": "was exercised, and every result was Kafka's",
+    "differs": "number of unique divergences, each with its steps",
+    "excused": "diverged as expected, in a run that skips known divergences: no steps are recorded",
     "unsupported": "the implementation does not have the operations",
-    "not-run": "nothing exercised it, so nothing is said",
+    "absent": "does not exist in its interface, so no run could check it",
+    "not-run": "nothing exercised it, so nothing is known",
 }
-SIGNS: Final[Mapping[State, str]] = dict(zip(MEANINGS, "✓✗≈–○", strict=True))
+STATE_SYMBOLS: Final[Mapping[State, str]] = dict(zip(STATE_LEGEND, "✓✗≈–·○", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Excuse:
-    """Why a difference is known: what its entry among the expectations says."""
+class KnownReason:
+    """Reason and link of the expectation that a divergence matches."""
 
     reason: str
     link: str
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One distinct difference.
+class BoardDivergence:
+    """Unique divergence on the scoreboard.
 
     Attributes:
-        event: as it was told.
-        means: for a consumer, in one sentence.
-        text: requirement, both sides and steps, in words.
-        trace: the document that replays it; empty if it is gone.
-        known: where an expectation names it.
+        event: event of the divergence.
+        means: consequence for a consumer, in one sentence.
+        text: requirement, both sides and steps as text.
+        trace: trace document that replays it; empty if it is missing.
+        known: reason from the expectation that it matches, or None.
     """
 
     event: Diverged
     means: str
     text: str
     trace: str
-    known: Excuse | None = None
+    known: KnownReason | None = None
 
 
 @dataclass
 class Cell:
-    """What an implementation came to in an area.
+    """Verdict about an implementation in an area.
 
     Attributes:
-        area: its name.
-        why: why nothing was run, or is supported, in words; empty where that needs none.
-        faults: the distinct differences.
-        clauses: how often each clause was exercised.
-        excused: clauses that differed as is known, in runs that leave that out.
+        area: name of the area.
+        why: reason why nothing was run or is supported; empty if that needs none.
+        faults: the unique divergences.
+        clauses: number of steps that exercised each clause.
+        excused: clauses that diverged as expected, in runs that skip known divergences.
         lacking: clauses whose operations the implementation does not have.
+        absent: True if the implementation has nothing that could be checked.
     """
 
     area: str
     why: str = ""
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[BoardDivergence] = field(default_factory=list)
     clauses: dict[str, int] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
+    absent: bool = False
 
-    def take(self, clause: str, steps: int, verdict: Verdict) -> None:
-        """Adds what a run says of a clause."""
+    def add_clause(self, clause: str, steps: int, verdict: Verdict) -> None:
+        """Add the result of a run for a clause."""
         self.clauses[clause] = self.clauses.get(clause, 0) + steps
         if verdict == "expected-divergence":
             self.excused.add(clause)
         elif verdict == "unsupported":
             self.lacking.add(clause)
 
-    def leave_out(self, feature: str) -> None:
-        """The runs were made without what the area is about: what they show of it besides is no conformance."""
+    def mark_skipped(self, feature: str) -> None:
+        """Mark that the runs skipped the feature of this area: results of other features do not show conformance."""
         self.lacking.update(self.clauses)
         self.clauses.clear()
         self.why = f"the runs were made without {feature}"
 
     @property
     def state(self) -> State:
-        """The worst that is known."""
+        """Worst known state."""
         if self.faults:
             return "differs"
         if self.excused:
             return "excused"
         if any(self.clauses.values()):
             return "conforms"
-        return "unsupported" if self.lacking else "not-run"
+        if self.lacking:
+            return "unsupported"
+        return "absent" if self.absent else "not-run"
 
     @property
-    def said(self) -> str:
-        """The verdict in words."""
+    def label(self) -> str:
+        """Verdict as text."""
         if self.state == "differs":
-            return f"{len(self.faults)} difference{'s' if len(self.faults) > 1 else ''}"
-        return {"not-run": "not run", "excused": "known differences"}.get(self.state, self.state)
+            return f"{len(self.faults)} divergence{'s' if len(self.faults) > 1 else ''}"
+        return {"not-run": "not run", "absent": "no such thing", "excused": "known divergences"}.get(
+            self.state, self.state
+        )
 
     @property
-    def short(self) -> str:
-        """The verdict as a sign, with a number where there is one."""
-        return f"{SIGNS[self.state]} {len(self.faults)}" if self.faults else SIGNS[self.state]
+    def symbol(self) -> str:
+        """Verdict as a symbol, followed by the number of divergences if there are any."""
+        return f"{STATE_SYMBOLS[self.state]} {len(self.faults)}" if self.faults else STATE_SYMBOLS[self.state]
 
 
 @dataclass(frozen=True)
-class Made:
-    """One run that a row is made of: when, by which command, with which versions, how much, and what was excused."""
+class RunProvenance:
+    """One run in a row: its time, command, versions, size, and what was tolerated."""
 
     implementation: str
     started: str
@@ -126,14 +133,14 @@ class Made:
 
 @dataclass
 class Row:
-    """An implementation held to a release.
+    """Implementation compared with a release.
 
     Attributes:
-        label: what it is called.
-        release: of Kafka, whose answers it is held to.
-        version: its own; empty if the runs do not tell.
-        about: what it is, and where it is at home.
-        cells: one for each area.
+        label: name of the implementation.
+        release: release of Kafka that it is compared with.
+        version: version of the implementation; empty if unknown.
+        about: description of the implementation, and its home page.
+        cells: one cell for each area.
         made: the runs.
     """
 
@@ -142,30 +149,30 @@ class Row:
     version: str
     about: str
     cells: Sequence[Cell]
-    made: Sequence[Made]
+    made: Sequence[RunProvenance]
 
     @property
-    def faults(self) -> list[Fault]:
-        """All distinct differences; one may stand in several cells."""
+    def faults(self) -> list[BoardDivergence]:
+        """All unique divergences; one may be in several cells."""
         return list({id(fault): fault for cell in self.cells for fault in cell.faults}.values())
 
 
 @dataclass(frozen=True)
 class Board:
-    """The scoreboard."""
+    """Content of the scoreboard."""
 
     areas: Sequence[tuple[str, str]]
-    """Name of each area, and what a difference there means."""
+    """Name of each area, and the meaning of a divergence in it."""
     rows: Sequence[Row]
 
     @property
     def cut_off(self) -> list[str]:
-        """Which runs are not whole, in words."""
+        """Sentences about the runs that are incomplete."""
         return list(dict.fromkeys(made.cut_off for row in self.rows for made in row.made if made.cut_off))
 
     @property
     def verdict(self) -> str:
-        """``diverges`` if a cell has a difference, else ``incomplete`` if a run was cut off, else ``conforms``."""
+        """``diverges`` if a cell has a divergence, else ``incomplete`` if a run was cut off, else ``conforms``."""
         if any(cell.state in ("differs", "excused") for row in self.rows for cell in row.cells):
             return "diverges"
         return "incomplete" if self.cut_off else "conforms"

@@ -1,23 +1,23 @@
-"""The scoreboard as a page: one file that loads nothing else, in the design of a run's page."""
+"""Scoreboard as a page: one file that loads nothing else, in the design of a run's page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from conformance.report.rendering import render
-from conformance.report.scoreboard.board import MEANINGS, SIGNS
+from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
 
 if TYPE_CHECKING:
     from conformance.report.scoreboard.board import Board
 
 
 def html(board: Board) -> str:
-    """The page."""
+    """Return the page."""
     return render(
         "scoreboard.html.j2",
         styles=["report.css", "scoreboard.css"],
         scripts=["scoreboard.js"],
         board=board,
-        signs=SIGNS,
-        meanings=MEANINGS,
+        signs=STATE_SYMBOLS,
+        meanings=STATE_LEGEND,
     )

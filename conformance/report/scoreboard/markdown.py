@@ -1,44 +1,48 @@
-"""The scoreboard as Markdown: the board, and below it every difference with what it means and its replay command."""
+"""Scoreboard as Markdown: the board, and below it every divergence with its meaning and its replay command."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.report.marked import code, table, text
-from conformance.report.scoreboard.board import MEANINGS, SIGNS
+from conformance.report.markdown_escape import code, table, text
+from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.report.scoreboard.board import Board, Made, Row
+    from conformance.report.scoreboard.board import Board, Row, RunProvenance
 
 
 def markdown(board: Board) -> str:
-    """The board as GitHub-flavoured Markdown."""
+    """Return the board as GitHub-flavoured Markdown."""
     lines = ["# Scoreboard", ""]
     lines += [f"> ⚠ {text(line)}" for line in board.cut_off]
-    header = ["implementation", "version", "held to", *(text(name) for name, _ in board.areas)]
+    header = ["implementation", "version", "compared with", *(text(name) for name, _ in board.areas)]
     rows = [
-        [text(row.label), text(row.version), f"Kafka {text(row.release)}", *(cell.short for cell in row.cells)]
+        [text(row.label), text(row.version), f"Kafka {text(row.release)}", *(cell.symbol for cell in row.cells)]
         for row in board.rows
     ]
     lines += table(header, rows, numbers=3)
-    lines += ["", " · ".join(f"{SIGNS[state]} {state}: {meaning}" for state, meaning in MEANINGS.items())]
+    lines += ["", " · ".join(f"{STATE_SYMBOLS[state]} {state}: {meaning}" for state, meaning in STATE_LEGEND.items())]
     for row in board.rows:
-        lines += ["", f"## {text(row.label)} {text(row.version)}, held to Kafka {text(row.release)}", ""]
+        lines += [
+            "",
+            f"## {text(' '.join(filter(None, (row.label, row.version))))}, compared with Kafka {text(row.release)}",
+            "",
+        ]
         lines += [*filter(None, [text(row.about)])]
         lines += ["", *(line for made in row.made for line in _made(made))]
         lines += _faults(row)
     return "\n".join(lines) + "\n"
 
 
-def _made(made: Made) -> Iterator[str]:
+def _made(made: RunProvenance) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     facts = "".join(f" · {fact}" for fact in made.facts)
-    driven = ", ".join(made.machines) or "nothing was driven"
+    driven = ", ".join(made.machines) or "nothing was run"
     yield f"- {text(made.started)} · {text(driven)} · level {text(made.level)}"
     yield f"  · {made.steps:,} steps{text(facts)} · {text(versions)}"
-    yield f"  · excused: {text('; '.join(made.excused) or 'nothing')}"
+    yield f"  · tolerated: {text('; '.join(made.excused) or 'nothing')}"
     if made.command:
         yield f"  · {code(made.command)}"
 

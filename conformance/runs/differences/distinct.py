@@ -15,11 +15,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.clauses import load_clauses
+from conformance.attribution import ROWS
+from conformance.clauses import LEVELS, load_clauses
 from conformance.kafka.releases import RELEASES
+from conformance.lockstep.divergence import error_of
+from conformance.runs.differences.gravity import gravity, is_empty
 from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -41,6 +45,21 @@ class Identity(NamedTuple):
     implementation: str
     what: str
     aspect: str
+
+
+class Way(NamedTuple):
+    """What sightings of one difference look like: their shape, and whether either side has no answer."""
+
+    shape: str
+    none_expected: bool
+    none_given: bool
+
+
+def way_of(divergence: Divergence) -> Way:
+    """Return what a difference looks like."""
+    is_outcome = divergence.aspects[0] == "outcome"
+    expected, actual = divergence.expected, divergence.actual
+    return Way(_single(shape_of(divergence)), is_outcome and is_empty(expected), is_outcome and is_empty(actual))
 
 
 class Place(NamedTuple):
@@ -67,6 +86,7 @@ class Distinct:
         told: the clauses at stake in the steps that are told.
         never_held: whether the failing clause held nowhere.
         shapes: of all sightings.
+        ways: of the sightings that look alike, the one that stands for them and how often they were seen.
     """
 
     identity: Identity
@@ -80,6 +100,7 @@ class Distinct:
     told: frozenset[str] = frozenset()
     never_held: bool = False
     shapes: set[str] = field(default_factory=set)
+    ways: dict[Way, tuple[Sighting, int]] = field(default_factory=dict)
 
     def concerns(self, clause: str) -> bool:
         """Whether a clause is at stake, or is a variant of the one that fails."""
@@ -98,8 +119,19 @@ class Distinct:
         return _name(self.sighting.divergence)
 
     def is_shown_by(self, divergence: Divergence) -> bool:
-        """Whether a difference of the same participant is this one."""
-        return divergence.participant == self.sighting.divergence.participant and self.is_alike(divergence)
+        """Whether a difference of the same participant is this one: what its steps may be shrunk to.
+
+        It is as grave, what was accepted is not refused instead, and no clause speaks of it that did not before (a
+        look-up among entries does not become one in an empty index): else it would be fixed in another place.
+        """
+        mine = self.sighting.divergence
+        return (
+            divergence.participant == mine.participant
+            and self.is_alike(divergence)
+            and _refused(divergence) == _refused(mine)
+            and gravity(divergence) >= gravity(mine)
+            and (not self.clause or set(divergence.clauses) <= set(mine.clauses))
+        )
 
     def is_alike(self, divergence: Divergence) -> bool:
         """Whether a difference is this one, in whichever release."""
@@ -107,7 +139,13 @@ class Distinct:
             return False
         if self.clause:
             return self.clause in divergence.clauses and _name(divergence) == self.operation
-        return shape_of(divergence) == self.shape
+        return _single(shape_of(divergence)) == _single(self.shape)
+
+    @property
+    def other_ways(self) -> list[tuple[Sighting, int]]:
+        """How else it was seen, most often first: sightings that the one that stands for all does not look like."""
+        own = way_of(self.sighting.divergence)
+        return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
 
     def take_in(self, other: Distinct) -> None:
         """Another difference turns out to be this one."""
@@ -193,10 +231,10 @@ def _follows(one: Distinct, other: Distinct) -> bool:
     ):
         return False
     catalogue = load_clauses()
-    is_observed = {catalogue[clause].level for clause in one.sighting.divergence.clauses} == {"OBSERVED"}
-    breaks_promise = catalogue[other.clause].level == "MUST"
-    is_the_purpose = other.never_held and other.clause == operations_own(other.sighting.divergence.clauses)
-    return (is_observed and breaks_promise) or is_the_purpose
+    promises = [LEVELS.index(catalogue[clause].level) for clause in one.sighting.divergence.clauses]
+    is_lesser = bool(promises) and min(promises) > LEVELS.index(catalogue[other.clause].level)
+    own = operations_own(other.sighting.divergence.clauses, other.identity.aspect)
+    return is_lesser or (other.never_held and other.clause == own)
 
 
 def _add(
@@ -208,14 +246,23 @@ def _add(
         known = found[identity] = Distinct(identity, clause, best[0].shape, machine, best[1])
     elif _standing(best[1]) < _standing(known.sighting):
         known.clause, known.shape, known.sighting = clause, best[0].shape, best[1]
+    for _, sighting in seen:
+        way = way_of(sighting.divergence)
+        shown, count = known.ways.get(way, (sighting, 0))
+        known.ways[way] = min(shown, sighting, key=_standing), count + sighting.count
     known.shapes |= {kind.shape for kind, _ in seen}
     known.count += sum(sighting.count for _, sighting in seen)
     known.places |= {Place(machine, sighting.divergence.release, kind.participant) for kind, sighting in seen}
 
 
-def _standing(sighting: Sighting) -> tuple[int, int]:
-    """Which sighting stands for the others: the newest release's, and of those the one with the fewest steps."""
-    return -_age(sighting.divergence.release), len(sighting.operations)
+def _standing(sighting: Sighting) -> tuple[int, bool, int, int, int]:
+    """Which sighting stands for the others: the smallest.
+
+    It is one of the newest release's, of those the gravest, in the fewest special circumstances, with the fewest steps.
+    """
+    divergence = sighting.divergence
+    promise, rank = gravity(divergence)
+    return -_age(divergence.release), not promise, -rank, len(divergence.clauses), len(sighting.operations)
 
 
 def _age(release: str) -> int:
@@ -228,7 +275,18 @@ def _operation(sighting: Sighting) -> str:
 
 def _name(divergence: Divergence) -> str:
     """The operation; many of them at once are the same."""
-    return divergence.operation.name.removeprefix("bulk_")
+    return _single(divergence.operation.name)
+
+
+def _single(name: str) -> str:
+    return name.removeprefix("bulk_")
+
+
+def _refused(divergence: Divergence) -> tuple[bool, bool]:
+    """Whether the reference refuses the operation, and whether the participant does, as far as these differ."""
+    if divergence.aspects[0] != "outcome":
+        return False, False
+    return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
 
 
 def _aspect(divergence: Divergence) -> str:
@@ -241,7 +299,7 @@ def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[
         return [("", seen)]
     shapes: dict[str, list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in seen:
-        shapes.setdefault(kind.shape, []).append((kind, sighting))
+        shapes.setdefault(_single(kind.shape), []).append((kind, sighting))
     return shapes.items()
 
 
@@ -258,7 +316,7 @@ def _by_failing_clause(
         left = [pair for pair in left if clause not in pair[0].clauses]
     rest: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in left:
-        own = operations_own(kind.clauses), _operation(sighting)
+        own = operations_own(kind.clauses, _aspect(sighting.divergence)), _operation(sighting)
         rest.setdefault(own, []).append((kind, sighting))
     yield from ((*own, alike) for own, alike in rest.items())
 
@@ -279,12 +337,20 @@ def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counte
     return max(candidates, key=lambda clause: (failed[clause], place[clause]), default="")
 
 
-def operations_own(clauses: Sequence[str]) -> str:
+@cache
+def _layouts() -> frozenset[str]:
+    """The clauses about how entries lie in an index file."""
+    return frozenset(row.clause for rows in ROWS.values() for row in rows if row.why == "the bytes of the file")
+
+
+def operations_own(clauses: Sequence[str], aspect: str = "") -> str:
     """Of the clauses of a step the operation's own: that of a refusal's text, the last MUST, the last; empty if none.
 
     A refusal that nothing but its text speaks of in particular is told apart from what the operation does otherwise.
+    Where answer and state are right and only the bytes differ, it is a clause about how entries lie in the file.
     """
     catalogue = load_clauses()
     texts = [clause for clause in clauses if set(catalogue[clause].excuses) == {"text"}]
-    musts = [clause for clause in clauses if catalogue[clause].level == "MUST"]
-    return (texts or musts or list(clauses) or [""])[-1]
+    promised = [clause for clause in clauses if catalogue[clause].level != "OBSERVED"]
+    layouts = [clause for clause in promised if aspect == "bytes" and clause in _layouts()]
+    return (texts or layouts or promised or list(clauses) or [""])[-1]

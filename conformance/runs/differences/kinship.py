@@ -6,6 +6,8 @@ besides, or what is wrong without the circumstances, is the same:
 - *The same flag.* One flag of the state is wrong and nothing else, whatever the operation before it.
 - *The same fields.* An operation leaves the same fields of the state wrong; that its result or its text is wrong, too,
   follows from that.
+- *The same operation.* It goes wrong in the offset index as it does in the time index, in the same releases.
+- *The same steps.* The steps are the same but for the name of the file, and so are both answers.
 - *The same part of the answer.* An operation's result has several parts, and the same flag among them is wrong.
 - *One by one.* A bulk operation differs, and performed as single operations it shows the other difference first.
 - *Without the circumstances.* An operation fails that should work, and without a step before it (a file that has been
@@ -19,26 +21,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 from conformance.implementations.methods import BULK
-from conformance.operations import Operation
+from conformance.lockstep.divergence import error_of
 from conformance.operations.states import differing_fields
 from conformance.runs.differences.distinct import FAILED
-from conformance.runs.differences.shapes import error_of
-from conformance.runs.shrinking.numbers import with_numbers
+from conformance.runs.differences.gravity import gravity
+from conformance.runs.differences.shapes import shape_of
+from conformance.runs.shrinking.numbers import BASES, with_numbers
+from conformance.runs.shrinking.simpler import singly
 
 if TYPE_CHECKING:
     from conformance.events import Diverged
     from conformance.lockstep.divergence import Divergence, DivergenceError
+    from conformance.operations import Operation
     from conformance.runs.differences.distinct import Distinct
 
 _STORED: Final = ("state", "bytes")
+_TWINS: Final = {"TI-1": "OI-1", "TI-2": "OI-2", "TI-7": "OI-7", "TI-8": "OI-8", "TI-9": "OI-10", "TI-11": "OI-11"}
+"""Clauses of a time index that say of an operation what those of an offset index say."""
 _MOST_SINGLE: Final = 1_000
 """So many single operations are performed in the place of a trace's bulk operations at most."""
 _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
-_SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 
 
 @dataclass(frozen=True)
@@ -91,12 +98,37 @@ def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
         if why := _common(one, other):
             return number, why
     for divergence, why in _variants(one):
-        if one.distinct.is_alike(divergence):
-            continue
+        if one.distinct.is_alike(divergence) and divergence.operation.name == one.shown.divergence.operation.name:
+            continue  # nothing has changed
         for number, other in others.items():
-            if other.distinct.is_alike(divergence):
+            # A single operation that does less harm than what stands for the other may have another cause.
+            is_single = divergence.operation.name != one.shown.divergence.operation.name
+            is_milder = is_single and gravity(divergence) < gravity(other.shown.divergence)
+            if other.distinct.is_alike(divergence) and not is_milder:
                 return number, why
     return None
+
+
+def are_twins(one: Distinct, other: Distinct) -> bool:
+    """Return whether an operation goes wrong in an offset index as it does in a time index, in the same releases.
+
+    What they have in common shows in the same releases.
+
+    Args:
+        one: a difference.
+        other: a difference of another machine.
+    """
+    mine, theirs = one.sighting.divergence, other.sighting.divergence
+    clauses = [each.clause.rstrip(ascii_lowercase) for each in (one, other)]
+    return (
+        {one.machine, other.machine} == {"offset", "time"}
+        and one.identity.implementation == other.identity.implementation
+        and one.operation == other.operation
+        and one.identity.aspect == other.identity.aspect
+        and one.releases == other.releases
+        and len({_TWINS.get(clause, clause) for clause in clauses}) == 1
+        and (mine.is_failure or shape_of(mine) == shape_of(theirs))
+    )
 
 
 # -- what is wrong besides ---------------------------------------------------------------------------------------------
@@ -113,10 +145,25 @@ def _common(one: Case, other: Case) -> str:
     if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_refused_or_not(mine):
         alike = bool(mine.fields) and mine.fields == theirs.fields
         return "the same fields of the state are wrong after it" if alike else ""
+    if one.distinct.first > other.distinct.first and _is_the_same_but_for_names(one.shown, other.shown):
+        return "the same steps show both, in a file of another name"
     part = _part(mine)
     if part is not None and part == _part(theirs) and one.distinct.first > other.distinct.first:
         return "the same part of the answer is wrong"
     return ""
+
+
+def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
+    """Whether two differences have the same steps but for the base offset and the name of the file."""
+    mine, theirs = one.divergence, other.divergence
+    if (mine.aspects, mine.expected, mine.actual) != (theirs.aspects, theirs.expected, theirs.actual):
+        return False
+    nameless = ([with_numbers(each, _without_base) for each in error.operations] for error in (one, other))
+    return next(nameless) == next(nameless)
+
+
+def _without_base(name: str, value: int) -> int:
+    return 0 if name in BASES else value
 
 
 def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
@@ -153,7 +200,7 @@ def _is_refused_or_not(divergence: Divergence) -> bool:
 def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
     """What variants of the steps show, each with what the variant is."""
     if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
-        *before, last = (tuple(_singly(operation)) for operation in one.shown.operations)
+        *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.shown.operations)
         first = sum(map(len, before))
         if first + len(last) <= _MOST_SINGLE:
             found = one.attempt(tuple(chain(*before, last)))
@@ -171,18 +218,6 @@ def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
             found = one.attempt(operations[:number] + operations[number + 1 :])
             if found is not None and found.step == end - 1 and found.aspects[0] in _STORED:
                 yield found, f"without the {operations[number].name} before it, it shows the difference above"
-
-
-def _singly(operation: Operation) -> Iterator[Operation]:
-    """What a bulk operation is many of; any other operation as it is."""
-    if operation.name not in BULK:
-        yield operation
-        return
-    name = BULK[operation.name]
-    first, second, first_step, second_step, count = operation.args
-    for number in range(min(count, _MOST_SINGLE + 1)):
-        numbers = first + number * first_step, second + number * second_step
-        yield Operation(name, (*numbers, *_SKIP_FULL_CHECK.get(name, ())))
 
 
 def _fails_for_its_circumstances(divergence: Divergence) -> bool:

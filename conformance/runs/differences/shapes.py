@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from conformance.operations import Outcome
+from conformance.lockstep.divergence import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,9 +58,3 @@ def _targets(divergence: Divergence) -> Iterator[str]:
 
 def _is_listing(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def error_of(outcome: object) -> str | None:
-    """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
-    error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
-    return str(error) if error else None

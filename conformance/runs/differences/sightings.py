@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.runs.differences.gravity import gravity
 from conformance.runs.differences.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Sighting:
     """One kind of difference, as often as it was seen.
 
     Attributes:
-        divergence: of the shortest steps that show it.
+        divergence: of the gravest sighting, and of those of the shortest steps.
         operations: these steps.
         count: how often it was seen.
     """
@@ -34,6 +35,12 @@ class Sighting:
     divergence: Divergence
     operations: tuple[Operation, ...]
     count: int = 1
+
+
+def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
+    """Smaller for the sighting that is kept."""
+    promise, rank = gravity(divergence)
+    return not promise, -rank, len(operations)
 
 
 class Sightings(dict[Kind, Sighting]):
@@ -48,7 +55,7 @@ class Sightings(dict[Kind, Sighting]):
             return
         known.count += 1
         steps = tuple(operations)
-        if len(steps) < len(known.operations):
+        if _order(divergence, steps) < _order(known.divergence, known.operations):
             known.divergence, known.operations = divergence, steps
 
     def merge(self, later: Sightings) -> None:
@@ -59,5 +66,5 @@ class Sightings(dict[Kind, Sighting]):
                 self[kind] = sighting
             else:
                 known.count += sighting.count
-                if len(sighting.operations) < len(known.operations):
+                if _order(sighting.divergence, sighting.operations) < _order(known.divergence, known.operations):
                     known.divergence, known.operations = sighting.divergence, sighting.operations

@@ -1,4 +1,4 @@
-"""``replay --script``: a trace as a program that stands alone, in Python or as a JUnit test for Kafka's own classes.
+"""``replay --export``: a trace as a program that stands alone, in Python or as a JUnit test for Kafka's own classes.
 
 What is expected at each step is what the reference does there, in the dialect of the release.
 """
@@ -36,7 +36,7 @@ def script_of(path: Path, trace: Trace, release: str, implementation: str) -> st
     """
     language = _LANGUAGES.get(path.suffix)
     if language is None:
-        raise ToolError(f"--script writes .py or .java, not {path.name!r}")
+        raise ToolError(f"--export writes .py or .java, not {path.name!r}")
     return language(trace, release, implementation, path.stem)
 
 

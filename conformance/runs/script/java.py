@@ -14,16 +14,13 @@ from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.operations import FILE_OPERATIONS, KINDS
 from conformance.runs.script.expected import expected_steps, without_zeros
 from conformance.runs.script.java_text import RESERVED, java_comment, java_long_string, java_string
-from kidx.dialect import version_of
+from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, State
     from conformance.operations.trace import Trace
     from conformance.runs.script.expected import Step
 
-_SCALA_UNTIL: Final = (3, 5)
-_ACCESSORS_FROM: Final = (4, 2)
-_MESSAGE_FROM: Final = (4, 4)
 _CLASSES: Final = {"offset": "OffsetIndex", "time": "TimeIndex", "transaction": "TransactionIndex"}
 _OTHERS: Final = (
     "AbortedTxn Arrays Exception File Files HexFormat Integer List Long OffsetIndex OffsetPosition Optional Path String"
@@ -102,11 +99,11 @@ class _Writer:
 
     def __init__(self, kind: str, release: str) -> None:
         self.kind = kind
-        self.version = version_of(release)
-        self.scala = self.version < _SCALA_UNTIL
+        self.dialect = dialect_of(release)
+        self.scala = self.dialect.index_classes_are_in_scala
         self.package = "kafka.log" if self.scala else "org.apache.kafka.storage.internals.log"
         self.imports = ""
-        if kind == "transaction" and self.version >= _MESSAGE_FROM:
+        if kind == "transaction" and not self.dialect.txn_text_has_version:
             self.imports = "import org.apache.kafka.common.message.AbortedTxn;\n"
         self.entry = {"offset": "OffsetPosition", "time": "TimestampOffset"}.get(kind, "AbortedTxn")
 
@@ -155,13 +152,13 @@ class _Writer:
             if self.kind != "transaction":
                 inside = f"{file}, {_long(base)}, {_int(size)}, {str(writable).lower()}"
             return f"index = new {_CLASSES[self.kind]}({inside})"
-        if name == "crash" and self.version >= _MESSAGE_FROM:  # close() does not trim any more, and is all there is
+        if name == "crash" and not self.dialect.close_trims:  # close() is all there is
             name = "close"
         return "index." + _CALLS[name](self, arguments)
 
     def new_entry(self, values: tuple[int, ...]) -> str:
         """An entry as Kafka has it."""
-        if self.kind == "transaction" and self.version >= _MESSAGE_FROM:
+        if self.kind == "transaction" and not self.dialect.txn_text_has_version:
             names = ("ProducerId", "FirstOffset", "LastOffset", "LastStableOffset")
             return "new AbortedTxn()" + "".join(f".set{n}({_long(v)})" for n, v in zip(names, values, strict=True))
         return f"new {self.entry}({', '.join(map(self._number, range(len(values)), values))})"
@@ -189,7 +186,7 @@ class _Writer:
     @property
     def _accessor(self) -> str:
         """What follows the name of a part of a result: Java's classes had public fields for a while."""
-        return "()" if self.scala or self.version >= _ACCESSORS_FROM else ""
+        return "()" if self.scala or self.dialect.search_results_are_records else ""
 
     def _exception(self, kind: str) -> str:
         names = [name for name, known in KIND_OF.items() if known == kind]

@@ -46,7 +46,6 @@ def shrunk(
     subjects = [subject for subject in lockstep.subjects if subject.name == divergence.participant]
     with scratch_directory() as scratch:
         alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
-        alone.stays = lockstep.stays
         if not lockstep.is_modelled:
             alone.drop_models()
 

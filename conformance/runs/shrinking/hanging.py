@@ -1,4 +1,4 @@
-"""Shrinks the steps to one that does not come back, in a process that may hang in this one's place.
+"""Shrinks the steps to one that does not come back, in a process that may hang or die in this one's place.
 
 A candidate that does not hang costs that process milliseconds. One that does costs it its life: its watchdog says so
 and ends it, and the next candidate has another process.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.divergence import Divergence, failure_json
 from conformance.lockstep.step_watch import Stuck, end_process, stuck_of, watched_steps
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.replay import replay
 from conformance.runs.shrinking.search import SECONDS, shrink
+from kidx.workers import begin_worker, start_quietly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +45,7 @@ def shrunk_hang(
         release: whose classes or dialect the participant has, if not that of the difference.
     """
     implementations = (specification,) if specification else ()
-    helper = _Helper(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
+    helper = Candidates(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
     name = stuck.divergence.operation.name
 
     def still(operations: Sequence[Operation]) -> Stuck | None:
@@ -58,13 +60,21 @@ def shrunk_hang(
     if found is None:
         return replace(stuck, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
     # The difference is told as it was found: with its own limit, and where its thread was.
-    divergence = replace(found.shown.divergence, expected=stuck.divergence.expected)
+    own = stuck.divergence
+    divergence = replace(found.shown.divergence, expected=own.expected, participant=own.participant)
     words = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
-    return Stuck(divergence, tuple(found.operations), words)
+    return replace(stuck, divergence=divergence, operations=tuple(found.operations), shrinking=words)
 
 
-class _Helper:
-    """A process that performs candidates, and another one after each that hangs."""
+class Candidates:
+    """A process that performs candidates, and another one after each that hangs, or that kills it.
+
+    Args:
+        machine: whose operations they are.
+        release: of the participant.
+        implementations: how it is asked for; none for the reference.
+        limit: seconds that a step may take.
+    """
 
     def __init__(self, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
         self._of = (machine, release, implementations, limit)
@@ -78,12 +88,23 @@ class _Helper:
             pipe.send([operation.to_json() for operation in operations])
             told = pipe.recv() if pipe.poll(_START) else None
         except (OSError, EOFError):
-            told = None
-            self.end()
+            return self._death(operations)
         if told is None:
             return None
         self.end()
         return stuck_of(told, tuple(operations))
+
+    def _death(self, operations: Sequence[Operation]) -> Stuck | None:
+        """Return the last step as the one that has killed the process; None if no signal has ended it."""
+        self._process.join(_START)
+        code = self._process.exitcode
+        self.end()
+        if code is None or code >= 0:
+            return None
+        actual = f"the process died of {signal.Signals(-code).name}"
+        release, last = self._of[1], len(operations) - 1
+        divergence = Divergence(last, operations[last], "", release, "kidx", ("outcome",), "an answer", actual, ())
+        return Stuck(divergence, tuple(operations), shape="process died")
 
     def end(self) -> None:
         """Ends the process, if there is one."""
@@ -97,20 +118,21 @@ class _Helper:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, *self._of), daemon=True)
-        self._process.start()
+        start_quietly(self._process)
         theirs.close()
         return self._pipe
 
 
 def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
     """In the other process: answers each candidate with None, or with a step that does not come back, and ends then."""
+    begin_worker()
 
     def give_up(stuck: Stuck) -> None:
         with contextlib.suppress(OSError):
             pipe.send(failure_json(stuck.divergence))
         end_process(0)
 
-    with watched_steps(limit, give_up), contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+    with watched_steps(limit, give_up), contextlib.suppress(EOFError, OSError):
         while True:
             operations = tuple(map(Operation.from_json, pipe.recv()))
             with contextlib.suppress(ToolError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,13 @@ _KEPT: Final = frozenset(
     {"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "io_buffer_size", "magic", "slots"}
 )
 """Sizes and intervals that are chosen from a few on purpose; a cleaner whose buffer has no bytes reads for ever."""
-_BASE_OF_FILE: Final = re.compile(r"^\d{20}(?!\d)")
+_BASE_OF_FILE: Final = re.compile(r"^(?:\d{20}|-\d{19})(?!\d)")
+BASES: Final = frozenset({"base_offset", "file"})
+"""Numbers that are the offset of a file's first entry; most traces do without one."""
+_OFFSETS: Final = BASES | {
+    "offset", "first_offset", "last_offset", "last_stable_offset", "fetch_offset", "upper_bound", "start_offset",
+}  # fmt: skip
+"""Numbers that move with a base offset; of a look-up it depends on the kind of index."""
 _FEW: Final = 3
 
 
@@ -58,7 +64,8 @@ def _changed(name: str, value: Any, change: Change) -> Any:
         case int():
             changed = change(name, value)
         case str() if _BASE_OF_FILE.match(value):
-            changed = f"{max(0, change('file', int(value[:20]))):020d}{value[20:]}"
+            number = int(value[:20])
+            changed = f"{max(min(number, 0), change('file', number)):020d}{value[20:]}"
         case dict():
             changed = {key: _changed(key, item, change) for key, item in value.items()}
         case list() | tuple():
@@ -81,6 +88,18 @@ class Choice:
     value: int
     targets: Sequence[int]
     with_value: Callable[[int], Operations]
+
+
+def rebased(operations: Operations) -> Iterator[Operations]:
+    """The trace with one of its base offsets at 0 and all offsets as far from it as before."""
+    bases = {value for operation in operations for name, value in numbers(operation) if name in BASES and value}
+    for base in sorted(bases, key=abs):
+        for moving in (_OFFSETS | {"target"}, _OFFSETS):
+            yield _with_all(operations, _less(base, moving))
+
+
+def _less(distance: int, names: frozenset[str]) -> Change:
+    return lambda name, value: value - distance if name in names else value
 
 
 def shifted(operations: Operations, place: int) -> Choice | None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from conformance.operations import Effect, Operation
+from conformance.operations.index_steps import is_allowed
 from conformance.runs.shrinking.numbers import with_numbers
 
 Operations = tuple[Operation, ...]
@@ -18,8 +19,8 @@ _OFFSETS: Final = frozenset(
 
 
 def is_sane(operations: Operations) -> bool:
-    """Whether a trace begins with an opening and damages only what has been released."""
-    if not operations or operations[0].effect is not Effect.OPENS:
+    """Whether a trace begins with an opening, damages only what has been released, and has arguments that may be."""
+    if not operations or operations[0].effect is not Effect.OPENS or not all(map(is_allowed, operations)):
         return False
     in_use = True
     for operation in operations:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.runs.shrinking.numbers import replaced, shifted, single
+from conformance.runs.shrinking.numbers import rebased, replaced, shifted, single
 from conformance.runs.shrinking.omissions import cycles, is_sane, renumbered_without
 from conformance.runs.shrinking.simpler import cost, simpler_operations
 
@@ -235,6 +235,8 @@ class _Search(Generic[T]):
     def _smaller_numbers(self) -> None:
         """Numbers of the whole trace together, then one by one."""
         self._rounds += 1
+        for candidate in rebased(self.best):
+            self._is_better(candidate)
         for choice_at in (shifted, replaced, single):
             place = 0
             while (choice := choice_at(self.best, place)) is not None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from conformance.implementations.methods import BULK
 from conformance.operations import Operation, every_signature
-from conformance.runs.shrinking.numbers import cost_of_number, numbers
+from conformance.runs.shrinking.numbers import BASES, cost_of_number, numbers
 from kidx.errors import KidxError
 from kidx.segment.append_info import follower_append_info
 
@@ -18,13 +19,15 @@ _LISTS: Final = frozenset({"targets", "batches", "records"})
 """Lists any item of which may go, but the last one left."""
 _BATCH_OVERHEAD: Final = 12
 _NO_CODEC: Final = "none"
+_SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 
 
-def cost(operations: Sequence[Operation]) -> tuple[int, int, int]:
-    """What shrinking makes smaller, so that it ends: operations, then items of arguments, then numbers."""
+def cost(operations: Sequence[Operation]) -> tuple[int, int, int, int]:
+    """What shrinking makes smaller, so that it ends: operations, items of arguments, base offsets, then numbers."""
     items = sum(_items(operation.args) for operation in operations)
-    size = sum(cost_of_number(value) for operation in operations for _, value in numbers(operation))
-    return len(operations), items, size
+    found = [pair for operation in operations for pair in numbers(operation)]
+    bases = sum(1 for name, value in found if name in BASES and value)
+    return len(operations), items, bases, sum(cost_of_number(value) for _, value in found)
 
 
 def _items(value: Any) -> int:
@@ -42,8 +45,28 @@ def simpler_operations(operation: Operation) -> Iterator[Operation]:
     for place, (argument, value) in enumerate(zip(every_signature()[name], arguments, strict=True)):
         for simpler in _simpler(argument, value):
             yield Operation(name, (*arguments[:place], simpler, *arguments[place + 1 :]))
+    if name in BULK and arguments[-1] > 0:
+        yield one_of(operation, arguments[-1] - 1)
+        yield one_of(operation, 0)
     if name == "append_records":
         yield from _fewer_batches(operation)
+
+
+def singly(operation: Operation, most: int) -> Iterator[Operation]:
+    """Yield the single operations that a bulk operation is many of, and one more than ``most``; any other as it is."""
+    if operation.name not in BULK:
+        yield operation
+        return
+    for number in range(min(operation.args[-1], most + 1)):
+        yield one_of(operation, number)
+
+
+def one_of(operation: Operation, number: int) -> Operation:
+    """Return one of the single operations that a bulk operation is many of; the first is number 0."""
+    name = BULK[operation.name]
+    first, second, first_step, second_step, _ = operation.args
+    numbers_of_one = first + number * first_step, second + number * second_step
+    return Operation(name, (*numbers_of_one, *_SKIP_FULL_CHECK.get(name, ())))
 
 
 def _simpler(name: str, value: Any) -> Iterator[Any]:

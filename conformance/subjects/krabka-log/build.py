@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""Builds krabka-log's program from the versions and checksums of locked.toml: ``build.py DIRECTORY`` puts it there.
+"""Build of krabka-log's program from the versions and checksums of locked.toml: ``build.py DIRECTORY`` writes it there.
 
-A Cargo.lock names the registry of each package. That name is cargo's, and is taken from a lock of its own making.
+A Cargo.lock names the registry of each package. That name is cargo's own, and is read from a lock that cargo generates.
 """
 
 import pathlib

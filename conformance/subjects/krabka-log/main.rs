@@ -163,7 +163,7 @@ fn main() -> io::Result<()> {
         let answer = match request["op"].as_str().unwrap_or_default() {
             "start" => Ok(Some(json!({
                 "name": "krabka-log", "version": "1.0.8", "language": "rust", "kinds": ["log"],
-                "capabilities": ["segments", "compression", "transactions"],
+                "capabilities": ["segments", "compression", "transactions", "time_lookups"],
             }))),
             "stop" => Ok(Some(Value::Null)),
             "open_log" => {

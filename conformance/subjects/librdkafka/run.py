@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""librdkafka's mock cluster as a broker of its own: ``run.py LIB`` prints where it listens, and ends with SIGTERM."""
+"""librdkafka's mock cluster as a separate broker: ``run.py LIB`` prints its address, and ends with SIGTERM."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ sys.path.insert(0, sys.argv[1])
 
 from confluent_kafka import Producer
 
-# The address is not used: the cluster takes a free port of its own.
+# The address is not used: the cluster listens on a free port.
 cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "127.0.0.1:9"})
 (broker,) = cluster.list_topics(timeout=30).brokers.values()
 sys.stdout.write(f"{broker.host}:{broker.port}\n")

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""Tansu as a broker of its own: ``run.py PROGRAM`` starts it on a free port, prints where, and ends with it."""
+"""Tansu as a separate broker: ``run.py PROGRAM`` starts it on a free port, prints its address, and ends with it."""
 
 import socket
 import subprocess

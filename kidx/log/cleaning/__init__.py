@@ -1,25 +1,25 @@
-"""Compaction: what the cleaner of each release leaves of a log, and how it writes it down (``Cleaner``; clauses CL).
+"""Compaction: the records that the cleaner of each release retains, and how it writes them (``Cleaner``; clauses CL).
 
-The cleaned segments are predicted whole, records and indexes, from the segments before.
+The cleaned segments, records and indexes, are predicted entirely from the segments before.
 """
 
 from __future__ import annotations
 
-from kidx.log.cleaning.bounds import cleanable_range
 from kidx.log.cleaning.buffers import CleanerBuffer
-from kidx.log.cleaning.cleaner import Cleaner, Watch
-from kidx.log.cleaning.cleaning import Cleaning
+from kidx.log.cleaning.cleanable_range import cleanable_range
+from kidx.log.cleaning.cleaner import Cleaner, CrashPointCallback
 from kidx.log.cleaning.filtering import RecordFilter
-from kidx.log.cleaning.keys import KeyOffsets
+from kidx.log.cleaning.offset_map import OffsetMap
+from kidx.log.cleaning.stats import CleanerStats
 from kidx.log.cleaning.transactions import CleanedTransactions
 
 __all__ = [
     "CleanedTransactions",
     "Cleaner",
     "CleanerBuffer",
-    "Cleaning",
-    "KeyOffsets",
+    "CleanerStats",
+    "CrashPointCallback",
+    "OffsetMap",
     "RecordFilter",
-    "Watch",
     "cleanable_range",
 ]

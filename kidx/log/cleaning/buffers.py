@@ -1,4 +1,4 @@
-"""The cleaner's buffer: how much of a segment is read, filtered and written at once (``growBuffersOrFail``; CL-6)."""
+"""Buffer of the cleaner: the bytes that are read, filtered and written at a time (``growBuffersOrFail``; CL-6)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kidx.segment import LogSegment
 
 LARGEST_MESSAGE: Final = 1_048_588
-"""``message.max.bytes`` of the broker by default: the buffer may grow to this size, or to that of the topic."""
+"""Default of the broker's ``message.max.bytes``: the buffer may grow to this size, or to the topic's maximum."""
 
 
 class Chunk(NamedTuple):
-    """Bytes of a segment, how many there are from their first one to its end, and what reads their records."""
+    """Bytes of a segment, the number of bytes from there to its end, and the decompressor of their records."""
 
     data: bytes
     bytes_left: int
@@ -28,19 +28,19 @@ class Chunk(NamedTuple):
 
     @property
     def batches(self) -> Iterator[RecordBatch]:
-        """Those that are whole."""
+        """Batches that are complete."""
         return iter_memory_batches(self.data, decompressor=self.decompressor)
 
 
 class CleanerBuffer:
-    """The buffers for reading and for writing, which are of one size.
+    """Buffers for reading and writing, which have the same size.
 
     Args:
-        size: bytes, as long as each batch fits.
-        largest: bytes of a batch, by the topic.
+        size: initial size in bytes, used as long as each batch fits.
+        largest: maximum size of a batch in bytes, set by the topic.
 
     Attributes:
-        capacity: bytes now.
+        capacity: current size in bytes.
     """
 
     def __init__(self, size: int, largest: int) -> None:
@@ -49,7 +49,7 @@ class CleanerBuffer:
         self.capacity = size
 
     def read(self, segment: LogSegment, position: int) -> Chunk:
-        """The bytes from a position on that fit.
+        """Return the bytes from a position on that fit.
 
         Raises:
             OSError: the log cannot be read.
@@ -60,10 +60,10 @@ class CleanerBuffer:
             return Chunk(data, segment.size - position, segment.log.dialect.decompressor)
 
     def grow(self, chunk: Chunk) -> None:
-        """Makes room for the batch that the chunk begins with, or at least more room.
+        """Grow the buffer to the batch that the chunk begins with, or at least to a larger size.
 
         Raises:
-            IllegalStateError: no batch begins there, or it is larger than any may be.
+            IllegalStateError: no batch begins there, or it exceeds the maximum size.
             CorruptRecordError: it is longer than the rest of the segment.
         """
         limit = self._largest
@@ -89,5 +89,5 @@ class CleanerBuffer:
         return size
 
     def restore(self) -> None:
-        """The size that it began with."""
+        """Reset the buffer to its initial size."""
         self.capacity = min(self.capacity, self._size)

@@ -1,4 +1,4 @@
-"""One round of cleaning: keys are looked up, segments grouped, copied and replaced (``Cleaner``; clauses CL)."""
+"""One round of cleaning: keys are mapped, segments are grouped, copied and replaced (``Cleaner``; clauses CL)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX
-from kidx.log.cleaning.bounds import Bounded, segments_between
 from kidx.log.cleaning.buffers import CleanerBuffer
-from kidx.log.cleaning.cleaning import Cleaning
+from kidx.log.cleaning.cleanable_range import CleanableLog, segments_between
 from kidx.log.cleaning.filtering import RecordFilter, read_records
-from kidx.log.cleaning.keys import KeyOffsets
+from kidx.log.cleaning.offset_map import OffsetMap
+from kidx.log.cleaning.stats import CleanerStats
 from kidx.log.cleaning.transactions import CleanedTransactions
-from kidx.log.overflow import splitting
+from kidx.log.overflow import overflow_as_split_error
 from kidx.log.segments import CLEANED, SWAP
 from kidx.segment import LogSegment, system_clock
 from kidx.segment.files import file_name
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from kidx.producers import ProducerStateManager
     from kidx.records import RecordBatch
 
-Place = Literal["chunk", "deletion"]
-"""Before some bytes are read, or when the files of a replaced segment have been renamed."""
-Watch = Callable[[Place], None]
+CrashPoint = Literal["chunk", "deletion"]
+"""Point at which a crash may happen: before bytes are read, or after the files of a replaced segment were renamed."""
+CrashPointCallback = Callable[[CrashPoint], None]
 
 
-class CleanedLog(Bounded, Protocol):
-    """What a cleaner needs of a log; see :class:`~kidx.log.UnifiedLog`."""
+class CleanedLog(CleanableLog, Protocol):
+    """Interface of a log that a cleaner needs; see :class:`~kidx.log.UnifiedLog`."""
 
     directory: Path
     high_watermark: int
@@ -42,34 +42,36 @@ class CleanedLog(Bounded, Protocol):
 
 
 class Cleaner:
-    """Cleans a log once.
+    """Cleaner of a log, for one round.
 
     Args:
-        log: that is cleaned.
-        io_buffer_size: bytes that are read, and written, at once.
-        slots: of the table of keys.
-        at: told of each place that a crash may come at.
+        log: the log to clean.
+        io_buffer_size: number of bytes read, and written, at a time.
+        slots: number of slots of the offset map.
+        at: callback for each point at which a crash may happen.
     """
 
     record_filter: type[RecordFilter] = RecordFilter
-    key_offsets: type[KeyOffsets] = KeyOffsets
+    offset_map: type[OffsetMap] = OffsetMap
     transactions: type[CleanedTransactions] = CleanedTransactions
     buffer: type[CleanerBuffer] = CleanerBuffer
 
-    def __init__(self, log: CleanedLog, io_buffer_size: int, slots: int, at: Watch = lambda _: None) -> None:
+    def __init__(
+        self, log: CleanedLog, io_buffer_size: int, slots: int, at: CrashPointCallback = lambda _: None
+    ) -> None:
         self.log = log
         self._at = at
-        self.keys = self.key_offsets(slots)
-        self.cleaning = Cleaning()
+        self.keys = self.offset_map(slots)
+        self.stats = CleanerStats()
         self._buffer = self.buffer(io_buffer_size, log.config.max_message_bytes)
         self._now = log.clock()
 
-    def clean(self, first_dirty: int, upper: int) -> Cleaning:
-        """Cleans the segments before ``upper``.
+    def clean(self, first_dirty: int, upper: int) -> CleanerStats:
+        """Clean the segments below ``upper``.
 
         Args:
-            first_dirty: where the records begin whose keys count.
-            upper: the base offset of the first segment that stays as it is.
+            first_dirty: offset of the first record whose key is mapped.
+            upper: base offset of the first segment that remains unchanged.
 
         Raises:
             KidxError, OSError: as :meth:`UnifiedLog.clean`.
@@ -77,66 +79,66 @@ class Cleaner:
         log = self.log
         cleaned = segments_between(log, 0, first_dirty)
         oldest_delete = cleaned[-1].last_modified - log.config.delete_retention_ms if cleaned else 0
-        self._look_up_keys(first_dirty, upper)
+        self._build_offset_map(first_dirty, upper)
         end = self.keys.latest + 1
         transactions = self.transactions()
         for group in self.grouped(segments_between(log, 0, end), upper):
             self._clean_group(group, upper, oldest_delete, transactions)
-        self.cleaning.next_dirty_offset = end
-        return self.cleaning
+        self.stats.next_dirty_offset = end
+        return self.stats
 
-    # -- keys --------------------------------------------------------------------------------------------------
+    # -- offset map --------------------------------------------------------------------------------------------
 
-    def _look_up_keys(self, first_dirty: int, upper: int) -> None:
-        """Finds the newest offset of each key, as far as they fit (``buildOffsetMap``)."""
+    def _build_offset_map(self, first_dirty: int, upper: int) -> None:
+        """Map each key to its newest offset, for as many keys as fit (``buildOffsetMap``)."""
         dirty = segments_between(self.log, first_dirty, upper)
         transactions = self.transactions()
         transactions.expect(self._aborted(first_dirty, upper))
         ends = [*(segment.base_offset for segment in dirty[1:]), upper]
         for segment, end in zip(dirty, ends if dirty else [], strict=True):
             self._at("chunk")
-            if not self._look_up_segment(segment, first_dirty, transactions):
+            if not self._map_segment(segment, first_dirty, transactions):
                 return
             if self.keys.latest != end - 1 and self.log.dialect.cleaning_counts_gaps:
                 self.keys.latest = end - 1
             self._buffer.restore()
 
-    def _look_up_segment(self, segment: LogSegment, first_dirty: int, transactions: CleanedTransactions) -> bool:
-        """Returns whether all keys of a segment fit."""
+    def _map_segment(self, segment: LogSegment, first_dirty: int, transactions: CleanedTransactions) -> bool:
+        """Return True if all keys of a segment fit."""
         position = segment.offset_index.lookup(first_dirty).position
         while position < segment.size:
             self._at("chunk")
             chunk = self._buffer.read(segment, position)
             size = 0
             for batch in chunk.batches:
-                if not self._look_up_batch(batch, first_dirty, transactions):
+                if not self._map_batch(batch, first_dirty, transactions):
                     return False
                 if batch.last_offset >= first_dirty:
                     self.keys.latest = batch.last_offset
                 size += batch.size_in_bytes
             position += size
-            self.cleaning.map_bytes_read += size
+            self.stats.map_bytes_read += size
             if size == 0:
                 self._buffer.grow(chunk)
         return True
 
-    def _look_up_batch(self, batch: RecordBatch, first_dirty: int, transactions: CleanedTransactions) -> bool:
-        goes = transactions.may_go(batch)
+    def _map_batch(self, batch: RecordBatch, first_dirty: int, transactions: CleanedTransactions) -> bool:
+        is_discardable = transactions.is_discardable(batch)
         if batch.is_control:
-            self.cleaning.map_records_read += 1
-        elif goes:
-            self.cleaning.map_records_read += batch.count or 0
+            self.stats.map_records_read += 1
+        elif is_discardable:
+            self.stats.map_records_read += batch.count or 0
         else:
             for record in read_records(batch, self.log.dialect, self.log.config.max_record_body_size):
                 if record.key is not None and record.offset >= first_dirty:
                     if self.keys.is_full:
                         return False
                     self.keys.put(record.key, record.offset)
-                self.cleaning.map_records_read += 1
+                self.stats.map_records_read += 1
         return True
 
     def _aborted(self, start: int, end: int) -> Iterator[AbortedTxn]:
-        """The aborted transactions of a part of the log, as far as indexes know (``collectAbortedTransactions``)."""
+        """Yield the aborted transactions in the indexes of a part of the log (``collectAbortedTransactions``)."""
         if self.log.segments.floor(start) is None:
             return
         for segment in self.log.segments.values_from(start):
@@ -148,7 +150,7 @@ class Cleaner:
     # -- groups ------------------------------------------------------------------------------------------------
 
     def grouped(self, segments: Sequence[LogSegment], upper: int) -> list[list[LogSegment]]:
-        """Segments that become one each, by the sizes of logs and indexes before (``groupSegmentsBySize``; CL-4)."""
+        """Group segments that become one, by the former sizes of logs and indexes (``groupSegmentsBySize``; CL-4)."""
         config = self.log.config
         groups: list[list[LogSegment]] = []
         sizes = [0, 0, 0]
@@ -184,7 +186,14 @@ class Cleaner:
         for suffix in SEGMENT_SUFFIXES:
             (log.directory / (file_name(base, suffix) + CLEANED)).unlink(missing_ok=True)
         cleaned = LogSegment.open(
-            log.directory, base, log.config, file_suffix=CLEANED, clock=system_clock, dialect=log.dialect
+            log.directory,
+            base,
+            log.config,
+            init_file_size=log.config.init_file_size,
+            preallocate=log.config.preallocate,
+            file_suffix=CLEANED,
+            clock=system_clock,
+            dialect=log.dialect,
         )
         transactions.index = cleaned.txn_index
         try:
@@ -192,7 +201,7 @@ class Cleaner:
                 assert segment is not None
                 transactions.expect(self._aborted(segment.base_offset, self._end_of(segment, following)))
                 keeps_deletes = segment.last_modified > oldest_delete
-                with splitting(segment):
+                with overflow_as_split_error(segment):
                     self._clean_into(segment, cleaned, upper, transactions, keeps_deletes=keeps_deletes)
             cleaned.on_become_inactive_segment()
             cleaned.flush()
@@ -200,27 +209,30 @@ class Cleaner:
             self._replace(group, cleaned)
         except BaseException:
             if log.segments.floor(base) is not cleaned:
-                cleaned.abandon()
+                cleaned.release_handles()
             raise
 
     def _replace(self, group: Sequence[LogSegment], cleaned: LogSegment) -> None:
-        """Puts the cleaned segment in the place of its group (``replaceSegments``; CL-16)."""
+        """Replace a group by its cleaned segment (``replaceSegments``; CL-16)."""
         log = self.log
-        at_once, early = log.dialect.snapshots_go_at_once, log.dialect.replaced_snapshots_go_one_by_one
+        with_segment, individually = (
+            log.dialect.snapshot_renamed_with_segment,
+            log.dialect.deletes_replaced_snapshots_individually,
+        )
         cleaned.change_file_suffixes(CLEANED, SWAP)
         log.segments.add(cleaned)
         for segment in group:
-            log.segments.retire_replaced(segment, cleaned)
-            if early and segment is not group[0]:
-                self.forget_snapshot(segment)
+            log.segments.detach_replaced(segment, cleaned)
+            if individually and segment is not group[0]:
+                self.delete_snapshot(segment)
             self._at("deletion")
         cleaned.change_file_suffixes(SWAP, "")
-        if at_once and not early:
+        if with_segment and not individually:
             for segment in group[1:]:
-                self.forget_snapshot(segment)
+                self.delete_snapshot(segment)
 
-    def forget_snapshot(self, replaced: LogSegment) -> None:
-        """Deletes the producers' snapshot that a replaced segment began with."""
+    def delete_snapshot(self, replaced: LogSegment) -> None:
+        """Delete the producer snapshot at the base offset of a replaced segment."""
         self.log.producers.delete_snapshot(replaced.base_offset)
 
     def _end_of(self, segment: LogSegment, following: LogSegment | None) -> int:
@@ -230,10 +242,10 @@ class Cleaner:
         try:
             in_segment = segment.read_next_offset()
         except (KidxError, OSError):
-            if self.log.dialect.aborted_are_sought_to_segment_end:
+            if self.log.dialect.collects_aborted_to_segment_end:
                 raise
             return in_round
-        if in_segment != in_round and not self.log.dialect.aborted_are_sought_to_segment_end:
+        if in_segment != in_round and not self.log.dialect.collects_aborted_to_segment_end:
             return in_round
         return in_segment
 
@@ -259,14 +271,14 @@ class Cleaner:
             lambda batch: self.is_last(batch, upper),
             keeps_deletes,
             log.config.max_record_body_size,
-            self.cleaning,
+            self.stats,
         )
         position = 0
         while position < segment.size:
             self._at("chunk")
             chunk = self._buffer.read(segment, position)
             found = records.filter(chunk.batches, self._buffer.capacity)
-            self.cleaning.bytes_read += found.bytes_read
+            self.stats.bytes_read += found.bytes_read
             position += found.bytes_read
             self.write(cleaned, found.pieces, found.largest_offset, found.largest_timestamp, found.shallow_offset)
             if found.bytes_read == 0:
@@ -276,13 +288,13 @@ class Cleaner:
     def write(
         self, cleaned: LogSegment, pieces: Iterable[bytes], largest_offset: int, timestamp: int, offset: int
     ) -> None:
-        """Appends what is left of one buffer: one call, which indexes it as a release does (CL-5)."""
+        """Append the remaining batches of one buffer in one call, which indexes them as the release does (CL-5)."""
         cleaned.append(
             b"".join(pieces), largest_offset=largest_offset, largest_timestamp=timestamp, shallow_offset=offset
         )
 
     def is_last(self, batch: RecordBatch, upper: int) -> bool:
-        """Whether a batch stays because of where it ends (CL-14)."""
+        """Return True if a batch is retained because of its end offset (CL-14)."""
         ends = {"round": upper, "replicated": self.log.high_watermark}
         return batch.next_offset in ends.values() and batch.next_offset == ends.get(
             self.log.dialect.keeps_last_batch_cleaned

@@ -1,4 +1,4 @@
-"""What is left of the batches of one buffer (``MemoryRecords.filterTo``; CL-4 to CL-15)."""
+"""Filter that determines the retained part of the batches of one buffer (``MemoryRecords.filterTo``; CL-4 to CL-15)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import IllegalStateError
-from kidx.producers.cut_records import largest_record, records_of
+from kidx.producers.truncated_records import largest_record, records_of
 from kidx.records import RecordBatch, SimpleRecord, TimestampType, build_batch, empty_batch
 from kidx.records.record import NO_PRODUCER_ID, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.log.cleaning.cleaning import Cleaning
-    from kidx.log.cleaning.keys import KeyOffsets
+    from kidx.log.cleaning.offset_map import OffsetMap
+    from kidx.log.cleaning.stats import CleanerStats
     from kidx.log.cleaning.transactions import CleanedTransactions
     from kidx.producers import ProducerEntry
     from kidx.records import Record
@@ -24,13 +24,13 @@ _NEWEST_MAGIC: Final = 2
 
 @dataclass(slots=True)
 class Filtered:
-    """What is written of the batches of one buffer.
+    """Output for the batches of one buffer.
 
     Attributes:
         pieces: the batches.
-        size: bytes of them.
-        bytes_read: of the batches that have been looked at.
-        largest_offset, largest_timestamp, shallow_offset: what the append that writes them says, see
+        size: size of the batches in bytes.
+        bytes_read: size in bytes of the input batches that were processed.
+        largest_offset, largest_timestamp, shallow_offset: description of the append that writes them, see
             :class:`~kidx.segment.AppendInfo`.
     """
 
@@ -42,7 +42,7 @@ class Filtered:
     shallow_offset: int = -1
 
     def add(self, data: bytes, timestamp: int, last_retained: int, shallow: int) -> None:
-        """Notes a batch that is written."""
+        """Add a batch to write."""
         self.pieces.append(data)
         self.size += len(data)
         if timestamp > self.largest_timestamp:
@@ -52,41 +52,41 @@ class Filtered:
 
 @dataclass(slots=True)
 class RecordFilter:
-    """What decides about batches and records in one round of cleaning.
+    """Filter of batches and records for one round of cleaning.
 
     Attributes:
-        dialect: the rules of a release.
-        now: when the round began, milliseconds.
+        dialect: rules of a release.
+        now: start of the round in milliseconds.
         delete_retention_ms: ``delete.retention.ms`` of the topic.
-        keys: the newest offset of each key.
-        transactions: those that the batches belong to.
-        producers: of the log; the last batch of each stays.
-        kept_end: says of a batch whether it stays because of where it ends, if only its header (CL-14).
-        keeps_deletes: whether what has no horizon of its own is new enough to stay (CL-10).
-        max_record_body_size: bytes that a record may have, in 4.4.
-        cleaning: counts what is read and written.
+        keys: map from each key to its newest offset.
+        transactions: state of the transactions that the batches belong to.
+        producers: producers of the log; the last batch of each is retained.
+        is_kept_end: function that returns True if a batch, at least its header, is retained for its end offset (CL-14).
+        keeps_deletes: True if tombstones and markers without their own horizon are new enough to be retained (CL-10).
+        max_record_body_size: maximum size in bytes of a record, in 4.4.
+        stats: counters of the input and output.
     """
 
     dialect: Dialect
     now: int
     delete_retention_ms: int
-    keys: KeyOffsets
+    keys: OffsetMap
     transactions: CleanedTransactions
     producers: dict[int, ProducerEntry]
-    kept_end: Callable[[RecordBatch], bool]
+    is_kept_end: Callable[[RecordBatch], bool]
     keeps_deletes: bool
     max_record_body_size: int
-    cleaning: Cleaning
+    stats: CleanerStats
 
     def filter(self, batches: Iterable[RecordBatch], capacity: int) -> Filtered:
-        """What is left of some batches.
+        """Return the retained part of some batches.
 
         Args:
-            batches: of one buffer, in order.
-            capacity: of the buffer that is written to; a batch that does not fit is the last one (CL-6).
+            batches: batches of one buffer, in order.
+            capacity: capacity of the output buffer; a batch that exceeds it is the last one (CL-6).
 
         Raises:
-            IllegalStateError: a batch of an old format should stay without a record (CL-15).
+            IllegalStateError: a batch of an old format would be retained without a record (CL-15).
             KidxError: a record cannot be read or written.
         """
         found = Filtered()
@@ -97,26 +97,26 @@ class RecordFilter:
         return found
 
     def _filter_one(self, batch: RecordBatch, found: Filtered) -> None:
-        may_go = self.transactions.may_go(batch)
-        goes = may_go and (not batch.is_control or self._marker_is_old(batch))
+        discardable = self.transactions.is_discardable(batch)
+        discards = discardable and (not batch.is_control or self._marker_is_old(batch))
         found.bytes_read += batch.size_in_bytes
-        stays = self.is_last_of_producer(batch)
-        if goes and not (stays or self.kept_end(batch)):
+        is_last = self.is_last_of_producer(batch)
+        if discards and not (is_last or self.is_kept_end(batch)):
             return
-        kept, whole = self._records(batch, goes=goes)
-        if kept:
-            self._write(batch, kept, found, whole=whole, marks_nothing=may_go and batch.is_control)
-        elif stays or self.kept_end(batch):
+        retained, whole = self._records(batch, discards=discards)
+        if retained:
+            self._write(batch, retained, found, whole=whole, marks_nothing=discardable and batch.is_control)
+        elif is_last or self.is_kept_end(batch):
             self._write_header(batch, found)
 
     def _marker_is_old(self, batch: RecordBatch) -> bool:
-        if not self.dialect.deletes_have_horizons:
+        if not self.dialect.sets_delete_horizon:
             return not self.keeps_deletes
         horizon = batch.delete_horizon_ms
         return horizon is not None and horizon <= self.now
 
     def is_last_of_producer(self, batch: RecordBatch) -> bool:
-        """Whether the batch has the last sequence number of a producer, or is a marker with its epoch (CL-13)."""
+        """Return True if the batch has a producer's last sequence number, or is a marker with its epoch (CL-13)."""
         entry = self.producers.get(batch.producer_id)
         if entry is None or batch.producer_id <= NO_PRODUCER_ID:
             return False
@@ -126,31 +126,33 @@ class RecordFilter:
 
     # -- records -----------------------------------------------------------------------------------------------
 
-    def _records(self, batch: RecordBatch, *, goes: bool) -> tuple[list[Record], bool]:
-        """The records that stay, and whether these are all."""
-        kept, whole = [], batch.magic >= _NEWEST_MAGIC or not self.dialect.cleaning_converts_old_formats
+    def _records(self, batch: RecordBatch, *, discards: bool) -> tuple[list[Record], bool]:
+        """Return the retained records, and True if these are all."""
+        retained, whole = [], batch.magic >= _NEWEST_MAGIC or not self.dialect.cleaning_converts_old_formats
         for record in read_records(batch, self.dialect, self.max_record_body_size):
-            self.cleaning.records_read += 1
-            if not goes and self.stays(batch, record):
-                kept.append(record)
+            self.stats.records_read += 1
+            if not discards and self.retains_record(batch, record):
+                retained.append(record)
             else:
                 whole = False
-        return kept, whole
+        return retained, whole
 
-    def stays(self, batch: RecordBatch, record: Record) -> bool:
-        """Whether a record stays: it is the newest of its key, or behind what was looked at (CL-3, CL-12)."""
-        if batch.is_control and not self.dialect.markers_count_as_keys:
+    def retains_record(self, batch: RecordBatch, record: Record) -> bool:
+        """Return True if a record is retained: it is the newest of its key, or above the mapped range (CL-3, CL-12)."""
+        if batch.is_control and not self.dialect.maps_markers_by_key:
             return True
         if record.offset > self.keys.latest:
             return True
         if record.key is None:
-            self.cleaning.keyless += 1
+            self.stats.keyless += 1
             return False
-        return record.offset >= self.keys.get(record.key) and (record.value is not None or self.tombstones_stay(batch))
+        return record.offset >= self.keys.get(record.key) and (
+            record.value is not None or self.retains_tombstones(batch)
+        )
 
-    def tombstones_stay(self, batch: RecordBatch) -> bool:
-        """Whether the tombstones of a batch are new enough (CL-10, CL-11)."""
-        if batch.magic < _NEWEST_MAGIC or not self.dialect.deletes_have_horizons:
+    def retains_tombstones(self, batch: RecordBatch) -> bool:
+        """Return True if the tombstones of a batch are new enough to be retained (CL-10, CL-11)."""
+        if batch.magic < _NEWEST_MAGIC or not self.dialect.sets_delete_horizon:
             return self.keeps_deletes
         horizon = batch.delete_horizon_ms
         return horizon is None or self.now < horizon
@@ -158,49 +160,49 @@ class RecordFilter:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def _write(
-        self, batch: RecordBatch, kept: list[Record], found: Filtered, *, whole: bool, marks_nothing: bool
+        self, batch: RecordBatch, retained: list[Record], found: Filtered, *, whole: bool, marks_nothing: bool
     ) -> None:
-        horizon = self.new_horizon(batch, kept, marks_nothing=marks_nothing)
-        last = kept[-1].offset if not whole or horizon is not None else batch.last_offset
+        horizon = self.next_delete_horizon(batch, retained, marks_nothing=marks_nothing)
+        last = retained[-1].offset if not whole or horizon is not None else batch.last_offset
         if whole and horizon is None:
             data, timestamp, shallow = batch.to_bytes(), batch.max_timestamp, batch.last_offset
         else:
-            if horizon is None and self.dialect.deletes_have_horizons:
+            if horizon is None and self.dialect.sets_delete_horizon:
                 horizon = batch.delete_horizon_ms
             magic = batch.magic
             if magic < _NEWEST_MAGIC and self.dialect.cleaning_converts_old_formats:
                 magic = _NEWEST_MAGIC
-            data = self.rebuild(batch, kept, horizon, magic)
-            stamped = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-            timestamp = batch.max_timestamp if stamped else max(record.timestamp for record in kept)
+            data = self.rebuild(batch, retained, horizon, magic)
+            by_broker = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+            timestamp = batch.max_timestamp if by_broker else max(record.timestamp for record in retained)
             shallow = batch.last_offset if batch.magic >= _NEWEST_MAGIC else last
         found.add(data, timestamp, last, shallow)
-        self.cleaning.records_written += len(kept)
-        self.cleaning.bytes_written += len(data)
+        self.stats.records_written += len(retained)
+        self.stats.bytes_written += len(data)
 
-    def new_horizon(self, batch: RecordBatch, kept: list[Record], *, marks_nothing: bool) -> int | None:
-        """When the tombstones of a batch, or its marker, may go, if that is to be noted now (CL-10); else None."""
-        if not (marks_nothing or any(record.value is None for record in kept)):
+    def next_delete_horizon(self, batch: RecordBatch, retained: list[Record], *, marks_nothing: bool) -> int | None:
+        """Return the delete horizon to set now for the tombstones of a batch, or its marker; otherwise None (CL-10)."""
+        if not (marks_nothing or any(record.value is None for record in retained)):
             return None
         if batch.magic < _NEWEST_MAGIC and not self.dialect.cleaning_converts_old_formats:
             return None
-        if not self.dialect.deletes_have_horizons or batch.delete_horizon_ms is not None:
+        if not self.dialect.sets_delete_horizon or batch.delete_horizon_ms is not None:
             return None
         return self.now + self.delete_retention_ms
 
-    def rebuild(self, batch: RecordBatch, kept: list[Record], horizon: int | None, magic: int) -> bytes:
-        """A batch with fewer records, a delete horizon, or of another magic; its ends stay what they were (CL-7).
+    def rebuild(self, batch: RecordBatch, retained: list[Record], horizon: int | None, magic: int) -> bytes:
+        """Return a batch with fewer records, a delete horizon or another magic, and unchanged end offsets (CL-7).
 
         Raises:
-            KidxError: what the builder refuses.
+            KidxError: the builder rejects the records.
         """
         is_new = batch.magic >= _NEWEST_MAGIC
         kind = batch.timestamp_type
         if kind is TimestampType.NO_TIMESTAMP_TYPE and magic >= _NEWEST_MAGIC:
             kind = TimestampType.CREATE_TIME
         return build_batch(
-            [SimpleRecord(record.timestamp, record.key, record.value, record.headers) for record in kept],
-            base_offset=batch.base_offset if is_new else kept[0].offset,
+            [SimpleRecord(record.timestamp, record.key, record.value, record.headers) for record in retained],
+            base_offset=batch.base_offset if is_new else retained[0].offset,
             magic=magic,
             codec=batch.codec,
             timestamp_type=kind,
@@ -212,7 +214,7 @@ class RecordFilter:
             is_control=batch.is_control,
             partition_leader_epoch=batch.partition_leader_epoch,
             delete_horizon_ms=horizon,
-            offsets=[record.offset for record in kept],
+            offsets=[record.offset for record in retained],
             last_offset=batch.last_offset if is_new else None,
             compressor=self.dialect.compressor,
         )
@@ -233,13 +235,13 @@ class RecordFilter:
             partition_leader_epoch=batch.partition_leader_epoch,
         )
         found.add(data, batch.max_timestamp, batch.last_offset, batch.last_offset)
-        self.cleaning.bytes_written += len(data)
+        self.stats.bytes_written += len(data)
 
 
 def read_records(batch: RecordBatch, dialect: Dialect, largest: int) -> Iterator[Record]:
-    """The records of a batch as a cleaner reads them; in 4.4 they may have ``largest`` bytes.
+    """Yield the records of a batch as a cleaner reads them; in 4.4 their maximum size is ``largest`` bytes.
 
     Raises:
-        KidxError: one cannot be read.
+        KidxError: a record cannot be read.
     """
     return records_of(batch.streaming_iterator(largest_record(largest, dialect)), dialect)

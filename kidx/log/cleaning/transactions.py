@@ -1,4 +1,4 @@
-"""Which transactions' batches and markers may go (``CleanedTransactionMetadata``; CL-8, CL-9)."""
+"""Transactions whose batches and markers can be discarded (``CleanedTransactionMetadata``; CL-8, CL-9)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class CleanedTransactions:
-    """The transactions that a reader of the log is in.
+    """State of the transactions at a reader's position in the log.
 
     Attributes:
-        index: of the segment that is written; gets the aborted transactions of which a batch was there.
+        index: transaction index of the output segment; gets the aborted transactions of which a batch was present.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class CleanedTransactions:
         self._number = count()
 
     def expect(self, aborted: Iterable[AbortedTxn]) -> None:
-        """Aborted transactions that the next batches may belong to."""
+        """Add aborted transactions that the next batches may belong to."""
         for transaction in aborted:
             heapq.heappush(self._ahead, (transaction.first_offset, next(self._number), transaction))
 
@@ -39,15 +39,15 @@ class CleanedTransactions:
             transaction = heapq.heappop(self._ahead)[2]
             self._aborted.setdefault(transaction.producer_id, (transaction, []))
 
-    def may_go(self, batch: RecordBatch) -> bool:
-        """Whether a batch, the next one of the log, belongs to an aborted transaction, or is a marker of nothing.
+    def is_discardable(self, batch: RecordBatch) -> bool:
+        """Return True if the next batch of the log belongs to an aborted transaction, or is a marker without a batch.
 
         Raises:
             KidxError: the record of a marker cannot be read.
         """
         self._begin_until(batch.last_offset)
         if batch.is_control:
-            return self._marker_may_go(batch)
+            return self._is_marker_discardable(batch)
         if not batch.is_transactional:
             return False
         aborted = self._aborted.get(batch.producer_id)
@@ -57,7 +57,7 @@ class CleanedTransactions:
         aborted[1].append(batch.last_offset)
         return True
 
-    def _marker_may_go(self, batch: RecordBatch) -> bool:
+    def _is_marker_discardable(self, batch: RecordBatch) -> bool:
         record = next(iter(batch), None)
         if record is None:
             return True

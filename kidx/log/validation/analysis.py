@@ -1,4 +1,4 @@
-"""What a log asks of batches before it looks into them (``analyzeAndValidateRecords``)."""
+"""Checks of batches that need no record (``analyzeAndValidateRecords``)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def checked_batches(
     *,
     from_client: bool = False,
     highest_epoch: int = INT_MAX,
-    leaves_out: Callable[[], bool] = lambda: True,
-    asks_for_sizes: Callable[[], bool] = lambda: True,
+    skips_newer: Callable[[], bool] = lambda: True,
+    checks_size: Callable[[], bool] = lambda: True,
     decompressor: Decompressor | None = None,
 ) -> list[RecordBatch]:
-    """The batches of a call, up to the first of a newer epoch.
+    """Return the checked batches of a call, up to the first of a newer epoch.
 
     Args:
-        records: the call; what a last, cut batch has left is ignored.
-        name: of the log's directory.
-        max_message_bytes: of the topic.
-        from_client: whether a producer sent it, whose batches begin at offset 0.
-        highest_epoch: of batches that are taken.
-        leaves_out: whether those of a newer one are left out; asked where there is one.
-        asks_for_sizes: whether a batch may be refused for its size; asked where one is too large.
-        decompressor: the codec libraries that read the records later on; those of kidx by default.
+        records: the bytes of the call; a truncated last batch is ignored.
+        name: name of the log's directory.
+        max_message_bytes: maximum size of a batch, set by the topic.
+        from_client: True if a producer sent it, whose batches begin at offset 0.
+        highest_epoch: highest leader epoch of accepted batches.
+        skips_newer: function that returns True if batches of a newer epoch are skipped; called if one exists.
+        checks_size: function that returns True if a batch can be rejected for its size; called if one is too large.
+        decompressor: codec libraries that read the records later on; kidx's libraries by default.
 
     Raises:
         InvalidRecordError: a producer's batch has another first offset.
@@ -49,10 +49,10 @@ def checked_batches(
             raise InvalidRecordError(
                 f"The baseOffset of the record batch in the append to {name} should be 0, but it is {batch.base_offset}"
             )
-        if batch.partition_leader_epoch > highest_epoch and leaves_out():
+        if batch.partition_leader_epoch > highest_epoch and skips_newer():
             break
-        _ = batch.last_offset  # what a batch shorter than its header has none of
-        if batch.size_in_bytes > max_message_bytes and asks_for_sizes():
+        _ = batch.last_offset  # raises for a batch that is shorter than its header
+        if batch.size_in_bytes > max_message_bytes and checks_size():
             ensure_allowed_size((batch,), max_message_bytes)
         if not batch.is_valid:
             raise CorruptRecordError(f"Record is corrupt in topic partition {name}")
@@ -62,10 +62,10 @@ def checked_batches(
 
 
 def ensure_allowed_size(batches: Iterable[RecordBatch], max_message_bytes: int) -> None:
-    """Refuses a batch that is larger than the topic allows; what a leader has built is asked again.
+    """Check that no batch is larger than the topic allows; batches that a leader has built are checked again.
 
     Raises:
-        RecordTooLargeError: one is.
+        RecordTooLargeError: a batch is larger.
     """
     for batch in batches:
         if batch.size_in_bytes > max_message_bytes:

@@ -1,4 +1,4 @@
-"""What a leader asks of a batch's header (``validateBatch``)."""
+"""Checks of a batch's header by a leader (``validateBatch``)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from kidx.records import Codec, InvalidRecordError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kidx.log.validation.terms import Terms
+    from kidx.log.validation.context import ValidationContext
     from kidx.records import RecordBatch
 
 
 def ensure_single(batches: Sequence[RecordBatch], source: Codec) -> None:
-    """Only uncompressed messages of the old formats come several at a time.
+    """Check that several batches are only sent as uncompressed messages of the old formats.
 
     Raises:
-        InvalidRecordError: there are several batches, the first of which is of v2, or any of which is compressed.
+        InvalidRecordError: there are several batches, and the first is of v2 or any is compressed.
     """
     if len(batches) > 1 and (batches[0].magic >= 2 or source is not Codec.NONE):
         raise InvalidRecordError("Compressed outer record has more than one batch")
 
 
-def check_batch(batch: RecordBatch, first: RecordBatch, terms: Terms) -> None:
-    """Refuses a header that contradicts itself.
+def check_batch(batch: RecordBatch, first: RecordBatch, context: ValidationContext) -> None:
+    """Check that a header does not contradict itself.
 
     Raises:
-        InvalidRecordError: another magic than the first batch of the call; or, of a client's batch, offsets that do not
-            fit its number of records, control records, or a producer without a sequence number.
+        InvalidRecordError: another magic than the first batch of the call; or, in a client's batch, offsets that do not
+            match its number of records, control records, or a producer without a sequence number.
     """
     if batch.magic != first.magic:
         raise InvalidRecordError(f"Batch magic {batch.magic} is not the same as the first batch's {first.magic}")
-    if not terms.from_client or batch.magic < 2:
+    if not context.from_client or batch.magic < 2:
         return
     count = batch.count or 0
     from_offsets = batch.last_offset - batch.base_offset + 1

@@ -1,96 +1,102 @@
-"""What a leader asks of records (``validateRecord``), and how it refuses them."""
+"""Checks of records by a leader (``validateRecord``), and the errors of rejected records."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
-from kidx.log.errors import InvalidTimestampError, RefusedRecordsError
-from kidx.log.validation.partial import PartialRecord
+from kidx.log.errors import InvalidTimestampError, RecordValidationError
+from kidx.log.validation.partial_record import PartialRecord
 from kidx.records import CorruptRecordError, LegacyRecord, Record, TimestampType
 from kidx.records.record import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
-    from kidx.log.validation.terms import Terms
+    from kidx.log.validation.context import ValidationContext
     from kidx.records import RecordBatch
 
-Seen = Record | PartialRecord
-"""A record, or one whose key and value were passed over."""
+ReadRecord = Record | PartialRecord
+"""Record, or one whose key and value were skipped."""
 
 
-class Refusals:
-    """The records of one batch that are refused.
+class RecordErrors:
+    """Errors of the rejected records of one batch.
 
     Args:
-        dialect: says whether all are looked at before the batch is refused; else the first one ends it.
+        dialect: rules of a release: all records are checked before the batch is rejected, or the first error ends it.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._said: list[tuple[int, str, bool]] = []
+        self._errors: list[tuple[int, str, bool]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._said)
+        return bool(self._errors)
 
     def add(self, number: int, message: str, *, of_time: bool = False) -> None:
-        """Notes that a record is refused.
+        """Add the error of a record.
 
         Args:
-            number: in its batch.
-            message: why.
-            of_time: for its timestamp, which is what the client is told if any record is.
+            number: index of the record in its batch.
+            message: reason of the rejection.
+            of_time: True if the reason is the timestamp, which the client is sent if it applies to any record.
 
         Raises:
-            InvalidTimestampError, RefusedRecordsError: as :meth:`ensure_none`, where the first one ends it.
+            InvalidTimestampError, RecordValidationError: as :meth:`ensure_none`, if the first error ends the check.
         """
-        self._said.append((number, message, of_time))
+        self._errors.append((number, message, of_time))
         if not self._dialect.record_errors_are_collected:
             self.ensure_none()
 
     def ensure_none(self) -> None:
-        """Refuses the batch if any of its records is.
+        """Reject the batch if any of its records is rejected.
 
         Raises:
-            InvalidTimestampError: one of them for its timestamp.
-            RefusedRecordsError: all for something else.
+            InvalidTimestampError: one of them is rejected for its timestamp.
+            RecordValidationError: all are rejected for other reasons.
         """
-        if not self._said:
+        if not self._errors:
             return
-        message = "; ".join(f"record {number}: {said}" for number, said, _ in self._said[:3])
-        of_time = any(of_time for _, _, of_time in self._said)
-        error = (InvalidTimestampError if of_time else RefusedRecordsError)(f"{len(self._said)} refused: {message}")
-        error.records = tuple(number for number, _, _ in self._said)
+        message = "; ".join(f"record {number}: {reason}" for number, reason, _ in self._errors[:3])
+        of_time = any(of_time for _, _, of_time in self._errors)
+        error = (InvalidTimestampError if of_time else RecordValidationError)(
+            f"{len(self._errors)} rejected: {message}"
+        )
+        error.records = tuple(number for number, _, _ in self._errors)
         raise error
 
 
-def accepts(batch: RecordBatch, record: Seen, number: int, terms: Terms, refusals: Refusals) -> bool:
-    """Whether a record of a batch may be appended; notes it if it may not.
+def accepts(
+    batch: RecordBatch, record: ReadRecord, number: int, context: ValidationContext, errors: RecordErrors
+) -> bool:
+    """Return True if a record of a batch may be appended; otherwise add its error.
 
     Raises:
-        CorruptRecordError: a message inside another has a wrong checksum.
-        InvalidTimestampError, RefusedRecordsError: as :meth:`Refusals.add`.
+        CorruptRecordError: an inner message has a wrong checksum.
+        InvalidTimestampError, RecordValidationError: as :meth:`RecordErrors.add`.
     """
     if isinstance(record, LegacyRecord):
         if record.message.magic != batch.magic:
-            refusals.add(number, f"{told(record)}'s magic does not match that of its batch, {batch.magic}")
+            errors.add(
+                number, f"{describe_record(record)}'s magic does not match the magic of its batch, {batch.magic}"
+            )
             return False
         if batch.is_compressed and not record.message.is_valid:
             raise CorruptRecordError(f"Record is corrupt (stored crc = {record.message.crc})")
-    if terms.config.compacts and not has_key(record):
-        refusals.add(number, "Compacted topic cannot accept message without key")
+    if context.config.compacts and not has_key(record):
+        errors.add(number, "Compacted topic cannot accept message without key")
         return False
-    said = _wrong_time(batch, record, terms)
-    if said is not None:
-        refusals.add(number, said, of_time=True)
-    return said is None
+    problem = _timestamp_problem(batch, record, context)
+    if problem is not None:
+        errors.add(number, problem, of_time=True)
+    return problem is None
 
 
-def told(record: Seen) -> str:
-    """A record in words; those of an old message tell its sizes, for which they are read.
+def describe_record(record: ReadRecord) -> str:
+    """Return a description of a record; for an old message it includes the sizes, which are read for it.
 
     Raises:
-        InvalidArgumentError, OutOfBoundsError: codec or sizes of an old message are damaged.
+        InvalidArgumentError, OutOfBoundsError: codec or sizes of an old message are corrupt.
     """
     if isinstance(record, LegacyRecord):
         message = record.message
@@ -99,30 +105,32 @@ def told(record: Seen) -> str:
     return f"Record {record.offset}"
 
 
-def has_key(record: Seen) -> bool:
-    """Whether the record has a key."""
+def has_key(record: ReadRecord) -> bool:
+    """Return True if the record has a key."""
     if isinstance(record, PartialRecord):
         return record.has_key
     return record.message.has_key if isinstance(record, LegacyRecord) else record.key is not None
 
 
-def _wrong_time(batch: RecordBatch, record: Seen, terms: Terms) -> str | None:
-    """What is wrong with a timestamp (``validateTimestamp``)."""
-    looked_at = not terms.config.log_append_time and record.timestamp != NO_TIMESTAMP
-    if looked_at and is_too_far(record.timestamp, terms):
+def _timestamp_problem(batch: RecordBatch, record: ReadRecord, context: ValidationContext) -> str | None:
+    """Return the problem of a timestamp, or None (``validateTimestamp``)."""
+    is_checked = not context.config.log_append_time and record.timestamp != NO_TIMESTAMP
+    if is_checked and is_too_far(record.timestamp, context):
         return f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range"
-    if batch.timestamp_type is not TimestampType.LOG_APPEND_TIME or (looked_at and terms.dialect.stamped_batches_pass):
+    if batch.timestamp_type is not TimestampType.LOG_APPEND_TIME or (
+        is_checked and context.dialect.accepts_log_append_time_from_clients
+    ):
         return None
-    return f"{told(record)}: Producer should not set timestamp type to LogAppendTime"
+    return f"{describe_record(record)}: Producer should not set timestamp type to LogAppendTime"
 
 
-def is_too_far(timestamp: int, terms: Terms) -> bool:
-    """Whether a timestamp is further from the clock than the topic allows, reckoned with Java's longs."""
-    before, after = terms.limits
+def is_too_far(timestamp: int, context: ValidationContext) -> bool:
+    """Return True if a timestamp is further from the clock than the topic allows, computed with Java longs."""
+    before, after = context.limits
     if before == after == LONG_MAX:
-        return False  # whichever rules the dialect has
-    if not terms.dialect.timestamps_have_two_limits:
-        distance = to_long(timestamp - terms.now)
+        return False  # under the rules of any dialect
+    if not context.dialect.timestamps_have_two_limits:
+        distance = to_long(timestamp - context.now)
         return (distance if distance == LONG_MIN else abs(distance)) > before
-    age = to_long(terms.now - timestamp)
+    age = to_long(context.now - timestamp)
     return age > before or to_long(-age) > after

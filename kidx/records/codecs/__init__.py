@@ -1,27 +1,27 @@
-"""The compression codecs of record batches, each framed as Kafka's Java libraries frame it."""
+"""Compression codecs of record batches, each framed as Kafka's Java libraries frame it."""
 
 from __future__ import annotations
 
+from kidx.records.codecs.chunk_reader import ChunkReader
 from kidx.records.codecs.codec import (
-    MOST_LENT,
+    MAX_BORROWED_BYTES,
     Codec,
-    Decompressed,
-    Ending,
-    Reading,
+    DecompressedStream,
+    ReadMode,
+    StreamEnd,
     compress,
     decompress,
-    decompressed,
+    decompress_all,
 )
-from kidx.records.codecs.source import Source
 
 __all__ = [
-    "MOST_LENT",
+    "MAX_BORROWED_BYTES",
+    "ChunkReader",
     "Codec",
-    "Decompressed",
-    "Ending",
-    "Reading",
-    "Source",
+    "DecompressedStream",
+    "ReadMode",
+    "StreamEnd",
     "compress",
     "decompress",
-    "decompressed",
+    "decompress_all",
 ]

@@ -1,14 +1,14 @@
-"""Lz4 as it is read from 3.6 on: through a buffer of 2 KiB (``ChunkedBytesStream``), which empty blocks confuse.
+"""Lz4 as 3.6 and later read it: through a buffer of 2 KiB (``ChunkedBytesStream``), which empty blocks confuse.
 
-An empty block fills the buffer with nothing, which passes for the end; what is asked for next comes from the block
-behind it. To skip goes past the buffer to the blocks, even where the buffer has just been filled (LG-76).
+An empty block fills the buffer with nothing, which counts as the end; the next read continues with the block after it.
+Skipping bypasses the buffer and reads the blocks, even where the buffer has just been filled (LG-76).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kidx.records.codecs.source import Source
+from kidx.records.codecs.chunk_reader import ChunkReader
 from kidx.records.varint import read_varint
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _BUFFER: Final = 2048
 
 
-class ChunkedSource(Source):
-    """A reader over blocks, of which some are empty."""
+class ChunkedStreamReader(ChunkReader):
+    """Reader over blocks, some of which are empty."""
 
     __slots__ = ("_at", "_block")
 
@@ -30,7 +30,7 @@ class ChunkedSource(Source):
         self._at = 0
 
     def _take(self, size: int) -> bytes | None:
-        """What is left of the block, or the next one, ``size`` bytes at most; None behind the last."""
+        """Return up to ``size`` bytes of the rest of this block, or of the next one; None after the last block."""
         if self._at >= len(self._block):
             block = next(self._chunks, None)
             if block is None:
@@ -41,26 +41,26 @@ class ChunkedSource(Source):
         return piece
 
     def _has(self, size: int) -> bool:
-        """Whether the buffer has so many, after it is filled if it has none."""
+        """Return True if the buffer holds ``size`` bytes; an empty buffer is filled first."""
         if self._position >= len(self._buffer):
             self._buffer, self._position = self._take(_BUFFER) or b"", 0
         return len(self._buffer) - self._position >= size
 
     def read(self, size: int) -> bytes:
-        """The next ``size`` bytes, fewer at an end (``Utils.readFully``)."""
+        """Return the next ``size`` bytes, fewer at an end (``Utils.readFully``)."""
         read = b""
-        while (left := size - len(read)) > 0:
-            if left >= _BUFFER and self._position >= len(self._buffer):
-                piece = self._take(left)  # past the buffer, where an empty block is no end
+        while (remaining := size - len(read)) > 0:
+            if remaining >= _BUFFER and self._position >= len(self._buffer):
+                piece = self._take(remaining)  # bypasses the buffer: here an empty block is not an end
                 if piece is None:
                     break
-            elif not (piece := super().read(min(left, _BUFFER))):
+            elif not (piece := super().read(min(remaining, _BUFFER))):
                 break
             read += piece
         return read
 
     def read_varint(self) -> int:
-        """The next ``int``.
+        """Return the next ``int``.
 
         Raises:
             InvalidArgumentError: it does not end within five bytes.
@@ -68,15 +68,15 @@ class ChunkedSource(Source):
         return read_varint(self.head(5), 0)[0]
 
     def skip(self, size: int) -> int:
-        """Passes up to ``size`` bytes; how many there were, fewer at two empty blocks in a row too."""
+        """Skip up to ``size`` bytes. Return how many were skipped; two empty blocks in a row end the skipping too."""
         buffered = min(size, len(self._buffer) - self._position)
         self._position += buffered
-        left = size - buffered
-        while left:
-            passed = len(self._take(left) or b"")
-            if not passed:
+        remaining = size - buffered
+        while remaining:
+            skipped = len(self._take(remaining) or b"")
+            if not skipped:
                 if not self.read(1):
                     break
-                passed = 1
-            left -= passed
-        return size - left
+                skipped = 1
+            remaining -= skipped
+        return size - remaining

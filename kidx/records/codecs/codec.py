@@ -1,4 +1,4 @@
-"""Which codecs there are, and one way in for all of them."""
+"""Codec identifiers, and a common entry point for all codecs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.records.codecs import gzip, lz4, snappy, zstd
-from kidx.records.codecs.chunked import ChunkedSource
-from kidx.records.codecs.source import Source
+from kidx.records.codecs.chunk_reader import ChunkReader
+from kidx.records.codecs.chunked import ChunkedStreamReader
 from kidx.records.errors import InvalidArgumentError, RecordStreamError, StreamUnderflowError, UnsupportedCodecError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Codec(IntEnum):
-    """A compression codec by its id in the attributes (``CompressionType.java``)."""
+    """Compression codec, numbered by its id in the attributes (``CompressionType.java``)."""
 
     NONE = 0
     GZIP = 1
@@ -27,15 +27,15 @@ class Codec(IntEnum):
 
     @property
     def label(self) -> str:
-        """Kafka's name for it, as in ``compression.type``: ``none``, ``gzip`` and so on."""
+        """Kafka's name of the codec, as in ``compression.type``: ``none``, ``gzip`` and so on."""
         return self.name.lower()
 
     @classmethod
     def for_id(cls, number: int) -> Codec:
-        """The codec with this id.
+        """Return the codec with this id.
 
         Raises:
-            UnsupportedCodecError: there is none; Kafka knows 0 to 4.
+            UnsupportedCodecError: the id is unknown; Kafka knows 0 to 4.
         """
         try:
             return _BY_ID[number]
@@ -44,10 +44,10 @@ class Codec(IntEnum):
 
     @classmethod
     def for_name(cls, name: str) -> Codec:
-        """The codec called ``name``, in Kafka's spelling.
+        """Return the codec with this name, in Kafka's spelling.
 
         Raises:
-            UnsupportedCodecError: there is none.
+            UnsupportedCodecError: the name is unknown.
         """
         for codec in cls:
             if codec.label == name:
@@ -55,54 +55,54 @@ class Codec(IntEnum):
         raise UnsupportedCodecError(f"Unknown compression name: {name}")
 
 
-_BY_ID: Final = {int(codec): codec for codec in Codec}  # Codec(number) costs ten times as much
+_BY_ID: Final = {int(codec): codec for codec in Codec}  # Codec(number) takes ten times as long
 
 
-class Reading(Enum):
-    """How the records of a compressed batch of v2 are read, each behind its size."""
+class ReadMode(Enum):
+    """Way in which the records of a compressed v2 batch are read, each after its size."""
 
     RECORDS = 0
-    """As many bytes at once as the size says."""
+    """One read per record, of as many bytes as its size states."""
     PIECES = 1
-    """2 KiB at most at once, as a leader reads from 2.6 to 3.5."""
+    """Reads of at most 2 KiB, as a leader does from 2.6 to 3.5."""
     FIELDS = 2
-    """One byte after another, as a leader reads from 3.6 on."""
+    """Reads of single bytes, as a leader does from 3.6 on."""
 
 
-class Ending(Enum):
-    """How reading a compressed stream ends."""
+class StreamEnd(Enum):
+    """Way in which the reading of a compressed stream ends."""
 
     END = 0
-    """As it should."""
-    DAMAGE = 1
-    """With an ``IOException``, behind the bytes before the damage."""
-    REFUSAL = 2
-    """When it is opened."""
+    """Regular end of the stream."""
+    CORRUPT = 1
+    """``IOException``, after the bytes before the corruption."""
+    REJECTED = 2
+    """Error when the stream is opened."""
     FAILURE = 3
-    """With what Kafka does not catch."""
+    """Exception that Kafka does not catch."""
     UNDERFLOW = 4
-    """With a ``BufferUnderflowException``, which it does not catch either."""
+    """``BufferUnderflowException``, which Kafka does not catch either."""
 
 
-class Decompressed(NamedTuple):
-    """What a library gives of a stream: all its bytes up to the end or to damage, and the words of a failure.
+class DecompressedStream(NamedTuple):
+    """Output of a codec library for one stream: all bytes up to the end or the corruption, and the message of an error.
 
-    The sizes of blocks of lz4 are there if one is empty, for from 3.6 on Kafka reads on behind it (LG-76).
+    ``blocks`` has the sizes of the lz4 blocks if one of them is empty, because 3.6 and later read on past it (LG-76).
     """
 
     plain: bytes
-    ending: Ending
+    ending: StreamEnd
     text: str | None = None
     blocks: tuple[int, ...] = ()
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes, and then the error.
+        """Yield the bytes, then raise the error.
 
         Raises:
-            RecordStreamError: the stream does not end as it should; at once if it cannot be opened.
+            RecordStreamError: the stream has no regular end; raised immediately if it cannot be opened.
         """
-        if self.ending is Ending.REFUSAL:
-            raise RecordStreamError(_REFUSED, None)
+        if self.ending is StreamEnd.REJECTED:
+            raise RecordStreamError(_REJECTED, None)
         return self._chunks()
 
     def _chunks(self) -> Iterator[bytes]:
@@ -110,22 +110,22 @@ class Decompressed(NamedTuple):
         for size in self.blocks or (len(self.plain),):
             yield self.plain[position : position + size]
             position += size
-        if self.ending is Ending.UNDERFLOW:
-            raise StreamUnderflowError(_REFUSED)
-        if self.ending is not Ending.END:
-            raise RecordStreamError(self.text or _REFUSED, self.text)
+        if self.ending is StreamEnd.UNDERFLOW:
+            raise StreamUnderflowError(_REJECTED)
+        if self.ending is not StreamEnd.END:
+            raise RecordStreamError(self.text or _REJECTED, self.text)
 
 
-_REFUSED: Final = "the codec's library refuses the stream"
+_REJECTED: Final = "the codec's library rejects the stream"
 
-MOST_LENT: Final = 8 << 20
-"""Plain bytes up to which a stream is decompressed by libraries that are lent."""
+MAX_BORROWED_BYTES: Final = 8 << 20
+"""Maximum plain size in bytes up to which borrowed libraries decompress a stream."""
 
-_MOST_IN_BLOCKS: Final = MOST_LENT >> 8
-"""Bytes of lz4 that are sure not to be more than that."""
+_MAX_LZ4_INPUT: Final = MAX_BORROWED_BYTES >> 8
+"""Size of lz4 input whose plain size cannot exceed that maximum."""
 
-_LENT: Final = frozenset({Codec.SNAPPY, Codec.LZ4, Codec.ZSTD})
-"""Codecs of whose damage releases make different things, because of the versions of their libraries above all."""
+_BORROWED: Final = frozenset({Codec.SNAPPY, Codec.LZ4, Codec.ZSTD})
+"""Codecs whose corrupt streams releases read differently, mainly because of the versions of their libraries."""
 
 
 def decompress(
@@ -134,56 +134,58 @@ def decompress(
     magic: int = 2,
     decompressor: Decompressor | None = None,
     *,
-    reading: Reading = Reading.RECORDS,
-) -> Source:
-    """A reader over the decompressed ``data``, as ``Compression.wrapForInput`` opens one.
+    mode: ReadMode = ReadMode.RECORDS,
+) -> ChunkReader:
+    """Return a reader over the decompressed ``data``, as ``Compression.wrapForInput`` opens one.
 
     Args:
-        codec: how ``data`` is compressed.
+        codec: compression codec of ``data``.
         data: the compressed bytes.
-        magic: the format of the batch; lz4 in v0 has no valid header checksum.
-        decompressor: the codec libraries; those of kidx by default.
-        reading: what it is for; damage may show earlier or later (LG-64).
+        magic: format of the batch; lz4 in v0 has no valid header checksum.
+        decompressor: codec libraries; kidx's libraries by default.
+        mode: the way in which the caller reads; corruption may show earlier or later (LG-64).
 
     Raises:
-        RecordStreamError: ``data`` does not start as the codec's format does. Damage further on is raised by the reads
-            that meet it.
+        RecordStreamError: ``data`` does not start as the codec's format does. Later corruption is raised by the reads
+            that reach it.
     """
-    if decompressor is not None and codec in _LENT:
-        lent: Decompressed | None = decompressor(codec, data, magic, reading=reading)
-        if lent is not None:
-            return ChunkedSource(lent.chunks()) if lent.blocks else Source(lent.chunks())
+    if decompressor is not None and codec in _BORROWED:
+        borrowed: DecompressedStream | None = decompressor(codec, data, magic, mode=mode)
+        if borrowed is not None:
+            return ChunkedStreamReader(borrowed.chunks()) if borrowed.blocks else ChunkReader(borrowed.chunks())
     chunks = _opened(codec, data, magic)
-    confusing = codec is Codec.LZ4 and len(data) <= _MOST_IN_BLOCKS and lz4.ONE_BYTE in data
-    return ChunkedSource(chunks) if confusing else Source(chunks)
+    confusing = codec is Codec.LZ4 and len(data) <= _MAX_LZ4_INPUT and lz4.ONE_BYTE in data
+    return ChunkedStreamReader(chunks) if confusing else ChunkReader(chunks)
 
 
-def decompressed(
-    codec: Codec, data: bytes, magic: int = 2, *, reading: Reading = Reading.RECORDS
-) -> Decompressed | None:
-    """What the libraries of kidx give of a whole stream, however it is read; None for more than :data:`MOST_LENT`."""
-    del reading
+def decompress_all(
+    codec: Codec, data: bytes, magic: int = 2, *, mode: ReadMode = ReadMode.RECORDS
+) -> DecompressedStream | None:
+    """Return the output of kidx's libraries for a whole stream, or None if it exceeds :data:`MAX_BORROWED_BYTES`."""
+    del mode
     plain = bytearray()
     blocks: list[int] = []
 
-    def ended(ending: Ending, text: str | None = None) -> Decompressed:
-        return Decompressed(bytes(plain), ending, text, tuple(blocks) if codec is Codec.LZ4 and 0 in blocks else ())
+    def ended(ending: StreamEnd, text: str | None = None) -> DecompressedStream:
+        return DecompressedStream(
+            bytes(plain), ending, text, tuple(blocks) if codec is Codec.LZ4 and 0 in blocks else ()
+        )
 
     try:
         chunks = _opened(codec, data, magic)
     except RecordStreamError:
-        return ended(Ending.REFUSAL)
+        return ended(StreamEnd.REJECTED)
     try:
         for chunk in chunks:
             plain += chunk
             blocks.append(len(chunk))
-            if len(plain) > MOST_LENT:
+            if len(plain) > MAX_BORROWED_BYTES:
                 return None
     except StreamUnderflowError:
-        return ended(Ending.UNDERFLOW)
+        return ended(StreamEnd.UNDERFLOW)
     except RecordStreamError as error:
-        return ended(Ending.DAMAGE if error.kafka_message is None else Ending.FAILURE, error.kafka_message)
-    return ended(Ending.END)
+        return ended(StreamEnd.CORRUPT if error.kafka_message is None else StreamEnd.FAILURE, error.kafka_message)
+    return ended(StreamEnd.END)
 
 
 def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
@@ -198,9 +200,9 @@ def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
 
 
 def compress(codec: Codec, data: bytes, magic: int = 2) -> bytes:
-    """``data`` in the framing that ``Compression.wrapForOutput`` writes at its default level.
+    """Return ``data`` in the framing that ``Compression.wrapForOutput`` writes at its default level.
 
-    The framing is Kafka's, byte for byte; the compressed blocks inside are those of the library at hand.
+    The framing is Kafka's, byte for byte; the compressed blocks inside depend on the installed library.
 
     Raises:
         InvalidArgumentError: zstd in v0 or v1, which Kafka does not allow.

@@ -1,7 +1,7 @@
 """gzip, read by the rules of ``java.util.zip.GZIPInputStream`` (RFC 1952).
 
-The standard library's zlib and not cramjam: it inflates in steps, so memory stays bounded, and it leaves the header and
-the trailer to us, whose rules in Java are laxer than zlib's.
+It uses the standard library's zlib instead of cramjam: zlib inflates in steps, so memory remains bounded, and it leaves
+header and trailer to this module, because Java's rules for them are laxer than zlib's.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from kidx.records.errors import RecordStreamError, StreamCutError
+from kidx.records.errors import RecordStreamError, TruncatedStreamError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-_MAGIC: Final = b"\x1f\x8b\x08"  # then flags, 4 bytes of time, extra flags, operating system
+_MAGIC: Final = b"\x1f\x8b\x08"  # followed by flags, 4 bytes of time, extra flags, operating system
 _HEADER_SIZE: Final = 10
 _TRAILER: Final = struct.Struct("<II")  # CRC-32 and length, modulo 2**32, of the plain bytes
 _HEADER_CRC, _EXTRA, _NAME, _COMMENT = 0x02, 0x04, 0x08, 0x10
 _CHUNK: Final = 64 * 1024
 
 _INPUT_BUFFER: Final = 8 * 1024
-"""Bytes that Kafka's GZIPInputStream reads at a time."""
+"""Number of bytes that Kafka's GZIPInputStream reads at a time."""
 
-_LEAST_NEXT_MEMBER: Final = 18
-"""More than this must be left behind a trailer for Java to look for another member, if all is in its input buffer."""
+_MIN_NEXT_MEMBER: Final = 18
+"""Java looks for another member only if more bytes than this follow a trailer in its input buffer."""
 
 
 def compress(data: bytes) -> bytes:
-    """One member, level 6, without name and time; the header is that of Java 16 and later."""
+    """Return one member, level 6, without name and time; its header is as written by Java 16 and later."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return b"".join((
         _MAGIC + b"\x00\x00\x00\x00\x00\x00\xff",
@@ -40,10 +40,10 @@ def compress(data: bytes) -> bytes:
 
 
 def chunks(data: bytes) -> Iterator[bytes]:
-    """The plain bytes of all members, in pieces of at most 64 KiB.
+    """Yield the plain bytes of all members, in chunks of at most 64 KiB.
 
     Raises:
-        RecordStreamError: at once for a bad header of the first member, later for damage further on.
+        RecordStreamError: immediately for a bad header of the first member, later for corruption further on.
     """
     return _members(data, _skip_header(data, 0))
 
@@ -52,11 +52,11 @@ def _members(data: bytes, start: int) -> Iterator[bytes]:
     position = window = start
     while True:
         end = yield from _member(data, position)
-        # Java asks what its input buffer still holds, or whether there is more behind it, and takes a bad header for
-        # the end. (Up to 3.5 ByteBufferInputStream never says that there is more.)
+        # Java checks if its input buffer holds more bytes or if more follow it, and treats a bad header as the end. (Up
+        # to 3.5 ByteBufferInputStream never reports that more bytes follow.)
         while window < end:
             window += _INPUT_BUFFER
-        if window >= len(data) and len(data) - end <= _TRAILER.size + _LEAST_NEXT_MEMBER:
+        if window >= len(data) and len(data) - end <= _TRAILER.size + _MIN_NEXT_MEMBER:
             return
         try:
             position = _skip_header(data, end + _TRAILER.size)
@@ -66,13 +66,13 @@ def _members(data: bytes, start: int) -> Iterator[bytes]:
 
 
 def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
-    """Give the plain bytes of the member whose deflate data begin at ``start``; return where they end."""
+    """Yield the plain bytes of the member whose deflate data start at ``start``; return the position after them."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     checksum = size = 0
     pending = b""
     fed = start
     while not inflate.eof:
-        if not pending:  # a little at a time: what zlib does not take yet is copied for every piece
+        if not pending:  # in small pieces, because the input that zlib has not consumed is copied on every call
             pending = data[fed : fed + _CHUNK]
             fed += len(pending)
         try:
@@ -85,20 +85,20 @@ def _member(data: bytes, start: int) -> Generator[bytes, None, int]:
         if piece:
             yield piece
         elif not pending and not inflate.eof and fed == len(data):
-            raise StreamCutError("gzip: Unexpected end of ZLIB input stream", None)
+            raise TruncatedStreamError("gzip: Unexpected end of ZLIB input stream", None)
     end = fed - len(inflate.unused_data)
     trailer = data[end : end + _TRAILER.size]
     expected = _TRAILER.pack(checksum, size & 0xFFFF_FFFF)
-    for field in (slice(0, 4), slice(4, 8)):  # a wrong checksum is told before a length that is cut off
+    for field in (slice(0, 4), slice(4, 8)):  # a wrong checksum is reported before a truncated length
         if len(trailer) < field.stop:
-            raise StreamCutError("gzip: the stream ends inside its trailer", None)
+            raise TruncatedStreamError("gzip: the stream ends inside its trailer", None)
         if trailer[field] != expected[field]:
             raise RecordStreamError("gzip: Corrupt GZIP trailer", None)
     return end
 
 
 def _skip_header(data: bytes, start: int) -> int:
-    """Where the deflate data behind the header at ``start`` begin."""
+    """Return the position of the deflate data after the header at ``start``."""
     end = start + _HEADER_SIZE
     if data[start : start + 2] != _MAGIC[:2]:
         raise RecordStreamError("gzip: Not in GZIP format", None)

@@ -1,8 +1,8 @@
 """The LZ4 frame format, read by the rules of ``Lz4BlockInputStream.java`` (``KafkaLZ4BlockInputStream`` up to 3.7).
 
-Kafka reads one frame, with independent blocks only; it checks block checksums and ignores the content checksum and
-whatever follows the end mark. Producers of v0 messages took the header checksum over the magic number too, so in v0 it
-is written so and not checked (KAFKA-3160).
+Kafka reads one frame, with independent blocks only. It checks block checksums, and ignores the content checksum and
+everything after the end mark. Producers of v0 messages computed the header checksum over the magic number too, so in v0
+it is written that way and not checked (KAFKA-3160).
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 _MAGIC: Final = 0x184D2204
 _HEADER: Final = struct.Struct("<IBB")  # magic, FLG, BD
 _SIZE: Final = struct.Struct("<I")
-_UNCOMPRESSED: Final = 0x8000_0000  # in a block's size: the block is stored as it is
+_UNCOMPRESSED: Final = 0x8000_0000  # flag in a block's size: the block is stored uncompressed
 ONE_BYTE: Final = _SIZE.pack(1)
-"""The size before an empty block: a compressed one of one byte."""
-_FLAGS: Final = 0x60  # what Kafka writes: version 1, independent blocks, no checksums, no content size
+"""Size field of an empty block: a compressed block of one byte."""
+_FLAGS: Final = 0x60  # flags that Kafka writes: version 1, independent blocks, no checksums, no content size
 _BLOCK_64K: Final = 4
 _CONTENT_CHECKSUM, _CONTENT_SIZE, _BLOCK_CHECKSUM, _INDEPENDENT = 0x04, 0x08, 0x10, 0x20
 
 
 def xxh32(data: bytes) -> int:
-    """XXH32 of ``data`` with seed 0. Plain Python: nearly always of two bytes, as Kafka writes no block checksums."""
+    """Return the XXH32 of ``data`` with seed 0; plain Python suffices: the input is nearly always two bytes.
+
+    Kafka writes no block checksums.
+    """
     p1, p2, p3, p4, p5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
     mask = 0xFFFF_FFFF
 
@@ -69,7 +72,7 @@ _HEADERS: Final = {block_size_id: _header(block_size_id) for block_size_id in ra
 
 
 def compress(data: bytes, *, broken_header: bool = False) -> bytes:
-    """One frame of independent 64 KiB blocks without checksums; ``broken_header`` as producers of v0 wrote it."""
+    """Return a frame of independent 64 KiB blocks without checksums; ``broken_header`` as producers of v0 write it."""
     out = [_header(_BLOCK_64K, broken=broken_header)]
     for start in range(0, len(data), 1 << 16):
         plain = data[start : start + (1 << 16)]
@@ -83,10 +86,10 @@ def compress(data: bytes, *, broken_header: bool = False) -> bytes:
 
 
 def chunks(data: bytes, *, check_header: bool = True, read_on: bool = True) -> Iterator[bytes]:
-    """The plain bytes, block by block; with ``read_on`` also those behind an empty block, else it ends them (LG-74).
+    """Yield the plain bytes, block by block, up to the first empty block; with ``read_on`` also those after it (LG-74).
 
     Raises:
-        RecordStreamError: at once for a bad frame header, later for damage further on.
+        RecordStreamError: immediately for a bad frame header, later for corruption further on.
     """
     if len(data) < _HEADER.size:
         raise RecordStreamError("lz4: Stream ended prematurely", None)
@@ -122,7 +125,7 @@ def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Itera
         size &= ~_UNCOMPRESSED
         if size == 0:
             if flags & _CONTENT_CHECKSUM and position + _SIZE.size > len(data):
-                raise StreamUnderflowError("lz4: no room for the content checksum")
+                raise StreamUnderflowError("lz4: no bytes left for the content checksum")
             return
         if size > max_block_size:
             raise RecordStreamError(f"lz4: Block size {size} exceeded max: {max_block_size}", None)
@@ -139,14 +142,14 @@ def _blocks(data: bytes, position: int, flags: int, block_size_id: int) -> Itera
 
 def _check(block: bytes, checksum: bytes) -> None:
     if len(checksum) < _SIZE.size:
-        raise StreamUnderflowError("lz4: no room for a block's checksum")
+        raise StreamUnderflowError("lz4: no bytes left for a block's checksum")
     if checksum != _SIZE.pack(xxh32(block)):
         raise RecordStreamError("lz4: Block checksum mismatch", None)
 
 
 def _decompress(block: bytes, block_size_id: int) -> bytes:
-    # cramjam's functions for bare blocks want to know the plain size, which Kafka does not store; a frame of one block
-    # tells them apart safely and refuses blocks that grow beyond the maximum.
+    # cramjam's functions for bare blocks need the plain size, which Kafka does not store. A frame of one block needs no
+    # size, and cramjam rejects a block that exceeds the maximum.
     frame = b"".join((_HEADERS[block_size_id], _SIZE.pack(len(block)), block, b"\x00\x00\x00\x00"))
     try:
         return bytes(cramjam.lz4.decompress(frame))

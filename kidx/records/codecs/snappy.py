@@ -1,7 +1,7 @@
-"""snappy in the framing of snappy-java's ``SnappyOutputStream``, and plain, as ``SnappyInputStream`` takes both.
+"""snappy in the framing of snappy-java's ``SnappyOutputStream``, and unframed; ``SnappyInputStream`` reads both.
 
-A 16-byte header (8 bytes of magic, version, compatible version), then blocks of up to 32 KiB, each behind its
-compressed size as a big-endian ``int``. A stream that does not start with the magic is one plain snappy block.
+A 16-byte header (8 bytes of magic, version, compatible version), then blocks of up to 32 KiB, each after its compressed
+size as a big-endian ``int``. A stream that does not start with the magic is one plain snappy block.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ _MAGIC: Final = b"\x82SNAPPY\x00"
 _VERSIONS: Final = struct.Struct(">ii")  # version, oldest compatible version
 _HEADER_SIZE: Final = len(_MAGIC) + _VERSIONS.size
 _SIZE: Final = struct.Struct(">i")
-_NEXT_HEADER: Final = _SIZE.unpack(_MAGIC[:4])[0]  # where a block size is expected: another stream follows
+_NEXT_HEADER: Final = _SIZE.unpack(_MAGIC[:4])[0]  # at the position of a block size: another stream follows
 _BLOCK: Final = 32 * 1024
 _MAX_BLOCK: Final = 512 * 1024 * 1024
 _READ_AHEAD: Final = 2 * 1024
-"""Plain bytes that Kafka asks for at a time; ``SnappyInputStream`` does not answer before it has them all, so damage
-shows that much early."""
+"""Number of plain bytes that Kafka requests at a time. ``SnappyInputStream`` returns only once it has them all, so
+
+corruption shows up to this many bytes early.
+"""
 _MAX_RATIO: Final = 64
-"""No element of snappy's format makes more than 64 bytes of one, so a block that claims more is damaged."""
+"""No element of snappy's format expands one byte to more than 64, so a block that claims more is corrupt."""
 
 
 def compress(data: bytes) -> bytes:
-    """A header, then ``data`` in blocks of 32 KiB."""
+    """Return a header, then ``data`` in blocks of 32 KiB."""
     out = [_MAGIC, _VERSIONS.pack(1, 1)]
     for start in range(0, len(data), _BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _BLOCK]))
@@ -40,10 +42,10 @@ def compress(data: bytes) -> bytes:
 
 
 def chunks(data: bytes) -> Iterator[bytes]:
-    """The plain bytes, block by block.
+    """Yield the plain bytes, block by block.
 
     Raises:
-        RecordStreamError: at once if ``data`` are empty or a damaged plain block, later for damage further on.
+        RecordStreamError: immediately if ``data`` is empty or a corrupt plain block, later for corruption further on.
     """
     if not data:
         raise RecordStreamError("snappy: Cannot decompress empty stream", None)
@@ -65,7 +67,7 @@ def _read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
-    position = _HEADER_SIZE  # the versions of the first header are not looked at
+    position = _HEADER_SIZE  # the versions in the first header are ignored
     while position + _SIZE.size <= len(data):  # up to three stray bytes are ignored
         (size,) = _SIZE.unpack_from(data, position)
         if size == _NEXT_HEADER:

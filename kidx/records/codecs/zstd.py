@@ -1,4 +1,4 @@
-"""zstd frames (RFC 8878), one after another, as zstd-jni's ``ZstdInputStream`` reads them."""
+"""zstd frames (RFC 8878), one after the other, as zstd-jni's ``ZstdInputStream`` reads them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 3  # Kafka's default
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE: Final = b"\x2a\x4d\x18"  # behind a byte from 0x50 to 0x5F
+_SKIPPABLE: Final = b"\x2a\x4d\x18"  # preceded by a byte from 0x50 to 0x5F
 _MAX_BLOCK: Final = 128 * 1024
 _RAW, _RLE = 0, 1
 _BLOCK_HEADER: Final = 3
 _MAX_SIZE: Final = (1 << 31) - 9
-"""The most that one frame may hold, in bytes. No record is larger (Kafka 4.4's own limit for one)."""
+"""Maximum plain size of a frame in bytes. No record is larger (Kafka 4.4's own limit for one)."""
 _WHOLE: Final = 16 << 20
-"""Bytes up to which a frame is decompressed at once, which is quicker."""
+"""Maximum plain size in bytes up to which a frame is decompressed in one call, which is faster."""
 _INPUT: Final = _MAX_BLOCK + _BLOCK_HEADER
-"""Compressed bytes that ``ZstdInputStream`` reads at a time (``ZSTD_DStreamInSize``)."""
+"""Number of compressed bytes that ``ZstdInputStream`` reads at a time (``ZSTD_DStreamInSize``)."""
 _OUTPUT: Final = 16 * 1024
-"""Plain bytes that Kafka asks it for at a time."""
+"""Number of plain bytes that Kafka requests at a time."""
 
 
 def compress(data: bytes) -> bytes:
-    """One frame at level 3, as a stream of unknown length that is flushed before it ends: its last block is empty."""
+    """Return one frame at level 3, streamed with unknown length and flushed before its end: its last block is empty."""
     stream = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
     return stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()
 
 
 def chunks(data: bytes) -> Iterator[bytes]:
-    """The plain bytes, as Kafka gets them of frames that are damaged or cut. Nothing is read before the first.
+    """Yield the plain bytes, also of corrupt or truncated frames, as Kafka gets them. Nothing is read before the first.
 
     Raises:
-        RecordStreamError: damage, or a frame of more than 2 GiB.
+        RecordStreamError: corruption, or a frame of more than 2 GiB.
     """
     position = 0
     while position < len(data):
@@ -64,7 +64,7 @@ def _whole(frame: bytes) -> bytes | None:
 
 
 def _in_pieces(frame: bytes) -> Iterator[bytes]:
-    """As many bytes at a time as Kafka asks for: damage further on shows when they have been read."""
+    """Yield as many bytes at a time as Kafka requests: corruption further on shows only after they have been read."""
     reader = zstandard.ZstdDecompressor().stream_reader(frame)
     try:
         while piece := reader.read(_OUTPUT):
@@ -74,20 +74,20 @@ def _in_pieces(frame: bytes) -> Iterator[bytes]:
 
 
 def _is_finished(end: int, size: int) -> bool:
-    """Whether ``ZstdInputStream`` takes the end of the data for that of the frame that ended at ``end``.
+    """Return True if ``ZstdInputStream`` treats the end of the data as the end of the frame that ended at ``end``.
 
-    It asks whether a frame has ended since it read compressed bytes for the last time.
+    It checks if a frame has ended since it last read compressed bytes.
     """
     return end > (size - 1) // _INPUT * _INPUT
 
 
 class _Frame(NamedTuple):
-    """Where a frame lies.
+    """Extent of a frame.
 
     Attributes:
-        end: behind all of it; a damaged one ends with the data: the decompressor finds the words for what is wrong.
-        bound: the most bytes that it can decompress to.
-        ends: the data reach its end.
+        end: position after the frame; a corrupt frame ends with the data, and the decompressor reports the error.
+        bound: maximum number of bytes that it can decompress to.
+        ends: True if the data contain its end.
     """
 
     end: int

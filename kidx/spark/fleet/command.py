@@ -65,6 +65,7 @@ class FleetResult(Verification):
             summary.segments,
             summary.batches,
             summary.bytes_read,
+            [Problem(Path(path), message) for path, message in result.left_out],
         )
 
     @property
@@ -75,7 +76,8 @@ class FleetResult(Verification):
     @property
     def exit_code(self) -> int:
         """As of :attr:`kidx.verify.Verification.exit_code`."""
-        if not self._result.summary.readable and (self.problems or self._result.summary.files):
+        summary = self._result.summary
+        if not summary.readable and (self.problems or summary.files or not summary.partitions):
             return 2
         return 0 if self.verdict in HARMLESS else 1
 
@@ -89,7 +91,7 @@ class FleetResult(Verification):
 
     def faults(self, most: int | None = None) -> list[Finding]:
         """The findings that are no mere remarks, in order; of many the first."""
-        faults = self._findings.where("verdict not in ('exact', 'sound')")
+        faults = self._findings.where(f"verdict not in {tuple(HARMLESS)}")
         return [_finding(row) for row in (faults if most is None else faults.limit(most)).collect()]
 
 
@@ -110,6 +112,7 @@ def verify_paths(
     out: str | None = None,
     run_id: str | None = None,
     shown: bool = True,
+    marked: bool = False,
 ) -> Verification:
     """As :func:`kidx.verify.verify_paths`, on Spark; the session goes on, as the result is read from the tables.
 
@@ -119,6 +122,7 @@ def verify_paths(
         index_interval_bytes: the topics' setting.
         out: for the tables; the user's state directory if None.
         run_id: the time if None.
+        marked: verify directories of deleted topics and strays, too.
         shown: say on stderr how far it is, and where the tables are.
 
     Raises:
@@ -139,6 +143,7 @@ def verify_paths(
         release=release,
         index_interval_bytes=index_interval_bytes,
         progress=_lines(console),
+        marked=marked,
     )
     differences = (f"replicas differ: {message}" for message in result.summary.differences)
     for line in (f"run {result.run_id}: {result.report}", *differences):

@@ -20,16 +20,19 @@ from kidx.discovery import (
     LOG,
     META_PROPERTIES,
     SEGMENT_SUFFIXES,
+    Found,
     Leftover,
     Partition,
     Problem,
     Segment,
     discover,
+    swaps_in,
 )
 from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.tables.storage import Store
+from kidx.verify.leaving_out import without_marked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +43,7 @@ Facts = Callable[[Path], FileFacts | None]
 SEGMENT_COST: Final = 1 << 20
 """What looking at a segment costs besides its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 """Of the tables: a verdict of another one has other columns, and does not count."""
 
 
@@ -51,11 +54,13 @@ class Asked:
     Attributes:
         release, interval: as for :func:`kidx.verify.verify_segment`.
         options: of fsspec, for the stores that segments lie in.
+        marked: directories of deleted topics and strays, too.
     """
 
     release: str | None = None
     interval: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    marked: bool = False
 
     @property
     def dialect(self) -> Dialect | None:
@@ -115,15 +120,17 @@ def list_roots(roots: Sequence[Root], asked: Asked, batches: Iterator[pa.RecordB
 
 
 def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
-    broker_of = cache(_broker_of)
+    about = cache(_about_broker)
     if root.store is None:
-        found = discover(root.paths)
+        found = _found(root.paths, asked)
         name_of = _names(root)
         for partition in found.partitions:
             place = Place(name_of(partition.directory), str(partition.directory))
-            broker = broker_of(partition.directory.parent) or name_of(partition.directory.parent)
-            yield _row(partition, place, broker, local_facts, asked)
+            broker, cluster = about(partition.directory.parent)
+            broker = broker or name_of(partition.directory.parent)
+            yield _row(partition, place, local_facts, asked) | {"broker": broker, "cluster": cluster}
         yield from (_problem_row(problem, name_of(problem.path)) for problem in found.problems)
+        yield from (_problem_row(each, name_of(each.path)) | {"left_out": True} for each in found.left_out)
         return
     with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
         try:
@@ -131,17 +138,24 @@ def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
         except Exception as error:  # noqa: BLE001 -- each store has errors of its own
             yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
             return
-        found = discover([] if mirror.problems and not mirror.partitions else [mirror.root])
+        found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], asked)
         for partition in found.partitions:
             inner = mirror.paths[partition.directory]
             place = Place(root.store.name_of(inner), inner, root.store)
-            broker = broker_of(partition.directory.parent) or place.name.rpartition("/")[0]
-            yield _row(partition, place, broker, mirror.facts.get, asked)
-        for problem in [*found.problems, *mirror.problems]:
+            broker, cluster = about(partition.directory.parent)
+            broker = broker or place.name.rpartition("/")[0]
+            yield _row(partition, place, mirror.facts.get, asked) | {"broker": broker, "cluster": cluster}
+        for problem in [*found.problems, *mirror.problems, *found.left_out]:
             path = mirror.paths.get(problem.path) or mirror.paths.get(problem.path.parent)
             name = root.given[0] if path is None else root.store.name_of(path)
             below = problem.path not in mirror.paths and path is not None
-            yield _problem_row(problem, f"{name}/{problem.path.name}" if below else name)
+            row = _problem_row(problem, f"{name}/{problem.path.name}" if below else name)
+            yield row | {"left_out": problem in found.left_out}
+
+
+def _found(paths: Iterable[str | Path], asked: Asked) -> Found:
+    found = discover(paths)
+    return found if asked.marked else without_marked(found)
 
 
 def _names(root: Root) -> Callable[[Path], str]:
@@ -157,17 +171,18 @@ def _names(root: Root) -> Callable[[Path], str]:
     return name_of
 
 
-def _broker_of(directory: Path) -> str | None:
-    """The id in a log directory's ``meta.properties``."""
+def _about_broker(directory: Path) -> tuple[str, str]:
+    """The ids of broker and cluster in a log directory's ``meta.properties``; empty if they are not known."""
     try:
         text = read_text(directory / META_PROPERTIES, errors="replace")
     except OSError:
-        return None
-    match = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)
-    return match and match[1]
+        return "", ""
+    broker = re.search(r"^(?:node|broker)\.id=(\d+)\s*$", text, re.MULTILINE)
+    cluster = re.search(r"^cluster\.id=(\S+)\s*$", text, re.MULTILINE)
+    return broker[1] if broker else "", cluster[1] if cluster else ""
 
 
-def _row(partition: Partition, place: Place, broker: str, facts_of: Facts, asked: Asked) -> Row:
+def _row(partition: Partition, place: Place, facts_of: Facts, asked: Asked) -> Row:
     directory = partition.directory
     others = [*partition.orphans, *([] if partition.epochs is None else [partition.epochs])]
     known = {path: facts_of(path) for path in others}
@@ -195,11 +210,11 @@ def _row(partition: Partition, place: Place, broker: str, facts_of: Facts, asked
         "topic": partition.topic,
         "partition": partition.partition,
         "state": partition.state,
-        "broker": broker,
         "clean": any(segment.clean for segment in partition.segments),
         "complete": partition.complete,
         "start_offset": partition.start_offset,
         "recovery_point": partition.recovery_point,
+        "cleaned_to": partition.cleaned_to,
         "epochs": partition.epochs is not None,
         "orphans": [os.fsencode(path.name) for path in partition.orphans],
         "leftovers": [os.fsencode(leftover.path.name) for leftover in partition.leftovers],
@@ -265,5 +280,10 @@ def partition_of(row: Row, directory: Path) -> Partition:
         directory / EPOCHS if row["epochs"] else None,
         row["start_offset"],
         row["recovery_point"],
+        row["cleaned_to"],
         row["complete"],
+        # What lies in a store is fetched segment by segment, and these are none yet.
+        ()
+        if row["root"]
+        else tuple(swaps_in(directory, map(os.fsdecode, row["leftovers"]), row["topic"], row["partition"])),
     )

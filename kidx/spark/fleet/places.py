@@ -18,16 +18,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kidx.discovery import CLEAN_SHUTDOWN, EPOCHS, META_PROPERTIES, OFFSET_CHECKPOINTS, Problem
+from kidx.discovery import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    DEPTH,
+    EPOCHS,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    Problem,
+    are_of_a_log_directory,
+)
 from kidx.files import TEXT_LIMIT
 
 if TYPE_CHECKING:
     from kidx.tables.storage import Entry, Store
 
-_NAMES: Final = re.compile(r"\d{1,20}\.[a-z.]+")
-_CHECKPOINTS: Final = (META_PROPERTIES, *OFFSET_CHECKPOINTS)
+_NAMES: Final = re.compile(r"\d{1,20}(?:\.[a-z.]+|-\d{10}\.checkpoint)")
+_CHECKPOINTS: Final = (META_PROPERTIES, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS)
 _KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
-_DEPTH: Final = 2
 _LISTED_AT_ONCE: Final = 16
 _SETTLED: Final = 2.0
 """Seconds after which a time stamp cannot hide another change: clocks of file systems tick that coarsely."""
@@ -154,7 +162,7 @@ class Mirror:
             return
         if found.is_directory:
             with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-                self._look(self.root, pool.submit(self._list, inner), _DEPTH, pool)
+                self._look(self.root, pool.submit(self._list, inner), DEPTH, pool)
         else:
             above, _, directory = above.rpartition("/")
             self.paths = {self.top / directory: f"{above}/{directory}" if above else directory}
@@ -178,9 +186,10 @@ class Mirror:
         except Exception as error:  # noqa: BLE001 -- each store has errors of its own
             self.problems.append(Problem(directory, reason_of(error)))
             return
-        if not depth or directory in self.partitions:
-            return
         below = {entry.name: entry.path.rstrip("/") for entry in entries if entry.is_directory}
+        files = [entry.name for entry in entries if not entry.is_directory]
+        if not depth or (directory in self.partitions and not are_of_a_log_directory(files, below)):
+            return
         self.paths |= {directory / name: path for name, path in below.items()}
         waiting = {name: pool.submit(self._list, path) for name, path in below.items()}
         for name, future in waiting.items():

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kidx.errors import KidxError
 from kidx.printable import counted
 from kidx.spark.fleet.listing import Asked, Row, place_of
+from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.storage import Store
-from kidx.tables.walking import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
@@ -33,6 +33,7 @@ class Replica:
         place: where it lies.
         logs: base offset and file name of each segment, in order.
         start_offset: from the log directory's checkpoint; None if it has no entry.
+        cluster: the id of the broker's cluster; empty if it is not known.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class Replica:
     place: Place
     logs: tuple[tuple[int, str], ...]
     start_offset: int | None = None
+    cluster: str = ""
 
     @property
     def start(self) -> int:
@@ -56,6 +58,7 @@ def compare_listed(asked: Asked, listed: Iterable[Row]) -> Iterator[Difference]:
             place_of(row, asked),
             tuple((each["base_offset"], each["log"]) for each in row["segments"]),
             row["start_offset"],
+            row["cluster"],
         )
         for row in listed
     ]
@@ -98,16 +101,19 @@ class _Batch(NamedTuple):
 
 
 def compare_replicas(replicas: Sequence[Replica]) -> Iterator[Difference]:
-    """Every replica against the first by path; of each the first difference is given.
+    """Every replica against the first by path of its cluster; of each the first difference is given.
 
     Args:
-        replicas: of one partition, at least one.
+        replicas: of one partition's name, at least one. Those of an unknown cluster may belong to any of them.
     """
-    first, *others = sorted(replicas, key=lambda replica: replica.place.name)
-    for other in others:
-        difference = _first_difference(first, other)
-        if difference is not None:
-            yield difference
+    clusters = sorted({replica.cluster for replica in replicas if replica.cluster}) or [""]
+    for cluster in clusters:
+        known = (replica for replica in replicas if (replica.cluster or clusters[0]) == cluster)
+        first, *others = sorted(known, key=lambda replica: replica.place.name)
+        for other in others:
+            difference = _first_difference(first, other)
+            if difference is not None:
+                yield difference
 
 
 def _first_difference(one: Replica, two: Replica) -> Difference | None:

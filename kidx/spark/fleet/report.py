@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, select_autoescape
+from markupsafe import Markup
 
-from kidx.findings import SEVERITY
-from kidx.report.page import shown
+from kidx.findings import HARMLESS, SEVERITY
+from kidx.report.page import displayed
+from kidx.verify.causes import causes_of
 
 if TYPE_CHECKING:
     from kidx.spark.fleet.summary import Summary
@@ -20,13 +23,15 @@ _TITLES: Final = {
     "release": "By the releases that write these very bytes",
     "age": "By age of the file",
 }
+_LEAST: Final = 1.0
+"""Percent of a bar that a verdict has at least: one bad file of ten thousand is to be seen."""
 _SHOWN: Final = 40
 """Values of a picture at most: those with the most trouble."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a bar: its verdict, files, and where it lies in percent of the widest bar."""
+    """A piece of a bar: its verdict, files, and where it lies in percent of the bar."""
 
     verdict: str
     files: int
@@ -54,25 +59,32 @@ class Picture:
 
 
 def picture(title: str, counts: Mapping[str, Mapping[str, int]]) -> Picture:
-    """A picture of files by value and verdict: values with trouble first, then the largest.
+    """Return a picture of files by value and verdict: the gravest trouble first, then the largest.
+
+    All bars are of one length: each shows shares, and its numbers stand beside it.
 
     Args:
         title: above it.
         counts: files by value and verdict.
     """
-    widest = max((sum(each.values()) for each in counts.values()), default=1)
-    bars = [_bar(label, each, widest) for label, each in counts.items()]
-    bars.sort(key=lambda bar: (-bar.trouble, -bar.files, bar.label))
+    bars = [_bar(label, each) for label, each in sorted(counts.items(), key=lambda item: _gravity(*item))]
     return Picture(title, tuple(bars[:_SHOWN]), max(0, len(bars) - _SHOWN))
 
 
-def _bar(label: str, counts: Mapping[str, int], widest: int) -> Bar:
-    parts, start = [], 0.0
-    for verdict in sorted(counts, key=SEVERITY.__getitem__):
-        width = 100 * counts[verdict] / widest
+def _gravity(label: str, counts: Mapping[str, int]) -> tuple[list[int], int, str]:
+    """How early a bar comes: by its files of the worst verdict, then of the next one."""
+    faults = [-counts.get(verdict, 0) for verdict in reversed(SEVERITY) if verdict not in HARMLESS]
+    return faults, -sum(counts.values()), label
+
+
+def _bar(label: str, counts: Mapping[str, int]) -> Bar:
+    parts, start, whole = [], 0.0, sum(counts.values())
+    widths = {verdict: max(_LEAST, 100 * files / whole) for verdict, files in counts.items() if files}
+    for verdict in sorted(widths, key=SEVERITY.__getitem__):
+        width = 100 * widths[verdict] / sum(widths.values())
         parts.append(Part(verdict, counts[verdict], round(start, 3), round(width, 3)))
         start += width
-    trouble = sum(files for verdict, files in counts.items() if SEVERITY[verdict] > SEVERITY["sound"])
+    trouble = sum(files for verdict, files in counts.items() if verdict not in HARMLESS)
     return Bar(label, sum(counts.values()), trouble, tuple(parts))
 
 
@@ -87,7 +99,7 @@ def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
         autoescape=select_autoescape(default=True),
-        finalize=shown,
+        finalize=displayed,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -95,5 +107,31 @@ def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable
     counts["age"] = {age.lstrip("12345 "): each for age, each in counts["age"].items()}  # which sort by their number
     pictures = [picture(title, counts[way]) for way, title in _TITLES.items()]
     return environment.get_template("report.html").render(
-        summary=summary, asked=asked, problems=list(problems), pictures=pictures, verdicts=list(SEVERITY)
+        summary=summary,
+        asked=asked,
+        problems=list(problems),
+        pictures=pictures,
+        verdicts=list(SEVERITY),
+        steps=_next_steps(summary, asked),
+        causes=sorted(causes_of(summary.worst), key=lambda cause: -SEVERITY[cause.finding.verdict]),
+        # Ours; nothing of a file is in it.
+        palette=Markup(resources.files("kidx.report").joinpath("templates", "palette.css").read_text("utf-8")),  # noqa: S704
     )
+
+
+def _next_steps(summary: Summary, asked: Mapping[str, Any]) -> list[str]:
+    """What to do about the findings; commands stand between backticks."""
+    steps = []
+    found = {verdict for verdict, files in summary.by_verdict.items() if files} - HARMLESS
+    if found:
+        release = f" --kafka {asked['release']}" if asked.get("release") else ""
+        steps.append(
+            "on each broker named below, look at its directory with "
+            f"`kidx verify DIRECTORY{release}`: it says whether the broker may be started, and what to repair"
+        )
+        steps.append(f"with the broker stopped, `kidx repair DIRECTORY{release} --dry-run` says what can be rebuilt")
+    if summary.differing_replicas:
+        steps.append("of replicas that differ, compare the brokers' logs before a leader is elected among them")
+    if found:
+        steps.append("after it, verify again; `kidx compare` compares two runs")
+    return steps

@@ -20,7 +20,7 @@ from pyspark.sql.functions import array, explode, expr
 from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ToolError
-from kidx.findings import Finding, Verdict, worst
+from kidx.findings import HARMLESS, Finding, Verdict, worst
 from kidx.spark.fleet.listing import Asked, list_roots, roots_of
 from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.report import render_report
@@ -40,7 +40,8 @@ Progress = Callable[[int, int], None]
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _FOUND: Final = {
     "partitions": "count_if(problem is null)",
-    "problems": "count(problem)",
+    "problems": "count_if(problem is not null and not coalesce(left_out, false))",
+    "left_out": "count_if(left_out)",
     "segments": "coalesce(sum(size(segments)), 0)",
     "bytes": "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0)",
     "several": "coalesce(min(broker) < max(broker), false)",
@@ -84,6 +85,7 @@ class FleetVerification:
         report: path or URL of the HTML page.
         resumed: segments that an earlier attempt had verified.
         problems: paths that could not be looked at, and why.
+        left_out: paths that were passed over, and why.
         seconds: that each step took, in order.
     """
 
@@ -93,6 +95,7 @@ class FleetVerification:
     report: str | Path
     resumed: int
     problems: tuple[tuple[str, str], ...]
+    left_out: tuple[tuple[str, str], ...]
     seconds: dict[str, float]
 
     @property
@@ -106,7 +109,7 @@ class FleetVerification:
         """As of ``kidx verify``: 0 exact or sound; 1 something is not, or replicas differ; 2 nothing could be read."""
         if not self.summary.readable and (self.problems or self.summary.files):
             return 2
-        return 0 if self.verdict in {"exact", "sound"} and not self.summary.differing_replicas else 1
+        return 0 if self.verdict in HARMLESS and not self.summary.differing_replicas else 1
 
     def frame(self, table: str) -> DataFrame:
         """One of the tables of :mod:`kidx.spark.fleet.tables`, of this run."""
@@ -127,6 +130,7 @@ def verify(
     index_interval_bytes: int | None = None,
     storage_options: dict[str, Any] | None = None,
     progress: Progress | None = None,
+    marked: bool = False,
 ) -> FleetVerification:
     """Verifies everything under some paths, segment by segment, and leaves tables and a report.
 
@@ -139,6 +143,7 @@ def verify(
         index_interval_bytes: likewise.
         storage_options: of fsspec, for URLs among the paths and for ``out``.
         progress: told how many segments have been verified, and of how many; not with Spark Connect.
+        marked: verify directories of deleted topics and strays, too.
 
     Raises:
         ToolError: the run id is no name, or belongs to a run that was asked something else; there is nothing to look
@@ -149,13 +154,13 @@ def verify(
     dialect = None if release is None else dialect_of(release)
     options = storage_options or {}
     wanted = [os.fspath(path) for path in paths]
-    asked = Asked(None if dialect is None else dialect.release, index_interval_bytes, options)
+    asked = Asked(None if dialect is None else dialect.release, index_interval_bytes, options, marked)
     about = {
         "paths": sorted(wanted),
         "release": asked.release,
         "index_interval_bytes": index_interval_bytes,
         "kidx": __version__,
-    }
+    } | ({"marked": True} if marked else {})
     output = Output(spark, os.fspath(out), options)
     try:
         return _Run(spark, output, run_id, asked, progress).verify(wanted, about)
@@ -182,12 +187,14 @@ class _Run:
         document = f"runs/{self.run_id}/run.json"
         before = self._asked_before(document, about)
         listing, found = self._list(paths)
-        problems: tuple[tuple[str, str], ...] = ()
-        if found["problems"]:
-            rows = listing.where("problem is not null").orderBy("place", "problem").select("place", "problem")
-            problems = tuple((row["place"], row["problem"]) for row in rows.collect())
+        told: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+        if found["problems"] or found["left_out"]:
+            rows = listing.where("problem is not null").orderBy("place", "problem")
+            for row in rows.select("place", "problem", "left_out").collect():
+                told[bool(row["left_out"])].append((row["place"], row["problem"]))
+        problems, left_out = tuple(told[False]), tuple(told[True])
         if not found["partitions"]:
-            why = "; ".join(map(": ".join, problems))
+            why = "; ".join(map(": ".join, problems or left_out))
             raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
         self.output.put(document, json.dumps(about, indent=2) + "\n")
         self._step("list")
@@ -200,7 +207,7 @@ class _Run:
         findings = settled.selectExpr("inline(findings)")
         if problems:
             findings = findings.unionByName(
-                listing.where("problem is not null").selectExpr(
+                listing.where("problem is not null and not coalesce(left_out, false)").selectExpr(
                     *(f"{_OF_A_PROBLEM.get(f.name, 'null')} as `{f.name}`" for f in FINDINGS)
                 )
             )
@@ -218,7 +225,7 @@ class _Run:
         report = self.output.put(f"runs/{self.run_id}/report.html", page)
         self._step("write tables")
         where = Path(report) if self.output.is_local else report
-        return FleetVerification(self.output, self.run_id, summary, where, resumed, problems, self.seconds)
+        return FleetVerification(self.output, self.run_id, summary, where, resumed, problems, left_out, self.seconds)
 
     def _step(self, name: str) -> None:
         now = time.monotonic()

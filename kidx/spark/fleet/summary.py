@@ -101,7 +101,7 @@ def summarize(settled: DataFrame, problems: int) -> Summary:
     severity = "case verdict " + " ".join(f"when '{name}' then {-worth}" for name, worth in SEVERITY.items()) + " end"
     first, shown = [], []
     if set(findings) - HARMLESS:
-        faults = settled.selectExpr("inline(findings)").where("verdict not in ('exact', 'sound')")
+        faults = settled.selectExpr("inline(findings)").where(f"verdict not in {tuple(HARMLESS)}")
         first = faults.orderBy(expr(severity), "path", "slot", "position").limit(_SHOWN).collect()
     if of["differences"]:
         different = settled.selectExpr("inline(differences)").orderBy("path").select("message")

@@ -79,10 +79,12 @@ LISTING: Final = pa.schema([
     ("partition", pa.int32()),
     ("state", pa.string()),
     ("broker", pa.string()),
+    ("cluster", pa.string()),  # the id of the broker's cluster; empty if it is not known
     ("clean", pa.bool_()),
     ("complete", pa.bool_()),
     ("start_offset", pa.int64()),
     ("recovery_point", pa.int64()),
+    ("cleaned_to", pa.int64()),
     ("epochs", pa.bool_()),
     ("orphans", pa.list_(pa.binary())),
     ("leftovers", pa.list_(pa.binary())),
@@ -97,6 +99,7 @@ LISTING: Final = pa.schema([
     ]))),
     ("problem", pa.string()),  # why the path could not be looked at: then there is nothing else
     ("clause", pa.string()),
+    ("left_out", pa.bool_()),  # that is no fault
 ])  # fmt: skip
 VERDICTS: Final = pa.schema([
     ("together", pa.string()),

@@ -51,7 +51,7 @@ class Trend:
         return any(row["verdict"] in BAD for row in self.new)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``kidx trends --json``."""
+        """The document of ``kidx compare --json``."""
         return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.stayed}
 
 

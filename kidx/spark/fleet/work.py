@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.findings import Finding
-from kidx.scan.compiled import worth_compiling
+from kidx.scan.jit import worth_compiling
 from kidx.spark.fleet.counting import count
 from kidx.spark.fleet.listing import SEGMENT_COST, Asked, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
@@ -97,6 +97,7 @@ def _read(text: str, segment: Segment, directory: Path) -> SegmentVerdict:
     told["findings"] = tuple(Finding(**each) for each in told["findings"])
     told["transactions"] = tuple(TransactionEvent(*event) for event in told["transactions"])
     told["epochs"] = tuple(map(tuple, told["epochs"]))
+    told["signature"] = tuple(each and tuple(each) for each in told["signature"])
     told["aborted"] = told["aborted"] and tuple(map(tuple, told["aborted"]))
     return SegmentVerdict(segment, **told | {"counts": Counter(told["counts"])})
 
@@ -146,7 +147,13 @@ def _settled(asked: Asked, row: Row, known: Mapping[str, str], differences: list
             _read(known[each["key"]], segment, directory)
             for each, segment in zip(row["segments"], partition.segments, strict=True)
         ]
-        verdict = guarded_partition(partition, found, release=asked.dialect, index_interval_bytes=asked.interval)
+        verdict = guarded_partition(
+            partition,
+            found,
+            release=asked.dialect,
+            index_interval_bytes=asked.interval,
+            living=place.store is None,
+        )
         settled = _settled_row(row, place, directory, verdict) | {"differences": differences}
     return settled | {"counts": count(settled)}
 

@@ -52,7 +52,7 @@ func (b *buffer) seek(position int64) error {
 	return nil
 }
 
-// room checks what every put checks, and moves the cursor behind the field.
+// room checks what every put checks, and moves the cursor past the field.
 func (b *buffer) room(size int64) ([]byte, error) {
 	if !b.writable {
 		return nil, refuse("read_only", "the index is mapped read-only")

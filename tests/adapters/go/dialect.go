@@ -7,7 +7,7 @@ import (
 )
 
 // dialect holds what differs between Kafka releases in the three index files (clauses AI, OI, TI, TX), apart from
-// the texts of refusals, which an implementation that is not Kafka need not copy.
+// the texts of errors, which an implementation that is not Kafka need not copy.
 type dialect struct {
 	scala              bool // a position that does not fit is an illegal argument, not an illegal state: up to 3.4
 	closeTrims         bool // close() cuts the preallocated tail: up to 4.3

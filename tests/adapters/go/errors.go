@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// refusal is an answer of the protocol: {"error": kind, "message": message}.
+// refusal is an error reply of the protocol: {"error": kind, "message": message}.
 type refusal struct{ kind, message string }
 
 func (r refusal) Error() string { return r.kind + ": " + r.message }

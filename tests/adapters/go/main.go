@@ -1,6 +1,6 @@
 // Command go-index is a complete implementation of Kafka's three index files behind the line protocol of the
 // conformance harness (conformance/schemas/protocol.json): one JSON request a line on standard input, one JSON reply a
-// line on standard output. It needs nothing but Go's standard library.
+// line on standard output. It needs only Go's standard library.
 //
 //	go build -o go-index . && conformance run -i "exec:./go-index --release {release}"
 package main
@@ -14,7 +14,7 @@ import (
 )
 
 // request has a field for every argument of every operation. Go reads a JSON integer into an int64 exactly; a
-// language that reads numbers as doubles has to be told not to.
+// language that reads numbers as doubles needs a setting against that.
 type request struct {
 	Op               string `json:"op"`
 	Kind             string `json:"kind"`
@@ -73,7 +73,7 @@ func serve(s *session) {
 			panic(err)
 		}
 		out.Write(append(reply, '\n'))
-		out.Flush() // a reply that stays in the buffer is a reply that never came
+		out.Flush() // a reply that remains in the buffer never arrives
 		if r.Op == "stop" {
 			return
 		}
@@ -123,7 +123,7 @@ func (s *session) perform(r *request) (any, error) {
 	case "stop":
 		return nil, nil
 	case "open":
-		s.index = nil // an open that is refused leaves no index
+		s.index = nil // an open that fails leaves no index
 		opened, err := open(r, s.dialect)
 		if err == nil {
 			s.index = opened

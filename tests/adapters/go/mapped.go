@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-const warmBytes = 8192 // the end of an index that the search looks at first (AI-30)
+const warmBytes = 8192 // the end of an index that the search reads first (AI-30)
 
 // mapped is what the offset and the time index have in common: Kafka's AbstractIndex.
 type mapped struct {
@@ -22,7 +22,7 @@ type mapped struct {
 	entries      int64
 	maxEntries   int64
 
-	refreshLast     func() error // reads the remembered last entry anew
+	refreshLast     func() error // reads the cached last entry again
 	refreshOnResize bool         // the time index does so whenever its length has changed (TI-10)
 }
 
@@ -146,7 +146,7 @@ func (m *mapped) truncateTo(offset int64) error {
 	return m.truncateToEntries(keep)
 }
 
-// resize changes the length of the file and maps it anew (AI-10); false if it has that length already.
+// resize changes the length of the file and maps it again (AI-10); false if it has that length already.
 func (m *mapped) resize(size int64) (bool, error) {
 	size = roundDown(size, m.entrySize)
 	if size == m.length {

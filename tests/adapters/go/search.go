@@ -9,7 +9,7 @@ func (m *mapped) offsetKey(slot int64) (int64, error) {
 }
 
 // bounds finds the last slot whose key is at or below the target and the first one at or above it, -1 for none. It
-// looks at the warm section first (AI-31, AI-32). The caller has made sure that the index is mapped.
+// reads the warm section first (AI-31, AI-32). The caller has made sure that the index is mapped.
 func (m *mapped) bounds(keyOf key, target int64) (lower, upper int64, err error) {
 	if m.entries == 0 {
 		return -1, -1, nil
@@ -32,7 +32,7 @@ func (m *mapped) bounds(keyOf key, target int64) (lower, upper int64, err error)
 	return m.bisect(keyOf, target, 0, warm)
 }
 
-// bisect is the loop of AI-33: an equal key ends it at once, for either bound.
+// bisect is the loop of AI-33: an equal key ends it immediately, for either bound.
 func (m *mapped) bisect(keyOf key, target, low, high int64) (lower, upper int64, err error) {
 	for low < high {
 		middle := (low + high + 1) / 2

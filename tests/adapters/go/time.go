@@ -86,7 +86,7 @@ func (i *timeIndex) maybeAppend(timestamp, offset int64, skipFullCheck bool) err
 	if err != nil {
 		return err
 	}
-	// Kafka writes the timestamp before it looks at the offset: a refused offset leaves 8 stray bytes (TI-20).
+	// Kafka writes the timestamp before it checks the offset: a rejected offset leaves 8 stray bytes (TI-20).
 	if err := b.putLong(timestamp); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-"""A user's own file system for fsspec: a directory, told by checksums, whose reader dies once if asked to.
+"""A user's own file system for fsspec: a directory, with checksums, whose reader dies once on request.
 
-``DRAWER`` names the directory; a file called ``kill`` in it ends the process that fetches the next file, and is gone.
+``DRAWER`` names the directory; a file called ``kill`` in it ends the process that fetches the next file, and is
+deleted.
 """
 
 from __future__ import annotations

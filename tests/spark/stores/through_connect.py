@@ -1,4 +1,4 @@
-"""Verifies drawer://data through Spark Connect, again after each change of a file, and prints what was found.
+"""Verification of drawer://data through Spark Connect, repeated after each change of a file; it prints the findings.
 
 The arguments are Spark's settings in JSON, and the files.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from conformance.experiments.fuzz.compiled import offset, time, transaction
 from conformance.implementations.jvm.cases import ASKED, WRITE
 from kidx.dialect import Dialect, dialect_of
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

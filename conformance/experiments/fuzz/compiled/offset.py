@@ -30,7 +30,7 @@ from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 from kidx.layout import OFFSET_INDEX
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from conformance.experiments.fuzz.compiled.writing import be32, be64
 from kidx.layout import WARM_SECTION_BYTES
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
 _WARM: Final = WARM_SECTION_BYTES
 _INT: Final = 4

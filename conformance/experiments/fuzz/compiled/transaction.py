@@ -29,7 +29,7 @@ from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import LONG_MAX
 from kidx.layout import ABORTED_TXN
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect

@@ -7,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from conformance.implementations.jvm.cases import AS_WRITTEN, COMPARE, WRITE
+from conformance.implementations.jvm.index import CODES
 from conformance.operations import ERROR_KINDS
-from kidx.scan.compiled import kernel
+from kidx.scan.jit import kernel
 
-OPEN: Final = 100
+OPEN: Final = CODES["open"]
 STATE: Final = 7
 """Numbers of a state: entries, maximum, full, length, how many are last, the last twice."""
 HEAD: Final = 10

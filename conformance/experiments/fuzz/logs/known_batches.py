@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.fuzz.scripts import BODY_SIZE
 from kidx.errors import KidxError
-from kidx.records import CorruptRecordError, InvalidRecordError, RecordBatch, Stamp, iter_batches
+from kidx.records import CorruptRecordError, InvalidRecordError, OffsetTimestamp, RecordBatch, iter_batches
 from kidx.records.layout import LOG_OVERHEAD, PREFIX, RECORD_BATCH_OVERHEAD
-from kidx.segment.file_records import stamps_of
+from kidx.segment.file_records import offset_timestamps_of
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -53,7 +53,7 @@ class KnownBatch:
             raise LeftToReferenceError
         self._dialect = dialect
         self._base_offset: int | KidxError | None = None
-        self._stamps: list[Stamp] | None = None
+        self._stamps: list[OffsetTimestamp] | None = None
         self._refusal: KidxError | None = None
         try:
             self.last_offset = batch.last_offset
@@ -78,7 +78,7 @@ class KnownBatch:
             raise self._base_offset.with_traceback(None)
         return self._base_offset
 
-    def first_stamp(self, timestamp: int, offset: int) -> Stamp | None:
+    def first_stamp(self, timestamp: int, offset: int) -> OffsetTimestamp | None:
         """The first record that is neither before a time nor below an offset; None if there is none.
 
         Raises:
@@ -87,7 +87,7 @@ class KnownBatch:
         if self._stamps is None:
             self._stamps = []
             try:
-                self._stamps.extend(stamps_of(self.batch, BODY_SIZE, self._dialect))
+                self._stamps.extend(offset_timestamps_of(self.batch, BODY_SIZE, self._dialect))
             except KidxError as error:
                 self._refusal = error
         for stamp in self._stamps:

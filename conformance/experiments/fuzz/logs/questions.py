@@ -1,4 +1,4 @@
-"""What a log answers, from its batches and the entries of its indexes (``kidx.segment.reading``)."""
+"""What a log answers, from its batches and the entries of its indexes (``kidx.segment.reader``)."""
 
 from __future__ import annotations
 

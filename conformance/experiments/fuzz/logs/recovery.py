@@ -14,7 +14,7 @@ from kidx.java_numbers import INT_MAX, to_long
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.producers import ProducerState
 from kidx.records import NO_TIMESTAMP, CorruptRecordError, InvalidRecordError
-from kidx.segment.maximum import MaxTimestamp
+from kidx.segment.max_timestamp import MaxTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ class Recovered:
         self._producers = ProducerState(dialect=dialect)
         self.batches = batches[: self._index(batches)]
         self.time_index.append(self._maximum, kept_free=0)
-        self.maximum = self._maximum.peek()
+        self.maximum = self._maximum.cached()
         self.largest_timestamp = self._maximum.timestamp
 
     def _index(self, batches: Sequence[KnownBatch]) -> int:

@@ -35,6 +35,7 @@ public final class Cases {
     private static final int AS_WRITTEN = -2;
 
     private final AskedDriver driver;
+    private final Operations operations;
     private final String directory;
     private final Map<String, WatchedFile> watched = new HashMap<>();
     private boolean[][] reached = {};
@@ -50,6 +51,7 @@ public final class Cases {
     /** directory: that of all cases, as the driver's begin takes it; what they leave there is written over. */
     public Cases(AskedDriver driver, String directory) {
         this.driver = driver;
+        operations = driver.operations();
         this.directory = directory;
     }
 
@@ -127,12 +129,12 @@ public final class Cases {
         }
         begun++;  // only this thread writes it
         if (operation >= ASKED) {
-            driver.ask(operation - ASKED, arguments, bytes);
+            driver.ask(operations.name(operation - ASKED), arguments, bytes);
             return driver.replied(script, reply, length);
         }
-        if (driver.mayReplaceFiles(operation))
+        if (operations.mayReplaceFiles(operation))
             doubt();
-        driver.perform(operation, arguments, bytes);
+        driver.perform(operations.name(operation), arguments, bytes);
         return driver.replied(script, reply, length);
     }
 

@@ -20,8 +20,8 @@ public final class Codecs {
 
     // The order of kidx/records/codecs/codec.py.
     private static final int END = 0;
-    private static final int DAMAGE = 1;
-    private static final int REFUSAL = 2;
+    private static final int CORRUPT = 1;
+    private static final int REJECTED = 2;
     private static final int FAILURE = 3;
     private static final int UNDERFLOW = 4;
 
@@ -83,12 +83,12 @@ public final class Codecs {
         Object compression = compression(codec);
         try (InputStream stream = opened(compression, data, (byte) magic)) {
             if (stream == null)
-                return found(REFUSAL, plain, "");
+                return found(REJECTED, plain, "");
             boolean ended = inBlocks(stream, codec, magic) ? blocks(stream, plain, most)
                 : read(stream, plain, magic, byRecord, most);
             return ended ? found(END, plain, "") : null;
         } catch (IOException damage) {
-            return found(DAMAGE, plain, "");
+            return found(CORRUPT, plain, "");
         } catch (BufferUnderflowException underflow) {
             return found(UNDERFLOW, plain, "");
         } catch (OutOfMemoryError tooMuch) {

@@ -14,14 +14,14 @@ public interface Driver {
     /** Performs the first step of a script without expectations; called from Python. */
     default void step(byte[] script) {
         Script.Step step = new Script(script, 0).step(0);
-        perform(step.operation(), step.arguments(), step.bytes());
+        perform(operations().name(step.operation()), step.arguments(), step.bytes());
     }
 
-    /** Performs an operation; its outcome and the state after it are the reply. What bytes holds belongs to the callee. */
-    void perform(int operation, long[] arguments, byte[] bytes);
+    /** What the numbers in scripts stand for. */
+    Operations operations();
 
-    /** Whether the operation may put another file in the place of one, or remove it. */
-    boolean mayReplaceFiles(int operation);
+    /** Performs an operation; its outcome and the state after it are the reply. What bytes holds belongs to the callee. */
+    void perform(String operation, long[] arguments, byte[] bytes);
 
     /** Whether the last operation was answered with these bytes of a script. */
     boolean replied(ByteBuffer expected, int at, int length);

@@ -14,6 +14,7 @@ final class Follower {
     private static final int NOWHERE = -1;
 
     private final Driver driver;
+    private final Operations operations;
     private final int rules;
     private final WatchedFiles files;
     private Script script;
@@ -26,6 +27,7 @@ final class Follower {
     /** rules: the number of the set of rules it is held to. */
     Follower(Driver driver, int rules) {
         this.driver = driver;
+        operations = driver.operations();
         this.rules = rules;
         files = new WatchedFiles(driver);
     }
@@ -92,9 +94,9 @@ final class Follower {
                 case LIST:
                     return files.areListed(script.bytes, expected.replyAt(), expected.replyLength());
                 default:
-                    if (driver.mayReplaceFiles(next.operation()))
+                    if (operations.mayReplaceFiles(next.operation()))
                         files.doubt();
-                    driver.perform(next.operation(), next.arguments(), next.ownBytes());
+                    driver.perform(operations.name(next.operation()), next.arguments(), next.ownBytes());
                     return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
                         && files.hold(script.bytes, expected.files());
             }

@@ -3,7 +3,6 @@ package conformance;
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Map;
 
 /**
@@ -11,11 +10,8 @@ import java.util.Map;
  * and leaves its outcome and the state after it in the shared reply, so a step costs a single crossing.
  */
 public final class IndexDriver implements AskedDriver {
-    // The order of conformance/implementations/jvm/index.py, behind the operations of IndexAdapter.
-    private static final int OPEN = 100;
-    private static final int RENAME = 101;
-
     private final ClassLoader loader;
+    private final Operations operations;
     private final Reply reply;
     private final IndexAdapter[] adapters = new IndexAdapter[3];
     private final Running running = new Running();
@@ -23,8 +19,9 @@ public final class IndexDriver implements AskedDriver {
     private boolean tellsState = true;
     private String directory = "";
 
-    public IndexDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
+    public IndexDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         this.loader = loader;
+        this.operations = operations;
         this.reply = new Reply(buffer, kinds);
     }
 
@@ -50,7 +47,7 @@ public final class IndexDriver implements AskedDriver {
     }
 
     /** kind: 0 offset, 1 time, 2 transaction. */
-    public void open(int kind, String path, long baseOffset, int maxIndexSize, boolean writable) {
+    private void open(int kind, String path, long baseOffset, int maxIndexSize, boolean writable) {
         abandon();
         run(() -> {
             IndexAdapter adapter = adapter(kind);
@@ -60,19 +57,17 @@ public final class IndexDriver implements AskedDriver {
     }
 
     @Override
-    public void perform(int operation, long[] arguments, byte[] bytes) {
+    public void perform(String operation, long[] arguments, byte[] bytes) {
         switch (operation) {
-            case OPEN -> open((int) arguments[0], text(bytes), arguments[1], (int) arguments[2], arguments[3] != 0);
-            case RENAME -> rename(text(bytes));
-            default -> {
-                long[] all = Arrays.copyOf(arguments, 5);
-                perform(operation, all[0], all[1], all[2], all[3], all[4]);
-            }
+            case "open" -> open((int) arguments[0], text(bytes), arguments[1], (int) arguments[2], arguments[3] != 0);
+            case "rename" -> run(() -> current.rename(file(text(bytes))));
+            case "crash" -> run(this::abandon);
+            default -> run(() -> current.perform(operation, arguments, reply));
         }
     }
 
     @Override
-    public void ask(int operation, long[] arguments, byte[] bytes) {
+    public void ask(String operation, long[] arguments, byte[] bytes) {
         tellsState = false;
         perform(operation, arguments, bytes);
         tellsState = true;
@@ -83,8 +78,8 @@ public final class IndexDriver implements AskedDriver {
     }
 
     @Override
-    public boolean mayReplaceFiles(int operation) {
-        return operation == OPEN || operation == RENAME || operation == IndexAdapter.DELETE;
+    public Operations operations() {
+        return operations;
     }
 
     @Override
@@ -110,19 +105,6 @@ public final class IndexDriver implements AskedDriver {
     /** Finds what the operations of a kind of index need; throws what is missing. */
     public void prepare(int kind) throws Throwable {
         adapter(kind);
-    }
-
-    public void rename(String path) {
-        run(() -> current.rename(file(path)));
-    }
-
-    public void perform(int operation, long a, long b, long c, long d, long e) {
-        run(() -> {
-            if (operation == IndexAdapter.CRASH)
-                abandon();
-            else
-                current.perform(operation, a, b, c, d, e, reply);
-        });
     }
 
     private interface Step {

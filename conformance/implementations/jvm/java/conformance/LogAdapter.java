@@ -98,8 +98,12 @@ final class LogAdapter {
             : parts.module("kafka.log.ClientRecordDeletion$");
     }
 
-    void open(File directory, Map<String, String> settings, int segmentBytes, long start, long recoveryPoint,
-              boolean clean, int expirationMs, boolean verifies) throws Throwable {
+    /** settings: of the topic, and two of the broker. */
+    void open(File directory, Map<String, String> settings, long start, long recoveryPoint, boolean clean)
+            throws Throwable {
+        int segmentBytes = Integer.parseInt(settings.remove("segment.bytes"));
+        int expirationMs = Integer.parseInt(settings.remove("producer.id.expiration.ms"));
+        boolean verifies = !settings.remove("transaction.partition.verification.enable").equals("0");
         Object config = parts.config(settings, segmentBytes);
         log = parts.open(directory, config, start, recoveryPoint, clean, expirationMs, verifies);
     }
@@ -134,7 +138,7 @@ final class LogAdapter {
     }
 
     /** With the guard that was given out last for a producer, and of a version of transactions (since 4.2). */
-    void appendVerified(byte[] bytes, int epoch, boolean fromClient, long producer, short version) throws Throwable {
+    void appendVerified(byte[] bytes, int epoch, short version, boolean fromClient, long producer) throws Throwable {
         appendAsLeader(bytes, epoch, fromClient, guards.get(producer), version);
     }
 
@@ -305,6 +309,21 @@ final class LogAdapter {
     private static Object answerOf(Object result) throws Throwable {
         Method holder = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
         return Options.get(holder == null ? result : Members.call(holder, result));
+    }
+
+    /** The bytes of the first batch that a fetch from an offset is answered with, up to the log's end; or none. */
+    byte[] read(long offset) throws Throwable {
+        Method read = longest("read");
+        Object isolation = read.getParameterTypes()[2].isEnum() ? constant(read.getParameterTypes()[2], "LOG_END")
+            : parts.module("kafka.server.FetchLogEnd$");
+        Object data = Members.call(read, log, offset, 1, isolation, true);
+        Object records = new Members.Reader(data.getClass(), "records").read(data);
+        int size = ((Number) Members.call(records.getClass().getMethod("sizeInBytes"), records)).intValue();
+        ByteBuffer bytes = ByteBuffer.allocate(size);
+        Method readInto = Members.methodOrNull(records.getClass(), "readInto", 2);
+        if (readInto != null)
+            Members.call(readInto, records, bytes, 0);
+        return bytes.array();
     }
 
     /** Adds start, end, high watermark and last stable offset as a fetch is answered with them. */

@@ -9,33 +9,12 @@ import java.util.Map;
 
 /** Performs the operations of the log machine on one release's own log; one call from Python does one operation. */
 public final class LogDriver implements Driver {
-    // The order of conformance/implementations/jvm/log.py.
-    private static final int ROLL = 0;
-    private static final int TRUNCATE_TO = 1;
-    private static final int TRUNCATE_FULLY = 2;
-    private static final int DELETE_RECORDS = 3;
-    private static final int RETAIN = 4;
-    private static final int UPDATE_HIGH_WATERMARK = 5;
-    private static final int CLOSE = 6;
-    private static final int CRASH = 7;
-    private static final int SET_CLOCK = 8;
-    private static final int ASSIGN_EPOCH = 9;
-    private static final int EXPIRE_PRODUCERS = 10;
-    private static final int APPEND_AS_LEADER = 11;
-    private static final int APPEND_AS_FOLLOWER = 12;
-    private static final int LIST_OFFSETS = 13;
-    private static final int OPEN = 14;
-    private static final int OFFSET_SNAPSHOT = 15;
-    private static final int CLEAN = 16;
-    private static final int CRASH_CLEANING = 17;
-    private static final int VERIFY_TRANSACTION = 18;
-    private static final int APPEND_VERIFIED = 19;
-
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
             ".swap");
 
     private final ClassLoader loader;
+    private final Operations operations;
     private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
@@ -43,8 +22,9 @@ public final class LogDriver implements Driver {
     private String directory;
     private boolean open;
 
-    public LogDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
+    public LogDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         this.loader = loader;
+        this.operations = operations;
         reply = new LogReply(buffer, kinds);
         stage = new Stage(loader);
     }
@@ -62,6 +42,17 @@ public final class LogDriver implements Driver {
     /** Finds what the operations need; throws what is missing. */
     public void prepare() throws Throwable {
         adapter();
+    }
+
+    /** What a fetch from an offset reads first, up to the log's end; null if it is refused, and then text() says why. */
+    public byte[] read(long offset) {
+        reply.begin();
+        try {
+            return adapter.read(offset);
+        } catch (Throwable thrown) {
+            reply.refused(thrown);
+            return null;
+        }
     }
 
     /** The text of the last refusal, or null. */
@@ -117,66 +108,64 @@ public final class LogDriver implements Driver {
     }
 
     @Override
-    public boolean mayReplaceFiles(int operation) {
-        return operation != LIST_OFFSETS && operation != SET_CLOCK && operation != UPDATE_HIGH_WATERMARK
-            && operation != VERIFY_TRANSACTION;
+    public Operations operations() {
+        return operations;
     }
 
     /**
-     * settings: names and values, each behind a zero byte.
-     * arguments: segment bytes, log start offset, recovery point, clean, now, expiration of producers, verification.
+     * settings: names and values, with a zero byte between two.
+     * arguments: log start offset, recovery point, clean, now.
      */
     private void open(String settings, long[] arguments) throws Throwable {
         Map<String, String> properties = new HashMap<>();
         String[] words = settings.split("\0", -1);
-        for (int i = 1; i + 1 < words.length; i += 2)
+        for (int i = 0; i + 1 < words.length; i += 2)
             properties.put(words[i], words[i + 1]);
-        stage.setClock(arguments[4]);
+        stage.setClock(arguments[3]);
         LogAdapter log = adapter();
-        log.open(new File(directory), properties, (int) arguments[0], arguments[1], arguments[2], arguments[3] != 0,
-            (int) arguments[5], arguments[6] != 0);
+        log.open(new File(directory), properties, arguments[0], arguments[1], arguments[2] != 0);
         open = true;
     }
 
     @Override
-    public void perform(int operation, long[] arguments, byte[] bytes) {
-        if (operation == OPEN)
+    public void perform(String operation, long[] arguments, byte[] bytes) {
+        if (operation.equals("open_log"))
             abandon();
         long a = arguments.length > 0 ? arguments[0] : 0;
         long b = arguments.length > 1 ? arguments[1] : 0;
         run(() -> {
             switch (operation) {
-                case OPEN -> open(new String(bytes, StandardCharsets.UTF_8), arguments);
-                case APPEND_AS_LEADER -> adapter.appendAsLeader(bytes, (int) a, b != 0);
-                case VERIFY_TRANSACTION ->
+                case "open_log" -> open(new String(bytes, StandardCharsets.UTF_8), arguments);
+                case "append_as_leader" -> adapter.appendAsLeader(bytes, (int) a, b != 0);
+                case "verify_transaction" ->
                     reply.add(adapter.verify(a, (int) b, (short) arguments[2], arguments[3] != 0) ? 1 : 0);
-                case APPEND_VERIFIED ->
-                    adapter.appendVerified(bytes, (int) a, b != 0, arguments[2], (short) arguments[3]);
-                case APPEND_AS_FOLLOWER -> adapter.appendAsFollower(bytes, (int) a);
-                case LIST_OFFSETS -> {
+                case "append_verified" ->
+                    adapter.appendVerified(bytes, (int) a, (short) b, arguments[2] != 0, arguments[3]);
+                case "append_as_follower" -> adapter.appendAsFollower(bytes, (int) a);
+                case "list_offsets" -> {
                     for (long target : arguments)
                         adapter.fetchOffset(target, reply);
                 }
-                case ROLL -> adapter.roll();
-                case TRUNCATE_TO -> reply.add(adapter.truncateTo(a) ? 1 : 0);
-                case TRUNCATE_FULLY -> adapter.truncateFullyAndStartAt(a);
-                case DELETE_RECORDS -> adapter.incrementStart(a);
-                case RETAIN -> reply.add(adapter.deleteOldSegments());
-                case UPDATE_HIGH_WATERMARK -> reply.add(adapter.updateHighWatermark(a));
-                case CLOSE -> {
+                case "roll_log" -> adapter.roll();
+                case "truncate_log" -> reply.add(adapter.truncateTo(a) ? 1 : 0);
+                case "truncate_fully" -> adapter.truncateFullyAndStartAt(a);
+                case "delete_records" -> adapter.incrementStart(a);
+                case "apply_retention" -> reply.add(adapter.deleteOldSegments());
+                case "update_high_watermark" -> reply.add(adapter.updateHighWatermark(a));
+                case "close_log" -> {
                     adapter.close(a != 0);
                     open = false;
                 }
-                case CRASH -> abandon();
-                case SET_CLOCK -> stage.setClock(a);
-                case CLEAN -> {
+                case "crash_log" -> abandon();
+                case "set_clock" -> stage.setClock(a);
+                case "clean_log" -> {
                     for (long number : adapter.clean(new File(directory), arguments))
                         reply.add(number);
                 }
-                case CRASH_CLEANING -> crashCleaning(arguments);
-                case ASSIGN_EPOCH -> adapter.assignEpoch((int) a, b);
-                case OFFSET_SNAPSHOT -> adapter.offsetSnapshot(reply);
-                case EXPIRE_PRODUCERS -> adapter.expireProducers(stage.now());
+                case "crash_cleaning" -> crashCleaning(arguments);
+                case "assign_epoch" -> adapter.assignEpoch((int) a, b);
+                case "offset_snapshot" -> adapter.offsetSnapshot(reply);
+                case "expire_producers" -> adapter.expireProducers(stage.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });

@@ -36,6 +36,11 @@ abstract class MappedIndexAdapter extends IndexAdapter {
 
     abstract void append(long a, long b, boolean flag) throws Throwable;
 
+    final void appendMany(long[] arguments) throws Throwable {
+        for (long i = 0; i < arguments[4]; i++)
+            append(arguments[0] + i * arguments[2], arguments[1] + i * arguments[3], false);
+    }
+
     abstract long[] last() throws Throwable;
 
     @Override
@@ -45,21 +50,16 @@ abstract class MappedIndexAdapter extends IndexAdapter {
     }
 
     @Override
-    void performOwn(int operation, long a, long b, long c, long d, long e, Reply reply) throws Throwable {
+    void performOwn(String operation, long[] arguments, Reply reply) throws Throwable {
         switch (operation) {
-            case LOOKUP -> addEntry(Members.call(lookup, index, a), reply);
-            case ENTRY -> addEntry(Members.call(entry, index, (int) a), reply);
-            case TRUNCATE -> Members.call(truncate, index);
-            case RESIZE -> {
+            case "lookup" -> addEntry(Members.call(lookup, index, arguments[0]), reply);
+            case "entry" -> addEntry(Members.call(entry, index, (int) arguments[0]), reply);
+            case "truncate" -> Members.call(truncate, index);
+            case "resize" -> {
                 Mappings.more();
-                reply.add((Boolean) Members.call(resize, index, (int) a) ? 1 : 0);
+                reply.add((Boolean) Members.call(resize, index, (int) arguments[0]) ? 1 : 0);
             }
-            case TRIM -> Members.call(trimToValidSize, index);
-            case APPEND -> append(a, b, c != 0);
-            case BULK_APPEND -> {
-                for (long i = 0; i < e; i++)
-                    append(a + i * c, b + i * d, false);
-            }
+            case "trim" -> Members.call(trimToValidSize, index);
             default -> throw new UnsupportedOperationException("operation " + operation);
         }
     }

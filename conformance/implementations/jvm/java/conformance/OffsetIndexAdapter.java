@@ -46,14 +46,17 @@ final class OffsetIndexAdapter extends MappedIndexAdapter {
     }
 
     @Override
-    void performOwn(int operation, long a, long b, long c, long d, long e, Reply reply) throws Throwable {
-        if (operation != FETCH_UPPER_BOUND) {
-            super.performOwn(operation, a, b, c, d, e, reply);
-            return;
+    void performOwn(String operation, long[] arguments, Reply reply) throws Throwable {
+        switch (operation) {
+            case "append" -> append(arguments[0], arguments[1], false);
+            case "bulk_append" -> appendMany(arguments);
+            case "fetch_upper_bound" -> {
+                Object from = Members.create(newPosition, arguments[0], (int) arguments[1]);
+                Object found = Options.get(Members.call(fetchUpperBoundOffset, index, from, (int) arguments[2]));
+                if (found != null)
+                    addEntry(found, reply);
+            }
+            default -> super.performOwn(operation, arguments, reply);
         }
-        Object from = Members.create(newPosition, a, (int) b);
-        Object found = Options.get(Members.call(fetchUpperBoundOffset, index, from, (int) c));
-        if (found != null)
-            addEntry(found, reply);
     }
 }

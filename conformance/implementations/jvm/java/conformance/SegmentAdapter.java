@@ -75,35 +75,35 @@ final class SegmentAdapter {
         return Members.call(Members.method(type, name, arguments.length), segment, arguments);
     }
 
-    void perform(int operation, long a, long b, long c, long d, LogReply reply) throws Throwable {
+    void perform(String operation, long a, long b, long c, long d, LogReply reply) throws Throwable {
         switch (operation) {
-            case SegmentDriver.INACTIVE -> call("onBecomeInactiveSegment");
-            case SegmentDriver.CLOSE -> call("close");
-            case SegmentDriver.CLOSE_HANDLERS ->
+            case "become_inactive" -> call("onBecomeInactiveSegment");
+            case "close_segment" -> call("close");
+            case "close_handlers" ->
                 call(Members.methodOrNull(type, "closeHandlers", 0) != null ? "closeHandlers" : "closeQuietly");
-            case SegmentDriver.RECOVER -> reply.add(((Number) Members.call(recover, segment,
+            case "recover_segment" -> reply.add(((Number) Members.call(recover, segment,
                 parts.producerState(directory), parts.noEpochCache())).longValue());
-            case SegmentDriver.TRUNCATE_TO -> reply.add(((Number) call("truncateTo", a)).longValue());
-            case SegmentDriver.TRANSLATE -> translate(a, (int) b, reply);
-            case SegmentDriver.READ -> read(a, (int) b, c, d != 0, reply);
-            case SegmentDriver.NEXT_OFFSET -> reply.add((Long) call("readNextOffset"));
-            case SegmentDriver.FIND -> find(a, b, (int) c, reply);
-            case SegmentDriver.LARGEST_TIMESTAMP -> {
+            case "truncate_segment" -> reply.add(((Number) call("truncateTo", a)).longValue());
+            case "translate_offset" -> translate(a, (int) b, reply);
+            case "read_segment" -> read(a, (int) b, c, d != 0, reply);
+            case "read_next_offset" -> reply.add((Long) call("readNextOffset"));
+            case "find_offset" -> find(a, b, (int) c, reply);
+            case "largest_timestamp" -> {
                 logFile().setLastModified(a);
                 reply.add((Long) call("largestTimestamp"));
             }
-            case SegmentDriver.HAS_OVERFLOW -> reply.add((Boolean) call("hasOverflow") ? 1 : 0);
-            case SegmentDriver.FLUSH -> call("flush");
-            case SegmentDriver.DELETE -> call("deleteIfExists");
-            case SegmentDriver.SANITY_CHECK -> call("sanityCheck", a != 0);
-            case SegmentDriver.RESIZE -> call("resizeIndexes", (int) a);
-            case SegmentDriver.COLLECT -> collect(call("collectAbortedTxns", a, b), reply);
-            case SegmentDriver.UPPER_BOUND -> {
+            case "has_overflow" -> reply.add((Boolean) call("hasOverflow") ? 1 : 0);
+            case "flush_segment" -> call("flush");
+            case "delete_segment" -> call("deleteIfExists");
+            case "check_segment" -> call("sanityCheck", a != 0);
+            case "resize_indexes" -> call("resizeIndexes", (int) a);
+            case "collect_from_segment" -> collect(call("collectAbortedTxns", a, b), reply);
+            case "upper_bound_in_segment" -> {
                 Object found = Options.get(call("fetchUpperBoundOffset", parts.offsetPosition(a, (int) b), (int) c));
                 if (found != null)
                     reply.add(((Number) found).longValue());
             }
-            case SegmentDriver.FIRST_TIMESTAMP -> reply.add((Long) call("getFirstBatchTimestamp"));
+            case "first_batch_timestamp" -> reply.add((Long) call("getFirstBatchTimestamp"));
             default -> throw new UnsupportedOperationException("operation " + operation);
         }
     }

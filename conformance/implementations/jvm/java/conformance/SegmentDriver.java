@@ -10,35 +10,8 @@ import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
 public final class SegmentDriver implements AskedDriver {
-    // The order of conformance/implementations/jvm/segment.py.
-    static final int CRASH = 0;
-    static final int INACTIVE = 1;
-    static final int CLOSE = 2;
-    static final int RECOVER = 3;
-    static final int TRUNCATE_TO = 4;
-    static final int TRANSLATE = 5;
-    static final int READ = 6;
-    static final int NEXT_OFFSET = 7;
-    static final int FIND = 8;
-    static final int LARGEST_TIMESTAMP = 9;
-    static final int HAS_OVERFLOW = 10;
-    static final int FLUSH = 11;
-    static final int DELETE = 12;
-    static final int SANITY_CHECK = 13;
-    static final int RESIZE = 14;
-    static final int COLLECT = 15;
-    static final int UPPER_BOUND = 16;
-    static final int FIRST_TIMESTAMP = 17;
-    static final int CLOSE_HANDLERS = 18;
-    private static final int APPEND = 19;
-    private static final int APPEND_FROM_FILE = 20;
-    private static final int SHOULD_ROLL = 21;
-    private static final int UPDATE_TXN_INDEX = 22;
-    private static final int RENAME = 23;
-    private static final int OPEN = 24;
-    private static final int LOSE_DIRECTORY = 25;
-
     private final ClassLoader loader;
+    private final Operations operations;
     private final LogReply reply;
     private final Stage stage;
     private SegmentAdapter adapter;
@@ -46,8 +19,9 @@ public final class SegmentDriver implements AskedDriver {
     private String directory;
     private boolean tellsState = true;
 
-    public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer) {
+    public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         this.loader = loader;
+        this.operations = operations;
         reply = new LogReply(buffer, kinds);
         stage = new Stage(loader);
     }
@@ -99,36 +73,39 @@ public final class SegmentDriver implements AskedDriver {
     }
 
     @Override
-    public boolean mayReplaceFiles(int operation) {
-        return switch (operation) {
-            case TRANSLATE, READ, NEXT_OFFSET, FIND, HAS_OVERFLOW, COLLECT, UPPER_BOUND, FIRST_TIMESTAMP -> false;
-            default -> true;
-        };
+    public Operations operations() {
+        return operations;
     }
 
     @Override
-    public void perform(int operation, long[] arguments, byte[] bytes) {
-        if (operation == OPEN)
-            abandon();
-        if (operation == OPEN || operation == RECOVER || operation == TRUNCATE_TO || operation == RESIZE)
-            Mappings.more();
-        if (operation == TRUNCATE_TO)
-            stage.setClock(arguments[1]);
+    public void perform(String operation, long[] arguments, byte[] bytes) {
+        switch (operation) {
+            case "open_segment" -> {
+                abandon();
+                Mappings.more();
+            }
+            case "truncate_segment" -> {
+                Mappings.more();
+                stage.setClock(arguments[1]);
+            }
+            case "recover_segment", "resize_indexes" -> Mappings.more();
+            default -> { }
+        }
         run(() -> {
             switch (operation) {
-                case CRASH -> abandon();
-                case OPEN -> open(arguments, text(bytes));
-                case APPEND -> adapter.append(bytes, arguments[0], arguments[1], arguments[2]);
-                case APPEND_FROM_FILE -> appendFromFile(bytes, (int) arguments[0]);
-                case SHOULD_ROLL -> reply.add(adapter.shouldRoll(arguments[0], (int) arguments[1], arguments[2],
+                case "crash_segment" -> abandon();
+                case "open_segment" -> open(arguments, text(bytes));
+                case "append_records" -> adapter.append(bytes, arguments[0], arguments[1], arguments[2]);
+                case "append_from_file" -> appendFromFile(bytes, (int) arguments[0]);
+                case "should_roll" -> reply.add(adapter.shouldRoll(arguments[0], (int) arguments[1], arguments[2],
                     arguments[3], (int) arguments[4], arguments[5]) ? 1 : 0);
-                case UPDATE_TXN_INDEX -> adapter.updateTxnIndex(arguments[0], arguments[1], arguments[2],
+                case "update_txn_index" -> adapter.updateTxnIndex(arguments[0], arguments[1], arguments[2],
                     arguments[3] != 0, arguments[4]);
-                case RENAME -> {
+                case "rename_segment" -> {
                     String[] suffixes = text(bytes).split("\0", -1);
                     adapter.rename(suffixes[0], suffixes[1]);
                 }
-                case LOSE_DIRECTORY -> adapter.updateDirectory(new File(directory, "missing"));
+                case "lose_directory" -> adapter.updateDirectory(new File(directory, "missing"));
                 default -> {
                     long[] all = Arrays.copyOf(arguments, 4);
                     adapter.perform(operation, all[0], all[1], all[2], all[3], reply);
@@ -138,7 +115,7 @@ public final class SegmentDriver implements AskedDriver {
     }
 
     @Override
-    public void ask(int operation, long[] arguments, byte[] bytes) {
+    public void ask(String operation, long[] arguments, byte[] bytes) {
         tellsState = false;
         perform(operation, arguments, bytes);
         tellsState = true;

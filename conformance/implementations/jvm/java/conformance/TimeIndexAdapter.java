@@ -34,6 +34,15 @@ final class TimeIndexAdapter extends MappedIndexAdapter {
     }
 
     @Override
+    void performOwn(String operation, long[] arguments, Reply reply) throws Throwable {
+        switch (operation) {
+            case "maybe_append" -> append(arguments[0], arguments[1], arguments[2] != 0);
+            case "bulk_maybe_append" -> appendMany(arguments);
+            default -> super.performOwn(operation, arguments, reply);
+        }
+    }
+
+    @Override
     long[] last() throws Throwable {
         Object last = Members.call(lastEntry, index);
         return new long[] {timestamp.readLong(last), offset.readLong(last)};

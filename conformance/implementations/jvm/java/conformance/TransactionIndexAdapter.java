@@ -69,12 +69,12 @@ final class TransactionIndexAdapter extends IndexAdapter {
     }
 
     @Override
-    void performOwn(int operation, long a, long b, long c, long d, long e, Reply reply) throws Throwable {
+    void performOwn(String operation, long[] arguments, Reply reply) throws Throwable {
         switch (operation) {
-            case APPEND -> Members.call(append, index, txn(a, b, c, d));
-            case ALL_ABORTED -> addAll(Members.call(allAbortedTxns, index), reply);
-            case COLLECT_ABORTED -> {
-                Object result = Members.call(collectAbortedTxns, index, a, b);
+            case "append_aborted" -> Members.call(append, index, txn(arguments));
+            case "all_aborted" -> addAll(Members.call(allAbortedTxns, index), reply);
+            case "collect_aborted" -> {
+                Object result = Members.call(collectAbortedTxns, index, arguments[0], arguments[1]);
                 reply.add((Boolean) isComplete.read(result) ? 1 : 0);
                 addAll(abortedTransactions.read(result), reply);
             }

@@ -1,0 +1,17 @@
+"""Where the program begins: signals are seen to before the command line is loaded, which takes a moment."""
+
+from __future__ import annotations
+
+from kidx.signals import held_signals, signalled_exit
+
+
+def main() -> None:
+    """Runs the command line and ends the process."""
+    with signalled_exit("conformance"):
+        with held_signals():  # the loader of modules makes other errors of an exception
+            from conformance.cli import main as command_line  # noqa: PLC0415
+        command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Which clauses are at stake where an append is refused, a log has rolled otherwise, or only its indexes differ.
+
+A step exercises clauses about records, epochs and indexes alike. Where records and offsets are right, the clauses about
+them are not what differs. Where what should have been appended is refused, nothing is there that the others speak of.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from conformance.attribution.log import ROWS
+from conformance.clauses import family, load_clauses
+from conformance.operations.log import LOG_ERROR_KINDS
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.attribution.log_step import Files
+    from conformance.operations import Operation
+    from conformance.operations.log import LogObservation, LogState
+
+_INDEXES: Final = frozenset({OFFSET_INDEX.name, TIME_INDEX.name})
+_WHEN: Final = frozenset({"SEG-20"})
+"""When a segment rolls."""
+_WHERE: Final = frozenset({"LG-5", "SEG-23", "LG-6"})
+"""Where the new one begins."""
+_OF_ABORTED: Final = frozenset({"TX-15"})
+"""Which record an aborted transaction writes."""
+_OF_INDEXES: Final[Mapping[str, frozenset[str]]] = {
+    "append_as_leader": frozenset({"SEG-5", "SEG-22"}),
+    "append_as_follower": frozenset({"SEG-5", "SEG-22"}),
+    "roll_log": frozenset({"SEG-22", "SEG-23", "SEG-25"}),
+    "truncate_log": frozenset({"SEG-38"}),
+    "open_log": frozenset({"SEG-30", "SEG-35", "SEG-36", "SEG-25"}),
+}
+"""The clauses about the indexes that an operation writes."""
+
+_APPENDS: Final[Mapping[str, str]] = {
+    "append_as_leader": "LG-1",
+    "append_verified": "LG-1",
+    "append_as_follower": "LG-2",
+}
+"""Each with the clause that says what is appended."""
+_ALWAYS: Final = frozenset({"LG-4"})
+"""What holds of every refusal, whatever it is for."""
+
+
+def narrowed(
+    exercised: tuple[str, ...],
+    operation: Operation,
+    expected: tuple[LogObservation, Files],
+    actual: tuple[LogObservation, Files],
+) -> tuple[str, ...]:
+    """Return the clauses at stake, as far as what differs tells; all that the step exercises where it does not.
+
+    What is only observed stays, as it may excuse the difference.
+
+    Args:
+        exercised: the clauses that the step exercises.
+        operation: what was done.
+        expected: what the subject is held to, and the files.
+        actual: what it shows, and its files.
+    """
+    catalogue = load_clauses()
+    mine, theirs = expected[0].outcome, actual[0].outcome
+    if operation.name in _APPENDS and mine.error is None and theirs.error in LOG_ERROR_KINDS:
+        return _of_refusal(exercised, operation.name, str(theirs.error))
+    about = _about(operation, expected, actual)
+    if not about & set(exercised):
+        return exercised
+    return tuple(clause for clause in exercised if clause in about or catalogue[clause].level == "OBSERVED")
+
+
+def _of_refusal(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:
+    """Return the clauses at stake where an append is refused.
+
+    They are those that say of which batches there is such a refusal; if there are none, the one that says what is
+    appended. What is only observed may excuse it.
+    """
+    catalogue = load_clauses()
+    refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS
+    about = {clause for clause in exercised if family(clause) in refusing} or {_APPENDS[operation]}
+    excusing = {clause for clause in exercised if catalogue[clause].level == "OBSERVED"}
+    if any("outcome" in catalogue[clause].excuses for clause in excusing):
+        about |= excusing
+    return tuple(clause for clause in exercised if clause in about) or exercised
+
+
+def _about(
+    operation: Operation, expected: tuple[LogObservation, Files], actual: tuple[LogObservation, Files]
+) -> frozenset[str]:
+    (mine, files), (theirs, contents) = expected, actual
+    if mine.outcome[:2] != theirs.outcome[:2]:
+        return frozenset()
+    if mine.state != theirs.state:
+        return _of_rolls(mine.state, theirs.state) if operation.name in _OF_INDEXES else frozenset()
+    differing = {PurePath(name).suffix for name in {*files, *contents} if files.get(name) != contents.get(name)}
+    if differing == {ABORTED_TXN.name}:
+        return _OF_ABORTED
+    return _OF_INDEXES.get(operation.name, frozenset()) if differing and differing <= _INDEXES else frozenset()
+
+
+def _of_rolls(mine: LogState | None, theirs: LogState | None) -> frozenset[str]:
+    """The clauses where nothing but the division into segments differs."""
+    if mine is None or theirs is None or mine.without(["segments"]) != theirs.without(["segments"]):
+        return frozenset()
+    if not (mine.segments and theirs.segments):
+        return frozenset()
+    if len(mine.segments) != len(theirs.segments):
+        return _WHEN
+    return _WHERE if mine.segments[-1][0] != theirs.segments[-1][0] else frozenset()

@@ -1,0 +1,47 @@
+"""Old names of the commands and options of ``conformance``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kidx.commands.aliases import ARGUMENT, Aliases
+
+_UNTIL: Final = "0.3"
+_WITHOUT: Final = {"--without": "--skip-feature"}
+
+COMMANDS: Final = Aliases(
+    _UNTIL,
+    {
+        "file-damage": "corrupt",
+        "hands": "corrupt",
+        "historical": "known-bugs",
+        "list": "clauses",
+        "power": "mutate",
+        "record": "record-golden",
+        "small-world": "exhaustive",
+        "subjects": "implementations",
+    },
+    {
+        "clauses": {"--clause": ARGUMENT},
+        "cluster": {"--both": "--all-modes"},
+        "diff": {"--expect": "--expectations"},
+        "fuzz": {"--guided": "--coverage-guided"},
+        "replay": {**_WITHOUT, "--script": "--export"},
+        "run": {
+            **_WITHOUT,
+            "--bootstrap": "--bootstrap-server",
+            "--stop-at-first": "--fail-fast",
+            "--update-expectations": "--suggest-expectations",
+        },
+        "scoreboard": _WITHOUT,
+    },
+    {"--shrink-time": "--max-shrink-time"},
+)
+KAFKA: Final = Aliases(
+    _UNTIL,
+    {"propose": "infer-dialect"},
+    {
+        "infer-dialect": {"--against": "--baseline"},
+        "lock": {"--repository": "--in-package", "--work": "--download-dir"},
+    },
+)

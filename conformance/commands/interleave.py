@@ -1,0 +1,85 @@
+"""``conformance interleave``: which operations of Kafka's index classes are atomic to each other."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases, echo
+from conformance.errors import ToolError
+from conformance.experiments.interleave.experiment import Interrupter, Pair
+from conformance.experiments.interleave.known import KnownPairs
+from conformance.experiments.interleave.scenarios import SCENARIOS
+from conformance.kafka.progress import show_progress
+from conformance.operations import Json
+from conformance.scratch import scratch_directory
+
+
+def interleave_command(
+    kafka: ReleaseOption = None,
+    index: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="offset or time; both by default.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Interrupt every operation of an index at every access to a field or a buffer, and run others there.
+
+    A fetch looks an index up without a lock while a replica truncates and appends. What is seen has to be what whole
+    operations show in some order. A race that is planted has to be found first. Exit code 0: no pair but the known ones
+    (`conformance clauses IV-1`) is torn, 1: another one is, 2: could not do the work, or the planted race was not
+    found.
+
+    Example: `conformance interleave --kafka 4.3.1 --machine offset`
+    """
+    releases = chosen_releases(kafka)
+    kinds = tuple(index or SCENARIOS)
+    for name in kinds:
+        if name not in SCENARIOS:
+            raise ToolError(f"there are no interleavings of {name!r}; there are {', '.join(SCENARIOS)}")
+    known, rows, new = KnownPairs(), list[Json](), 0
+    with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
+        for release in releases:
+            pairs = list(Interrupter(release, scratch / release, progress).explore(kinds))
+            told = [_row(release, pair, known.clause_of(pair, release)) for pair in pairs]
+            new += sum(row["torn"] > 0 and row["clause"] is None for row in told)
+            rows += told
+            if not as_json:
+                _print(release, pairs, known)
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        echo(f"{'SOMETHING NEW' if new else 'nothing new'}: {new} of {len(rows)} pairs are torn and not known")
+    return 1 if new else 0
+
+
+def _row(release: str, pair: Pair, clause: str | None) -> Json:
+    return {
+        "release": release,
+        "index": pair.kind,
+        "first": pair.first,
+        "others": pair.others,
+        "points": pair.points,
+        "waits": pair.waits,
+        "torn": len(pair.violations),
+        "clause": clause if pair.violations else None,
+        "where": sorted({violation.where for violation in pair.violations}),
+    }
+
+
+def _print(release: str, pairs: list[Pair], known: KnownPairs) -> None:
+    torn = [pair for pair in pairs if pair.violations]
+    points = sum(pair.points for pair in pairs)
+    echo(f"Kafka {release}: {len(pairs)} pairs, {points} interruptions; {len(pairs) - len(torn)} pairs are atomic")
+    for pair in torn:
+        violation = pair.violations[0]
+        echo(f"\n{known.clause_of(pair, release) or 'NEW'}  {pair.kind}: {pair.first}, in its middle {pair.others}")
+        echo(f"  interrupted  {violation.where} (and at {len(pair.violations) - 1} of {pair.points} points more)")
+        echo(f"  seen         {_told(*violation.seen)}")
+        for order in sorted(pair.orders):
+            echo(f"  in order     {_told(*order)}")
+
+
+def _told(first: str, others: str, state: str) -> str:
+    return f"{first} · {others} · {state}"

@@ -1,0 +1,171 @@
+"""``conformance power-loss``: what Kafka's log makes of every state that a disk may be in when power is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases, echo, state_directory
+from conformance.errors import ToolError
+from conformance.experiments.power_loss import trace
+from conformance.experiments.power_loss.experiment import Explored, Explorer, Plan
+from conformance.experiments.power_loss.judging import Judge
+from conformance.experiments.power_loss.known import Known, load_known
+from conformance.experiments.power_loss.planted import PLANTED, find_planted
+from conformance.experiments.power_loss.shrinking import shrunk
+from conformance.experiments.power_loss.table import table
+from conformance.kafka.progress import show_progress
+from conformance.operations import Json
+from conformance.runs.script import write_text
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from conformance.experiments.power_loss.signatures import Finding
+
+
+_LIVES = Plan().lives
+
+
+def power_loss_command(
+    kafka: ReleaseOption = None,
+    seed: Annotated[int, typer.Option(help="Start here; the same seed tries the same.")] = 0,
+    max_examples: Annotated[int, typer.Option(min=1, help="Lives of a log, for each release.")] = _LIVES,
+    max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")] = None,
+    planted: Annotated[
+        list[str] | None,
+        typer.Option("--planted", metavar="GLOB", help="Look for these planted defects instead: is the check strong?"),
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Perform one power failure again, of the release that it names.")
+    ] = None,
+    shrink_time: Annotated[
+        float,
+        typer.Option(
+            "--max-shrink-time", min=0, metavar="S", help="Seconds for shrinking the operations of each cause."
+        ),
+    ] = 10,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write power failures and traces here.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Cut the power while Kafka's own log appends, rolls, truncates and closes, and open what the disk may hold then.
+
+    Every write, rename and sync of Kafka's classes is recorded. What was not synced may be lost, page by page. The log
+    has to open, without a hole, with all that was synced, and its look-ups have to find what a scan finds; and kidx has
+    to make the same of it. Exit code 0: nothing that is not known (`conformance clauses PF-1`), 1: something new,
+    2: could not do the work.
+
+    Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
+    """
+    directory = (report or state_directory()) / "traces"
+    with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
+        if replay is not None:
+            told = trace.load(replay)
+            return _replay(told, Explorer(told["release"], scratch, progress), as_json=as_json)
+        releases = chosen_releases(kafka)
+        plan = Plan(seed, max_examples, seconds=max_time)
+        if planted:
+            explorer = Explorer(releases[-1], scratch, progress)
+            return _planted(planted, explorer, plan, as_json=as_json)
+        known, rows, new = load_known(), list[Json](), 0
+        for release in releases:
+            explorer = Explorer(release, scratch / release, progress)
+            explored = explorer.explore(plan)
+            findings = [(shrunk(each, explorer, shrink_time), known.of(each, release)) for each in explored.findings]
+            new += sum(found is None for _, found in findings)
+            rows.append(_told(explored, findings, directory, as_json=as_json))
+    if markdown is not None:
+        options = f" --max-time {max_time:g}" if max_time else ""
+        write_text(markdown, table(rows, f"conformance power-loss --kafka all --seed {seed}{options} --markdown FILE"))
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        echo(
+            f"{'SOMETHING NEW' if new else 'nothing new'}: {new} of {sum(len(row['findings']) for row in rows)} causes"
+        )
+    return 1 if new else 0
+
+
+_MORE = 4
+"""How many times as many lives may be needed for a planted defect."""
+
+
+def _told(
+    explored: Explored, findings: Sequence[tuple[Finding, Known | None]], directory: Path, *, as_json: bool
+) -> Json:
+    """Prints what one release came to, and returns it as JSON."""
+    row: Json = {"release": explored.release, "lives": explored.lives, "states": explored.states, "findings": []}
+    if not as_json:
+        echo(f"Kafka {explored.release}: {explored.lives} lives, {explored.states} states of the disk")
+    for finding, found in findings:
+        path = trace.save(finding, directory)
+        of_log = trace.of_crash_state(finding).save(directory)
+        clause = None if found is None else found.clause
+        document = trace.document(finding)
+        row["findings"].append(
+            {
+                "clause": clause,
+                "signature": str(finding.signature),
+                "times": finding.times,
+                "shows": finding.text,
+                "trace": str(path),
+                "lost": [each["what"] for each in document["lost"]],
+                "steps": document["steps"],
+            }
+        )
+        if not as_json:
+            echo("\n".join(_lines(finding, clause, path, of_log)))
+    return row
+
+
+def _lines(finding: Finding, clause: str | None, path: Path, of_log: Path) -> list[str]:
+    failure = finding.failure
+    done = "after" if failure.moment.done else "during"
+    start = (
+        f"clean={failure.restart.clean}, recovery point {failure.restart.recovery_point}, start {failure.restart.start}"
+    )
+    return [
+        "",
+        f"{clause or 'NEW'}  {finding.signature} ({finding.times} times)",
+        f"  shows        {finding.text}",
+        "  steps",
+        *(f"  {number:>5}  {step}" for number, step in enumerate(finding.life.operations, start=1)),
+        f"  power fails  {done} step {failure.moment.step + 1}; {failure.moment.disk.event} writes, renames and syncs",
+        *(f"  lost         {lost}" for lost in failure.described()),
+        f"  start        {start}",
+        f"  replay       conformance power-loss --replay {path}",
+        f"  lockstep     conformance replay {of_log}",
+    ]
+
+
+def _replay(told: Json, explorer: Explorer, *, as_json: bool) -> int:
+    finding = trace.performed(told, explorer.recorder)
+    judge = Judge(finding.life, explorer.opener)
+    shown = judge.shows(finding.failure, finding.signature.promise)
+    if as_json:
+        typer.echo(json.dumps({"shown": bool(shown), "text": shown}))
+    else:
+        echo(f"FAILED · {finding.signature}: {shown}" if shown else f"HOLDS · {len(told['steps'])} steps")
+    return 1 if shown else 0
+
+
+def _planted(globs: Sequence[str], explorer: Explorer, plan: Plan, *, as_json: bool) -> int:
+    chosen = find_planted(globs)
+    if not chosen:
+        raise ToolError(f"there is no planted defect {', '.join(globs)}; there are {', '.join(PLANTED)}")
+    plan = plan._replace(lives=_MORE * plan.lives, lockstep=False)
+    rows = []
+    for name in chosen:
+        found = explorer.explore(plan, PLANTED[name].change, lambda explored: bool(explored.findings))
+        shown = str(found.findings[0].signature) if found.findings else None
+        rows.append({"name": name, "title": PLANTED[name].title, "lives": found.lives, "found": shown})
+        if not as_json:
+            verdict = "found   " if shown else "SURVIVED"
+            echo(f"{verdict}  {name}: {PLANTED[name].title} · {found.lives} lives · {shown or ''}")
+    if as_json:
+        typer.echo(json.dumps(rows))
+    return 0 if all(row["found"] for row in rows) else 1

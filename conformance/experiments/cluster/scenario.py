@@ -1,0 +1,295 @@
+"""Scenario of a cluster of three, with lookups on its brokers after each step.
+
+Two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 1 and 2. The steps are:
+
+1. *replicated*: both topics are appended to, and followers fetch.
+2. *unclean restart*: broker 3 is killed. It restarts after more was appended, recovers its log and catches up.
+3. *leader change*: broker 2 is stopped cleanly, then 1, the leader, appends to ``diverging`` alone and is killed. Now 3
+   leads ``replicated``, and 2, restarted, leads ``diverging`` without the records that only 1 has.
+4. *truncation*: more is appended to both; 1 restarts, truncates the records that no other broker has, and follows.
+
+After each step every running broker is queried. The leader's results by time must match a scan of the produced
+records. Each follower must return the error of its release. Each follower is also queried as a debugger, which it
+must answer from its own index files as the leader does.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from conformance.kafka.broker.errors import BrokerError
+from conformance.kafka.broker.mismatch import Mismatch
+from conformance.kafka.broker.workload import COMPRESSION, grid, plan
+from conformance.kafka.client import CONSUMER_REPLICA_ID, DEBUG_REPLICA_ID, Client, OffsetResult, PartitionState
+from conformance.kafka.polling import Deadline
+from kidx.records import Codec, SimpleRecord, build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.kafka.broker.cluster import LocalCluster, Member
+    from conformance.kafka.broker.workload import Batch
+
+REPLICATED: Final = "replicated"
+DIVERGING: Final = "diverging"
+REPLICAS: Final = {REPLICATED: (1, 2, 3), DIVERGING: (1, 2)}
+RECORDS: Final = 80
+"""Number of records in each portion."""
+MAX_TARGETS: Final = 120
+"""Maximum number of timestamps looked up on each broker, for each topic after each step."""
+TIMEOUT_S: Final = 45.0
+
+CONFIG: Final = {
+    # Segments roll by the records' time. If a full index caused the roll, then in 3.9.1, and in 4.0.1 and
+    # later, the entries of one fetch would not fit, and the broker would give up the replica (SEG-4).
+    "segment.ms": "700",
+    "segment.index.bytes": "4096",
+    "index.interval.bytes": "200",
+    "message.timestamp.type": "CreateTime",
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "compression.type": "producer",
+}
+
+NOT_LEADER: Final = "NOT_LEADER_FOR_PARTITION"
+FENCED: Final = "FENCED_LEADER_EPOCH"
+UNKNOWN_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
+_CODECS: Final = {None: Codec.NONE, "gzip": Codec.GZIP}
+_END: Final = -1
+
+
+@dataclass(slots=True)
+class Topic:
+    """Expected state of a topic's log: the timestamps of its records in order, and the interruptions of its replicas.
+
+    Attributes:
+        timestamps: timestamp of every record that is not truncated, by offset.
+        interrupted: offsets at which a broker was restarted or its log truncated, by broker.
+        led: ranges of offsets that a broker appended as the leader, by broker.
+    """
+
+    name: str
+    timestamps: list[int] = field(default_factory=list)
+    interrupted: dict[int, list[int]] = field(default_factory=dict)
+    led: dict[int, list[range]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """Offset of the next record."""
+        return len(self.timestamps)
+
+    def expected(self, target: int) -> tuple[int, int] | None:
+        """Return the first record at or after a time (LO-6), as offset and timestamp."""
+        return next(((offset, time) for offset, time in enumerate(self.timestamps) if time >= target), None)
+
+
+@dataclass(slots=True)
+class ClusterScenarioResult:
+    """Result of the scenario: the numbers of lookups and rejections, and the mismatches."""
+
+    topics: dict[str, Topic]
+    answers: int = 0
+    followers_answers: int = 0
+    refusals: int = 0
+    truncated_to: int = -1
+    mismatches: list[Mismatch] = field(default_factory=list)
+
+
+def run_cluster_scenario(
+    cluster: LocalCluster, *, seed: int = 0, say: Callable[[str], None] = lambda _: None
+) -> ClusterScenarioResult:
+    """Run the scenario on a started cluster, which is running at the end.
+
+    Raises:
+        BrokerError: a broker died, or did not fulfil a request in time.
+    """
+    return _ClusterScenario(cluster, seed, say).run()
+
+
+class _ClusterScenario:
+    def __init__(self, cluster: LocalCluster, seed: int, say: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._say = say
+        self._clients: dict[int, Client] = {}
+        self._portions = self._planned(seed)
+        self._result = ClusterScenarioResult({name: Topic(name) for name in REPLICAS})
+
+    @staticmethod
+    def _planned(seed: int) -> Iterator[list[Batch]]:
+        portion = 0
+        while True:
+            yield plan(seed * 1000 + portion, RECORDS)
+            portion += 1
+
+    def run(self) -> ClusterScenarioResult:
+        result, members = self._result, self._cluster.members
+        with ExitStack() as stack:
+            stack.callback(self._close_clients)
+            controller = self._client(self._client(1).metadata().controller)
+            for name, replicas in REPLICAS.items():
+                controller.create_topic(name, CONFIG, replicas=replicas)
+            self._append(REPLICATED)
+            self._append(DIVERGING)
+            self._check_lookups("replicated")
+
+            self._kill(3)
+            self._append(REPLICATED)
+            self._start(3)
+            self._check_lookups("unclean restart")
+
+            self._stop(2)
+            self._await_state(DIVERGING, lambda state: state.in_sync == {1}, "2 to leave the in-sync replicas")
+            self._append(REPLICATED)
+            kept = result.topics[DIVERGING].end
+            self._append(DIVERGING, acks=1)
+            del result.topics[DIVERGING].timestamps[kept:]
+            result.truncated_to = kept
+            self._kill(1)
+            self._start(2)
+            self._await_state(REPLICATED, lambda state: state.leader == 3, "3 to lead")
+            self._client(self._client(3).metadata().controller).elect_unclean(DIVERGING)
+            self._await_state(DIVERGING, lambda state: state.leader == 2, "2 to lead")
+            self._append(REPLICATED)
+            self._append(DIVERGING)
+            self._check_lookups("leader change")
+
+            self._start(1)
+            result.topics[DIVERGING].interrupted[1] = [kept]
+            self._check_lookups("truncation")
+            assert all(member.running for member in members.values())
+        return result
+
+    # -- brokers ---------------------------------------------------------------------------------------------------
+
+    def _client(self, node_id: int) -> Client:
+        if node_id not in self._clients:
+            self._clients[node_id] = self._cluster.members[node_id].connect()
+        return self._clients[node_id]
+
+    def _close_clients(self, *node_ids: int) -> None:
+        for node_id in node_ids or tuple(self._clients):
+            if client := self._clients.pop(node_id, None):
+                client.close()
+
+    def _kill(self, node_id: int) -> None:
+        self._say(f"broker {node_id} is killed")
+        self._interrupt(node_id)
+        self._cluster.members[node_id].kill()
+
+    def _stop(self, node_id: int) -> None:
+        self._say(f"broker {node_id} is stopped")
+        self._interrupt(node_id)
+        self._cluster.members[node_id].stop()
+
+    def _interrupt(self, node_id: int) -> None:
+        self._close_clients(node_id)
+        for name, topic in self._result.topics.items():
+            if node_id in REPLICAS[name]:
+                topic.interrupted.setdefault(node_id, []).append(topic.end)
+
+    def _start(self, node_id: int) -> None:
+        member = self._cluster.members[node_id]
+        member.start()
+        self._say(f"broker {node_id} is back after {member.ready_seconds:.1f} s")
+
+    # -- topics ----------------------------------------------------------------------------------------------------
+
+    def _await_state(self, topic: str, holds: Callable[[PartitionState], bool], what: str) -> PartitionState:
+        """Wait until a running broker returns a matching state of a partition."""
+        deadline = Deadline(TIMEOUT_S)
+        while True:
+            for member in self._cluster.running:
+                state = self._client(member.node_id).state(topic)
+                if holds(state):
+                    return state
+            if not deadline.pause():
+                raise self._late(topic, what)
+
+    def _leader(self, topic: str) -> tuple[int, int]:
+        """Return the leader and its epoch, once it confirms them itself."""
+        deadline = Deadline(TIMEOUT_S)
+        while True:
+            state = self._await_state(topic, lambda state: self._runs(state.leader), "a leader")
+            if self._client(state.leader).list_offset(topic, _END).leader_epoch == state.epoch:
+                return state.leader, state.epoch
+            if not deadline.pause():
+                raise self._late(topic, "its leader to lead")
+
+    def _runs(self, node_id: int) -> bool:
+        return node_id in self._cluster.members and self._cluster.members[node_id].running
+
+    def _append(self, name: str, acks: int = -1) -> None:
+        topic = self._result.topics[name]
+        leader, _ = self._leader(name)
+        first = topic.end
+        for batch in next(self._portions):
+            records = [SimpleRecord(message.timestamp, None, message.value) for message in batch.messages]
+            data = build_batch(records, codec=_CODECS[COMPRESSION[batch.partition]])
+            self._client(leader).produce(name, data, acks=acks)
+            topic.timestamps += [message.timestamp for message in batch.messages]
+        topic.led.setdefault(leader, []).append(range(first, topic.end))
+        self._say(f"{name}: offsets {first} to {topic.end - 1} through broker {leader}")
+
+    def _await_replicas(self, topic: Topic, members: list[Member], leader: int) -> None:
+        """Wait until all logs have the right end, and the leader knows it: before, its last records are invisible."""
+        awaited = [(member.node_id, DEBUG_REPLICA_ID) for member in members] + [(leader, CONSUMER_REPLICA_ID)]
+        deadline = Deadline(TIMEOUT_S)
+        for node_id, replica_id in awaited:
+            client = self._client(node_id)
+            while (found := client.list_offset(topic.name, _END, replica_id=replica_id)).offset != topic.end:
+                if not deadline.pause():
+                    raise self._late(topic.name, f"broker {node_id} to reach {topic.end}, its result is {found}")
+
+    def _late(self, topic: str, what: str) -> BrokerError:
+        log = self._cluster.running[0].log
+        return BrokerError(f"{topic}: waited {TIMEOUT_S:g} s for {what} with Kafka {self._cluster.release}", log)
+
+    # -- lookups ---------------------------------------------------------------------------------------------------
+
+    def _check_lookups(self, when: str) -> None:
+        for name, topic in self._result.topics.items():
+            members = [member for member in self._cluster.running if member.node_id in REPLICAS[name]]
+            leader, epoch = self._leader(name)
+            self._await_replicas(topic, members, leader)
+            targets = grid(set(topic.timestamps))
+            targets = targets[:: max(1, len(targets) // MAX_TARGETS)]
+            answers = self._check_leader(topic, leader, targets, when)
+            for member in members:
+                if member.node_id != leader:
+                    self._check_follower(topic, member.node_id, epoch, answers, when)
+        result = self._result
+        self._say(f"{when}: {result.answers} results and {result.followers_answers} of followers in all")
+
+    def _check_leader(self, topic: Topic, leader: int, targets: list[int], when: str) -> list[OffsetResult]:
+        answers = self._client(leader).answers(topic.name, targets)
+        for answer in answers:
+            found = None if answer.offset is None else (answer.offset, answer.timestamp)
+            expected = topic.expected(answer.target)
+            if answer.error or found != expected:
+                self._differs("LO-6", topic, leader, f"{when}, at {answer.target}", str(expected), str(answer))
+        self._result.answers += len(answers)
+        return answers
+
+    def _check_follower(self, topic: Topic, node_id: int, epoch: int, of_leader: list[OffsetResult], when: str) -> None:
+        client = self._client(node_id)
+        found = client.answers(topic.name, [theirs.target for theirs in of_leader], replica_id=DEBUG_REPLICA_ID)
+        for theirs, own in zip(of_leader, found, strict=True):
+            if own != theirs:
+                what = f"{when}, at {theirs.target}"
+                self._differs("LO-22", topic, node_id, what, f"{theirs}, as its leader", str(own))
+        self._result.followers_answers += len(of_leader)
+        refusals = {-1: NOT_LEADER, epoch: NOT_LEADER, epoch + 1: UNKNOWN_EPOCH} | (
+            {epoch - 1: FENCED} if epoch else {}
+        )
+        for asked_epoch, error in refusals.items():
+            for target in (_END, -2, topic.timestamps[0]):
+                answer = client.list_offset(topic.name, target, leader_epoch=asked_epoch)
+                if answer != OffsetResult(target, error=error):
+                    what = f"{when}, as a client with epoch {asked_epoch}, at {target}"
+                    self._differs("LO-21", topic, node_id, what, error, str(answer))
+                self._result.refusals += 1
+
+    def _differs(self, clause: str, topic: Topic, node_id: int, what: str, expected: str, actual: str) -> None:
+        self._result.mismatches.append(Mismatch(clause, f"{topic.name} on broker {node_id}, {what}", expected, actual))

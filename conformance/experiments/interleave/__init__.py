@@ -1,0 +1,1 @@
+"""Interleavings: operations of Kafka's index classes that run in the middle of another one."""

@@ -1,0 +1,81 @@
+"""Known causes in Kafka's releases, each with its clause, by what must be lost."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from conformance.clauses import load_clauses
+from conformance.experiments.power_loss.promises import Promise
+
+if TYPE_CHECKING:
+    from conformance.experiments.power_loss.signatures import Finding
+
+
+@dataclass(frozen=True)
+class Known:
+    """Known cause.
+
+    Attributes:
+        clause: clause of the cause; it applies to the releases that have the cause.
+        promises: guarantees that are broken.
+        needs: kinds of items that must be lost.
+        lost: other kinds that may have to be lost, ``*`` for any.
+        clean: True if the broker must find a clean shutdown, False if it must not; None for either.
+        during: operations that may have been interrupted; all if none is named.
+    """
+
+    clause: str
+    promises: frozenset[Promise]
+    needs: frozenset[str]
+    lost: frozenset[str]
+    clean: bool | None
+    during: frozenset[str]
+
+    def covers(self, finding: Finding) -> bool:
+        """Return whether a finding has this cause."""
+        signature = finding.signature
+        return (
+            signature.promise in self.promises
+            and self.clean in (None, signature.clean)
+            and self.needs <= signature.lost
+            and ("*" in self.lost or signature.lost <= self.lost | self.needs)
+            and bool(signature.lost or self.during)
+            and (not self.during or signature.during in self.during)
+        )
+
+
+class KnownCauses:
+    """All known causes."""
+
+    def __init__(self, causes: Sequence[Known]) -> None:
+        self._causes = causes
+        self._clauses = load_clauses()
+
+    def of(self, finding: Finding, release: str) -> Known | None:
+        """Return the known cause of a finding in a release."""
+        for known in self._causes:
+            if known.covers(finding) and self._clauses[known.clause].applies_to(release):
+                return known
+        return None
+
+
+def load_known() -> KnownCauses:
+    """Return the causes of ``known.toml``."""
+    document = tomllib.loads((files(__package__) / "known.toml").read_text("utf-8"))
+    return KnownCauses(
+        [
+            Known(
+                row["clause"],
+                frozenset(Promise[name] for name in row.get("promises", Promise.__members__)),
+                frozenset(row.get("needs", ())),
+                frozenset(row.get("lost", ())),
+                row.get("clean"),
+                frozenset(row.get("during", ())),
+            )
+            for row in document["known"]
+        ]
+    )

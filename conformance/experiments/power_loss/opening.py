@@ -1,0 +1,137 @@
+"""Opening of the files after a power failure, with Kafka's classes and with kidx."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.experiments.power_loss.batches import Batch, batches_of_log, inside, targets_of
+from conformance.experiments.power_loss.promises import Opened
+from conformance.implementations.jvm.log import JvmLog
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.lockstep.levels.log_files import COMPARED
+from conformance.operations import Operation
+from conformance.operations.batches import first_batch
+from conformance.operations.log import TOPIC_DIRECTORY, LogState
+
+if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
+    from conformance.kafka.jar_fetch import Progress
+
+_SPECIAL: Final = (-1, -2, -3)
+_LATER: Final = 1 << 40
+_NEXT: Final = 10_000_000
+"""Timestamp of the record that is appended after a failure, later than all others."""
+
+
+class Opener:
+    """Kafka's classes of a release and kidx, each with a directory for opening logs.
+
+    Args:
+        release: release of the classes.
+        scratch: an empty directory.
+        progress: called while jars are fetched.
+        build: build whose classes are used instead, or None.
+    """
+
+    def __init__(
+        self, release: str, scratch: Path, progress: Progress | None = None, build: Build | None = None
+    ) -> None:
+        self._kafka, self._reference = JvmLog(release, progress, build), ReferenceLog(release)
+        self._directories = {self._kafka: scratch / "kafka", self._reference: scratch / "kidx"}
+
+    def _begin(self, who: Any, files: Mapping[str, bytes]) -> Path:
+        directory = self._directories[who]
+        who.end()
+        topic = directory / TOPIC_DIRECTORY
+        shutil.rmtree(directory, ignore_errors=True)
+        topic.mkdir(parents=True)
+        for name, content in files.items():
+            (topic / name).write_bytes(content)
+        who.begin(directory)
+        return topic
+
+    def open_with_kafka(self, files: Mapping[str, bytes], opening: Operation) -> Opened:
+        """Open files with Kafka's classes, and look up everything."""
+        topic = self._begin(self._kafka, files)
+        observation = self._kafka.perform(opening)
+        found = _read(topic)
+        state = observation.state
+        if state is None:
+            return Opened(observation, found, [], {}, (None, ()), "")
+        batches = batches_of_log(found)
+        by_offset = {offset: self._fetch(offset) for offset in _offsets(batches, state)}
+        by_time = self._kafka.perform(Operation("list_offsets", (_targets(batches, state),))).outcome[:2]
+        return Opened(observation, found, batches, by_offset, by_time, self._append(state.end_offset))
+
+    def _fetch(self, offset: int) -> bytes | None:
+        found = self._kafka.driver.read(offset)
+        return None if found is None else bytes(found)
+
+    def _append(self, end: int) -> str:
+        """Append a record; return an error if the log rejects it, or does not find it afterwards."""
+        appended = self._kafka.perform(Operation("append_as_leader", ([{"records": [[0, _NEXT]]}], 1 << 20)))
+        if appended.outcome.error is not None:
+            return f"{appended.outcome.error}: {appended.outcome.text}"
+        found = self._fetch(end)
+        if not found or int.from_bytes(found[:8], signed=True) != end:
+            return f"the record that was appended at {end} is not found"
+        return ""
+
+    def difference(  # noqa: PLR0911 -- one return for each thing that may differ
+        self, opened: Opened, files: Mapping[str, bytes], opening: Operation
+    ) -> str:
+        """Return the difference between kidx and Kafka's classes for the files; may be empty.
+
+        Args:
+            opened: result of Kafka's classes.
+            files: the remaining files.
+            opening: operation that opens the log.
+        """
+        topic = self._begin(self._reference, files)
+        one, other = opened.observation, self._reference.perform(opening)
+        if one.outcome[:2] != other.outcome[:2]:
+            return f"outcome: Kafka {one.outcome}, kidx {other.outcome}"
+        if one.state != other.state:
+            return f"state: Kafka {one.state}, kidx {other.state}"
+        actual, expected = _compared(_read(topic)), _compared(opened.files)
+        if actual != expected:
+            names = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
+            return f"files: {', '.join(names)}"
+        if other.state is None:
+            return ""
+        targets = _targets(opened.batches, other.state)
+        by_time = self._reference.perform(Operation("list_offsets", (targets,))).outcome[:2]
+        if by_time != opened.by_time:
+            return f"lookups of {targets}: Kafka {opened.by_time}, kidx {by_time}"
+        for offset, found in opened.by_offset.items():
+            seen = self._reference.perform(Operation("read_log", (offset,))).outcome
+            if seen.value != (None if not found else first_batch(found)):
+                return f"offset {offset}: Kafka {found and first_batch(found)}, kidx {seen.value or seen.error}"
+        return ""
+
+    def end(self) -> None:
+        """Close all files."""
+        self._kafka.end()
+        self._reference.end()
+
+
+def _offsets(batches: list[Batch], state: LogState) -> list[int]:
+    """Return the offsets to look up: the first and the last one of each batch."""
+    held = inside(batches, state)
+    return sorted({each for batch in held for each in (max(batch.base, state.start_offset), batch.last)})
+
+
+def _targets(batches: list[Batch], state: LogState) -> list[int]:
+    """Return the timestamps to look up: of every record, between them, one later than all, and special ones."""
+    return [*targets_of(inside(batches, state)), _LATER, *_SPECIAL]
+
+
+def _compared(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name.endswith(COMPARED)}
+
+
+def _read(topic: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(topic.iterdir()) if path.is_file()}

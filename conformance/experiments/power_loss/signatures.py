@@ -1,0 +1,93 @@
+"""Signatures of failures: failures with one cause break the same guarantee when the same kinds of items are lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
+from conformance.experiments.power_loss.failures import MARKER, Failure
+
+if TYPE_CHECKING:
+    from conformance.experiments.power_loss.lives import Life
+    from conformance.experiments.power_loss.promises import Promise
+
+
+class Signature(NamedTuple):
+    """Common properties of failures with the same cause.
+
+    Attributes:
+        promise: broken guarantee; None for a divergence between kidx and Kafka's classes.
+        clean: True if the broker finds that it was shut down cleanly.
+        lost: kinds of items that must be lost.
+        during: the interrupted operation, if nothing has to be lost.
+    """
+
+    promise: Promise | None
+    clean: bool
+    lost: frozenset[str]
+    during: str = ""
+
+    def explains(self, other: Signature) -> bool:
+        """Return True if a failure with the other signature, not shrunk yet, may have the same cause."""
+        if self[:2] != other[:2] or not self.lost <= other.lost:
+            return False
+        return bool(self.lost) or self.during == other.during
+
+    def __str__(self) -> str:
+        how = "after a clean shutdown" if self.clean else "after an unclean shutdown"
+        lost = ", ".join(sorted(self.lost)) or f"nothing, {self.during} interrupted"
+        return f"{self.promise or 'kidx diverges'} {how}; lost: {lost}"
+
+
+@dataclass
+class Finding:
+    """Guarantee that a failure breaks, or a divergence.
+
+    Attributes:
+        signature: signature of all failures with the same cause.
+        life: the life.
+        failure: the failure with the fewest losses.
+        text: evidence.
+        times: number of occurrences.
+        durings: the interrupted or last ended operations.
+    """
+
+    signature: Signature
+    life: Life
+    failure: Failure
+    text: str
+    times: int = 1
+    durings: set[str] = field(default_factory=set)
+
+
+def kind_of(disk: Disk, item: Item) -> str:
+    """Return the kind of a lost item."""
+    match item:
+        case Page(file, _):
+            return f"content of {_suffix(disk.name_of(file))}"
+        case Length(file):
+            return f"length of {_suffix(disk.name_of(file))}"
+        case Name(number):
+            old, new, _ = disk.changes[number]
+            if not old:
+                return f"creation of {_suffix(new)}"
+            return f"rename to {_suffix(new)}" if new else f"removal of {_suffix(old)}"
+
+
+def _suffix(name: str) -> str:
+    return name[name.index(".") :] if name[:1].isdigit() and "." in name else name
+
+
+def during_of(life: Life, failure: Failure) -> str:
+    """Return the operation that was interrupted, or that had ended last."""
+    name = life.operations[failure.moment.step].name
+    return f"after {name}" if failure.moment.done else name
+
+
+def signature_of(life: Life, failure: Failure, promise: Promise | None) -> Signature:
+    """Return the signature of a failure."""
+    lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
+    if failure.restart.marker_is_back:
+        lost |= {f"removal of {MARKER}"}
+    return Signature(promise, failure.restart.clean, lost, during_of(life, failure))

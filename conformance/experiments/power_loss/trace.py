@@ -1,0 +1,147 @@
+"""File of a power failure: the operations before it, the losses, and the restart of the broker."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.experiments.power_loss.disk import Item, Length, Name, Page
+from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments
+from conformance.experiments.power_loss.promises import Promise
+from conformance.experiments.power_loss.signatures import Finding, signature_of
+from conformance.operations import Json, Operation
+from conformance.operations.log import TOPIC_DIRECTORY
+from conformance.operations.trace import Trace
+from kidx.files import replacing
+
+if TYPE_CHECKING:
+    from conformance.experiments.power_loss.lives import Recorder
+
+FORMAT: Final = "kidx-power-loss"
+VERSION: Final = 1
+_MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
+    "release": str,
+    "steps": list,
+    "event": int,
+    "lost": list,
+    "restart": dict,
+    "promise": (str, type(None)),
+}
+
+
+def document(finding: Finding) -> Json:
+    """Return the file's content."""
+    failure, disk = finding.failure, finding.failure.moment.disk
+    options = disk.options()
+    lost = []
+    for item, value in failure.loss.items():
+        told: Json = {"what": disk.described(item, value)}
+        match item:
+            case Name(number):
+                told["name"] = number
+            case Length(file):
+                told |= {"file": file, "length": value}
+            case Page(file, number):
+                known = value in options[item]
+                told |= {"file": file, "page": number}
+                told["content"] = options[item].index(value) if known else bytes(value).hex()  # type: ignore[arg-type]
+        lost.append(told)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "release": finding.life.release,
+        "promise": finding.signature.promise and finding.signature.promise.name,
+        "shows": finding.text,
+        "restart": failure.restart._asdict(),
+        "event": disk.event,
+        "lost": lost,
+        "steps": [operation.to_json() for operation in finding.life.operations],
+    }
+
+
+def save(finding: Finding, directory: Path) -> Path:
+    """Write the file, and return its path.
+
+    Raises:
+        ToolError: the directory cannot be written.
+    """
+    content = json.dumps(document(finding), indent=1) + "\n"
+    path = directory / f"power-loss-{hashlib.sha256(content.encode()).hexdigest()[:12]}.json"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as partial:
+            partial.write_text(content)
+    except OSError as error:
+        raise ToolError(f"cannot write the power failure {path}: {error.strerror or error}") from error
+    return path
+
+
+def of_crash_state(finding: Finding) -> Trace:
+    """Return a trace of the log machine that writes the remaining files, opens the log, and looks up offsets."""
+    failure, life = finding.failure, finding.life
+    opening = failure.opening(life)
+    settings, *_, now = opening.args
+    written = [
+        Operation("damage_log_file", (name, "write_file", [content.hex()]))
+        for name, content in sorted(failure.files().items())
+    ]
+    first = Operation("open_log", (settings, 0, 0, True, now))
+    title = f"{TOPIC_DIRECTORY} after a power failure: {finding.text}"
+    operations = (first, Operation("crash_log"), *written, opening, Operation("list_offsets", ([-1, -2, -3],)))
+    return Trace("log", life.release, operations, title=title)
+
+
+def load(path: Path) -> Json:
+    """Return the content of a file.
+
+    Raises:
+        ToolError: it cannot be read, or is not a power failure of this version.
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ToolError(f"cannot read the power failure {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"the power failure {path} is not JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != VERSION:
+        raise ToolError(f"{path} is not a power failure of version {VERSION}")
+    for member, kind in _MEMBERS.items():
+        if member not in found or not isinstance(found[member], kind):
+            raise ToolError(f"the power failure {path} has no {member} of the right type")
+    return found
+
+
+def performed(told: Json, recorder: Recorder) -> Finding:
+    """Execute the operations of a file again, and return its power failure, with an empty text.
+
+    Raises:
+        ToolError: the operations cannot be executed, or do not cause the same writes and syncs.
+    """
+    try:
+        life = recorder.perform([Operation.from_json(step) for step in told["steps"]])
+        moment = next(each for each in moments(life) if each.disk.event == told["event"])
+        loss = dict(_item(each, moment) for each in told["lost"])
+        failure = Failure(moment, loss, Restart(**told["restart"]))
+        promise = None if told["promise"] is None else Promise[told["promise"]]
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration) as error:
+        reason = str(error) or "a different number of writes and syncs"
+        raise ToolError(f"Kafka {recorder.release} cannot replay the power failure: {reason}") from error
+    return Finding(signature_of(life, failure, promise), life, failure, "")
+
+
+def _item(told: Json, moment: Moment) -> tuple[Item, bytes | int | None]:
+    disk = moment.disk
+    if "name" in told:
+        disk.changes[told["name"]]
+        return Name(told["name"]), None
+    if "length" in told:
+        if told["file"] not in disk.files:
+            raise ValueError(f"no file {told['file']}")
+        return Length(told["file"]), int(told["length"])
+    page = Page(told["file"], told["page"])
+    content: Any = told["content"]
+    value = bytes.fromhex(content) if isinstance(content, str) else disk.options()[page][content]
+    return page, value

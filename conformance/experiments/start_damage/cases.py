@@ -1,0 +1,235 @@
+"""All that is tried: a damage, how the broker was stopped, and whether it needs a start of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.experiments.start_damage import damages as do
+
+if TYPE_CHECKING:
+    from conformance.experiments.start_damage.damages import Damage
+    from conformance.experiments.start_damage.prepared import Shutdown
+
+
+class Case(NamedTuple):
+    """One damage.
+
+    Attributes:
+        name: what is damaged, in words.
+        shutdown: how the broker was stopped.
+        do: does the damage.
+        alone: it concerns more than its partition, and gets a broker of its own.
+    """
+
+    name: str
+    shutdown: Shutdown
+    do: Damage
+    alone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.shutdown})"
+
+
+_GARBAGE: Final = "hello\n"
+_ACTIVE: Final = {"clean": 36, "killed": 72}
+_ALL: Final = (".log", ".index", ".timeindex")
+
+_ANY: Final[dict[str, Callable[[int], Damage]]] = {
+    # By the base offset of the active segment: after either kind of stop.
+    "nothing": lambda _: do.nothing,
+    "all producer snapshots deleted": lambda _: do.delete("*.snapshot"),
+    "all producer snapshots are garbage": lambda _: do.overwrite("*.snapshot", b"hello"),
+    "the newest producer snapshot cut": lambda base: do.cut(base, 20, ".snapshot"),
+    "leader-epoch-checkpoint: an epoch behind the end": lambda _: do.write(
+        "leader-epoch-checkpoint", "0\n2\n0 0\n7 99999\n"
+    ),
+    "leader-epoch-checkpoint deleted": lambda _: do.delete("leader-epoch-checkpoint"),
+    "leader-epoch-checkpoint empty": lambda _: do.write("leader-epoch-checkpoint", ""),
+    "leader-epoch-checkpoint: epochs in the wrong order": lambda _: do.write(
+        "leader-epoch-checkpoint", "0\n2\n3 20\n0 0\n"
+    ),
+    "active .index deleted": lambda base: do.delete(f"{base:020d}.index"),
+    "active .timeindex deleted": lambda base: do.delete(f"{base:020d}.timeindex"),
+    "sealed .index deleted": lambda _: do.delete(f"{12:020d}.index"),
+    "sealed .timeindex deleted": lambda _: do.delete(f"{12:020d}.timeindex"),
+    "active .index empty": lambda base: do.write(f"{base:020d}.index", ""),
+    "active .index is garbage": lambda base: do.write(f"{base:020d}.index", b"\x00\x00\x10\x00\x00\x00\x07\xff" * 3),
+    "active .index points behind its log": lambda base: do.write(
+        f"{base:020d}.index", b"\x00\x00\x00\x03\x00\x00\xff\xff"
+    ),
+    "active .timeindex is garbage": lambda base: do.write(f"{base:020d}.timeindex", b"hello world!" * 3),
+    "sealed .txnindex is garbage": lambda _: do.write(f"{12:020d}.txnindex", b"x" * 34),
+    "active .txnindex is garbage": lambda base: do.write(f"{base:020d}.txnindex", b"x" * 34),
+    "sealed batch fails its checksum": lambda _: do.batch(12, 2, do.flip),
+    "sealed batch fails its checksum, its .index deleted": lambda _: do.both(
+        do.batch(12, 2, do.flip), do.delete(f"{12:020d}.index")
+    ),
+    "active batch fails its checksum": lambda base: do.batch(base, 2, do.flip),
+    "active batch fails its checksum, its .index deleted": lambda base: do.both(
+        do.batch(base, 2, do.flip), do.delete(f"{base:020d}.index")
+    ),
+    "active .log torn": lambda base: do.cut(base, -30),
+    "active .log with zeros behind": lambda base: do.extend(base, bytes(4096)),
+    "active .log with garbage behind": lambda base: do.extend(base, b"hello world " * 20),
+    "active .log empty": lambda base: do.cut(base, 0),
+    "sealed .log cut in half": lambda _: do.cut(12, 700),
+    "sealed .log empty": lambda _: do.cut(12, 0),
+    "sealed segment deleted": lambda _: do.delete(f"{12:020d}.*"),
+    "sealed .log deleted": lambda _: do.delete(f"{12:020d}.log"),
+    "active .log deleted": lambda base: do.delete(f"{base:020d}.log"),
+    "first .log deleted": lambda _: do.delete(f"{0:020d}.log"),
+    "all segments deleted": lambda _: do.delete("0*"),
+    "sealed batch: zeros": lambda _: do.batch(12, 2, do.zero),
+    "active batch: zeros": lambda base: do.batch(base, 2, do.zero),
+    "sealed batch: negative size": lambda _: do.batch(12, 2, do.set_size),
+    "active batch: negative size": lambda base: do.batch(base, 2, do.set_size),
+    "active, last batch: negative size": lambda base: do.batch(base, 5, do.set_size),
+    "sealed batch: unknown format": lambda _: do.batch(12, 2, do.set_magic),
+    "active batch: unknown format": lambda base: do.batch(base, 2, do.set_magic),
+    "active, last batch: unknown format": lambda base: do.batch(base, 5, do.set_magic),
+    "sealed batch: wrong number of records": lambda _: do.batch(12, 2, do.set_count, checksum=True),
+    "sealed batch: two records with one offset": lambda _: do.batch(12, 2, do.repeat_offsets, checksum=True),
+    "sealed batch: gzip that is none": lambda _: do.batch(12, 2, do.claim_gzip, checksum=True),
+    "active batch: wrong number of records": lambda base: do.batch(base, 2, do.set_count, checksum=True),
+    "active, last batch: ends before its last record": lambda base: do.batch(base, 5, do.set_delta, checksum=True),
+    "active batch: offset of an earlier one": lambda base: do.batch(base, 3, do.set_base(base + 1)),
+    "active batch: offset of an earlier segment": lambda base: do.batch(base, 3, do.set_base(5)),
+    "active batch: offset far ahead": lambda base: do.batch(base, 5, do.set_base(base + 1000)),
+    "sealed batch: offset far ahead": lambda _: do.batch(12, 5, do.set_base(1000)),
+    "an overlapping copy of a segment": lambda _: do.copy(12, f"{18:020d}*", _ALL),
+    "a copy of the active .log beyond the end": lambda base: do.copy(base, f"{500:020d}*"),
+    "a segment renamed to .swap": lambda _: do.rename(12, ".swap"),
+    "a copy of .log as .log.swap": lambda _: do.copy(12, f"{12:020d}.log.swap"),
+    "the .log.swap of a damaged segment": lambda _: do.both(
+        do.batch(12, 2, do.flip), do.rename(12, ".swap", suffixes=_ALL)
+    ),
+    "the first segment's .log.swap covers nothing of its own": lambda _: do.copy(24, f"{0:020d}.log.swap"),
+    "a segment renamed to .cleaned": lambda _: do.rename(12, ".cleaned"),
+    "a segment renamed to .deleted": lambda _: do.rename(12, ".deleted"),
+    "the active segment renamed to .deleted": lambda base: do.rename(base, ".deleted"),
+    "foreign files": lambda _: do.both(
+        do.write("README", "hello"), do.write("x.txt", "hello"), do.write("x.log.bak", "hello")
+    ),
+    "a directory named like a segment": lambda _: do.make_directory(f"{150:020d}.log"),
+    "a directory named like an index": lambda _: do.make_directory(f"{150:020d}.index"),
+    "a .log with a short name": lambda _: do.copy(12, "7.log"),
+    "an index without a log": lambda _: do.write(f"{7:020d}.index", b"\0" * 8),
+    "log start behind the end": lambda _: do.set_offset("log-start-offset-checkpoint", 1000),
+    "log start in the middle": lambda _: do.set_offset("log-start-offset-checkpoint", 15),
+    "log start at the end": lambda base: do.set_offset("log-start-offset-checkpoint", base + 12),
+    "recovery point behind the end": lambda _: do.set_offset("recovery-point-offset-checkpoint", 1000),
+    "recovery point missing": lambda _: do.set_offset("recovery-point-offset-checkpoint", None),
+    "recovery point missing, sealed batch fails its checksum": lambda _: do.both(
+        do.set_offset("recovery-point-offset-checkpoint", None), do.batch(12, 2, do.flip)
+    ),
+    "recovery point missing, a segment's offset of an earlier one": lambda _: do.both(
+        do.set_offset("recovery-point-offset-checkpoint", None), do.batch(12, 3, do.set_base(13))
+    ),
+    "high watermark missing": lambda _: do.set_offset("replication-offset-checkpoint", None),
+    "high watermark behind the end": lambda _: do.set_offset("replication-offset-checkpoint", 1000),
+    "partition.metadata deleted": lambda _: do.delete("partition.metadata"),
+    "partition.metadata of another topic": lambda _: do.write(
+        "partition.metadata", f"version: 0\ntopic_id: {do.OTHER_ID}"
+    ),
+    "moved to the other log directory": lambda _: do.move_to_the_other_log_dir,
+    "renamed to -stray": lambda _: do.rename_partition(".0123456789abcdef0123456789abcdef-stray"),
+    "renamed to -delete": lambda _: do.rename_partition(".0123456789abcdef0123456789abcdef-delete"),
+}
+
+_KILLED: Final[dict[str, Damage]] = {
+    "unflushed sealed batch fails its checksum": do.batch(48, 2, do.flip),
+    "unflushed sealed first batch fails its checksum": do.batch(60, 0, do.flip),
+    "unflushed sealed .log empty": do.cut(48, 0),
+    "unflushed sealed .log cut in half": do.cut(60, 700),
+    "unflushed sealed segment deleted": do.delete(f"{60:020d}.*"),
+    "unflushed sealed batch: zeros": do.batch(48, 2, do.zero),
+    "unflushed sealed batch: negative size": do.batch(48, 2, do.set_size),
+    "unflushed sealed batch: unknown format": do.batch(48, 2, do.set_magic),
+    "unflushed sealed batch: offset of an earlier one": do.batch(48, 3, do.set_base(49)),
+    "unflushed sealed batch: offset of an earlier segment": do.batch(60, 3, do.set_base(5)),
+    "unflushed sealed batch: offset far ahead": do.batch(48, 5, do.set_base(1000)),
+    "unflushed sealed batch: wrong number of records": do.batch(48, 2, do.set_count, checksum=True),
+    "unflushed sealed batch: gzip that is none": do.batch(48, 2, do.claim_gzip, checksum=True),
+    "unflushed .log with zeros behind": do.extend(48, bytes(4096)),
+}
+
+_ALONE: Final[dict[str, Damage]] = {
+    "partition.metadata is garbage": do.write("partition.metadata", _GARBAGE),
+    "partition.metadata empty": do.write("partition.metadata", ""),
+    "partition.metadata: version 7": do.replace("partition.metadata", "version", "version: 7"),
+    "partition.metadata: an id that is none": do.write("partition.metadata", "version: 0\ntopic_id: !!"),
+    "partition.metadata: the id of no topic": do.write(
+        "partition.metadata", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
+    ),
+    "foo.log in a partition": do.write("foo.log", _GARBAGE),
+    "foo.index in a partition": do.write("foo.index", _GARBAGE),
+    "foo.timeindex in a partition": do.write("foo.timeindex", _GARBAGE),
+    "foo.snapshot in a partition": do.write("foo.snapshot", _GARBAGE),
+    "foo.log.swap in a partition": do.write("foo.log.swap", _GARBAGE),
+    "foo.log.cleaned in a partition": do.write("foo.log.cleaned", _GARBAGE),
+    "foo.log.deleted in a partition": do.write("foo.log.deleted", _GARBAGE),
+    "leader-epoch-checkpoint is garbage": do.write("leader-epoch-checkpoint", _GARBAGE),
+    "leader-epoch-checkpoint: wrong number of entries": do.write("leader-epoch-checkpoint", "0\n5\n0 0\n"),
+    "leader-epoch-checkpoint: an epoch that is no number": do.write("leader-epoch-checkpoint", "0\n1\nx 0\n"),
+    "leader-epoch-checkpoint: version 7": do.write("leader-epoch-checkpoint", "7\n1\n0 0\n"),
+    "leader-epoch-checkpoint: a negative epoch": do.write("leader-epoch-checkpoint", "0\n1\n-3 0\n"),
+    "replication-offset-checkpoint is garbage": do.in_log_dir("replication-offset-checkpoint", _GARBAGE),
+    "replication-offset-checkpoint: wrong number of entries": do.in_log_dir(
+        "replication-offset-checkpoint", "0\n9\ndamaged 0 5\n"
+    ),
+    "replication-offset-checkpoint empty": do.in_log_dir("replication-offset-checkpoint", ""),
+    "replication-offset-checkpoint deleted": do.in_log_dir("replication-offset-checkpoint", None),
+    "replication-offset-checkpoint is garbage in both": do.both(
+        do.in_log_dir("replication-offset-checkpoint", _GARBAGE),
+        do.in_metadata_dir("replication-offset-checkpoint", _GARBAGE),
+    ),
+    "replication-offset-checkpoint is garbage beside KRaft's log": do.in_metadata_dir(
+        "replication-offset-checkpoint", _GARBAGE
+    ),
+    "cleaner-offset-checkpoint is garbage": do.in_log_dir("cleaner-offset-checkpoint", _GARBAGE),
+    "cleaner-offset-checkpoint deleted": do.in_log_dir("cleaner-offset-checkpoint", None),
+    "recovery-point-offset-checkpoint is garbage": do.in_log_dir("recovery-point-offset-checkpoint", _GARBAGE),
+    "recovery-point-offset-checkpoint deleted": do.in_log_dir("recovery-point-offset-checkpoint", None),
+    "log-start-offset-checkpoint is garbage": do.in_log_dir("log-start-offset-checkpoint", _GARBAGE),
+    "meta.properties is garbage": do.in_log_dir("meta.properties", _GARBAGE),
+    "meta.properties deleted": do.in_log_dir("meta.properties", None),
+    "meta.properties empty": do.in_log_dir("meta.properties", ""),
+    "meta.properties of another cluster": do.replace_in_log_dir(
+        "meta.properties", "cluster.id", "cluster.id=AAAAAAAAAAAAAAAAAAAAAB"
+    ),
+    "meta.properties of another node": do.replace_in_log_dir("meta.properties", "node.id", "node.id=7"),
+    "meta.properties: version 7": do.replace_in_log_dir("meta.properties", "version", "version=7"),
+    "meta.properties is garbage beside KRaft's log": do.in_metadata_dir("meta.properties", _GARBAGE),
+    "meta.properties deleted beside KRaft's log": do.in_metadata_dir("meta.properties", None),
+    "lost+found in a log directory": do.directory_in_log_dir("lost+found"),
+    "a directory of no partition in a log directory": do.directory_in_log_dir("backup"),
+    "a directory of no number in a log directory": do.directory_in_log_dir("orders-x"),
+    "an empty directory named like a partition": do.directory_in_log_dir("orders-7"),
+    "a foreign file in a log directory": do.in_log_dir("README", _GARBAGE),
+    "a partition in both log directories": do.copy_to_the_other_log_dir,
+    "KRaft's newest snapshot: a bit flipped": do.flip_snapshot,
+    "KRaft's newest snapshot cut": do.cut_snapshot,
+    "KRaft's snapshots deleted": do.delete_snapshots,
+    "KRaft's log: an early batch fails its checksum": do.flip_kraft_record(3),
+    "KRaft's log: the last batch torn": do.in_kraft_log(do.cut(0, -10)),
+    "KRaft's log: foo.log": do.in_kraft_log(do.write("foo.log", _GARBAGE)),
+    "KRaft's log: partition.metadata is garbage": do.in_kraft_log(do.write("partition.metadata", _GARBAGE)),
+    "KRaft's log: leader-epoch-checkpoint is garbage": do.in_kraft_log(do.write("leader-epoch-checkpoint", _GARBAGE)),
+    "KRaft's log: quorum-state is garbage": do.in_kraft_log(do.write("quorum-state", _GARBAGE)),
+    "KRaft's log: leader-epoch-checkpoint deleted": do.in_kraft_log(do.delete("leader-epoch-checkpoint")),
+    "KRaft's log: quorum-state deleted": do.in_kraft_log(do.delete("quorum-state")),
+    "bootstrap.checkpoint is garbage": do.in_metadata_dir("bootstrap.checkpoint", _GARBAGE),
+    "bootstrap.checkpoint deleted": do.in_metadata_dir("bootstrap.checkpoint", None),
+    "a -delete directory with foo.log": do.both(
+        do.write("foo.log", _GARBAGE), do.rename_partition(".0123456789abcdef0123456789abcdef-delete")
+    ),
+}
+
+_SHUTDOWNS: Final[tuple[Shutdown, ...]] = ("clean", "killed")
+
+CASES: Final = (
+    *(Case(name, shutdown, make(_ACTIVE[shutdown])) for shutdown in _SHUTDOWNS for name, make in _ANY.items()),
+    *(Case(name, "killed", damage) for name, damage in _KILLED.items()),
+    *(Case(name, "clean", damage, alone=True) for name, damage in _ALONE.items()),
+)

@@ -1,0 +1,245 @@
+"""One release: two prepared directories, a copy for all damages that a broker survives, a copy for each other one."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.experiments.start_damage.cases import CASES, Case
+from conformance.experiments.start_damage.damages import Site, name_of
+from conformance.experiments.start_damage.observing import observe
+from conformance.experiments.start_damage.prepared import LOG_DIRS, Prepared, prepare
+from conformance.scratch import scratch_directory
+from kidx.errors import KidxError
+from kidx.records import file_batches
+from kidx.segment import file_name
+from kidx.startup import predict
+from kidx.startup.simulation import present
+from kidx.verify import verify_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.experiments.start_damage.observing import Observed, Partition
+    from conformance.experiments.start_damage.prepared import Shutdown
+    from kidx.startup import Start
+
+_FEW: Final = 4
+"""Partitions of a broker that has one damage."""
+
+
+_SOME: Final = 16
+"""Partitions of a broker that still starts quickly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was predicted of a damage, and what happened.
+
+    Attributes:
+        release: of the broker.
+        case: the damage.
+        answer: of ``kidx verify`` to "may I start the broker?".
+        predicted, happened: what becomes of broker, log directories and the damaged partition, in the same words.
+        said: the broker's own words if it did not start.
+    """
+
+    release: str
+    case: Case
+    answer: str
+    predicted: str
+    happened: str
+    said: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the prediction came true."""
+        return self.predicted == self.happened
+
+
+def damage_starts(
+    release: str,
+    cases: Sequence[Case] = CASES,
+    tell: Callable[[str], None] = lambda _: None,
+    predictor: Callable[..., Start | None] = predict,
+) -> list[Outcome]:
+    """Damage directories of a release's broker, start it with each, and return what was predicted and what happened.
+
+    Args:
+        release: of the broker.
+        cases: what to try.
+        tell: called with a line of text for each start.
+        predictor: predicts; a defective one in a test.
+
+    Raises:
+        BrokerError: a broker does not do what it is asked while the directories are prepared.
+    """
+    with scratch_directory() as scratch:
+        return _Experiment(release, scratch, tell, predictor).run(cases)
+
+
+class _Experiment:
+    def __init__(
+        self, release: str, scratch: Path, tell: Callable[[str], None], predictor: Callable[..., Start | None]
+    ) -> None:
+        self.release, self.scratch, self.tell, self.predictor = release, scratch, tell, predictor
+
+    def run(self, cases: Sequence[Case]) -> list[Outcome]:
+        sharing = [case for case in cases if not case.alone]
+        found: dict[Case, Outcome] = {}
+        rest = [case for case in cases if case.alone]
+        prepared: Prepared | None = None
+        most = 0
+        if sharing:
+            most = max(sum(case.shutdown == shutdown for case in sharing) for shutdown in ("clean", "killed"))
+            prepared = prepare(self.release, self.scratch / "many", max(most, _FEW))
+            for shutdown in dict.fromkeys(case.shutdown for case in sharing):
+                some = [case for case in sharing if case.shutdown == shutdown]
+                outcomes, dangerous = self._together(prepared, shutdown, some)
+                found |= outcomes
+                rest += dangerous
+        if rest:
+            if prepared is None or most > _SOME:  # a broker with fewer partitions starts sooner
+                prepared = prepare(self.release, self.scratch / "few", _FEW)
+            for case in rest:
+                found |= self._together(prepared, case.shutdown, [case], alone=True)[0]
+        return [found[case] for case in cases]
+
+    def _together(
+        self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
+    ) -> tuple[dict[Case, Outcome], list[Case]]:
+        """The outcomes of cases that share a start; and the cases that would have spoilt it."""
+        original = prepared.directories[shutdown]
+        numbers = [_elsewhere(original)] if alone else list(range(len(cases)))
+        dangerous: list[Case] = []
+        while True:
+            root = self.scratch / "damaged"
+            shutil.rmtree(root, ignore_errors=True)
+            shutil.copytree(original, root)
+            sites = {}
+            for number, case in zip(numbers, cases, strict=True):
+                if case not in dangerous:
+                    sites[case] = _damaged(root, number, case)
+            start = self._predicted(root)
+            spoiling = [] if alone else [case for case, site in sites.items() if _spoils(start, site)]
+            if not spoiling:
+                break
+            dangerous += spoiling
+        before = {case: _Log(site.partition) for case, site in sites.items()}
+        asked = list(range(_FEW)) if alone else [_number(site) for site in sites.values()]
+        observed = observe(self.release, root, asked)
+        outcomes = {
+            case: Outcome(
+                self.release,
+                case,
+                start.answer,
+                _predicted(start, site, before[case]),
+                _happened(observed, observed.partitions[_number(site)], site, before[case]),
+                observed.said,
+            )
+            for case, site in sites.items()
+        }
+        right = sum(outcome.is_right for outcome in outcomes.values())
+        what = str(next(iter(sites))) if alone else f"{shutdown}, {len(sites)} partitions"
+        self.tell(f"{self.release}: {what}: {right} of {len(outcomes)} as predicted")
+        return outcomes, dangerous
+
+    def _predicted(self, root: Path) -> Start:
+        paths = [root / name for name in LOG_DIRS]
+        start = self.predictor(paths, verify_paths(paths, release=self.release, processes=1), self.release)
+        assert start is not None
+        return start
+
+
+def _elsewhere(original: Path) -> int:
+    """A partition that is not in the log directory with KRaft's own log."""
+    return next(number for number in range(_FEW) if (original / LOG_DIRS[1] / name_of(number)).is_dir())
+
+
+def _damaged(root: Path, number: int, case: Case) -> Site:
+    """Do the damage, and return where the partition is then."""
+    site = _site(root, number)
+    assert site is not None
+    case.do(site)
+    return _site(root, number) or site
+
+
+def _site(root: Path, number: int) -> Site | None:
+    places = (root / name / name_of(number) for name in LOG_DIRS)
+    return next((Site(root, path) for path in places if path.is_dir()), None)
+
+
+def _number(site: Site) -> int:
+    return int(site.partition.name.rpartition("-")[2])
+
+
+def _spoils(start: Start, site: Site) -> bool:
+    """Whether a damage keeps the broker, or a log directory, from others."""
+    blockers = [*start.fatal, *start.offline.values()]
+    return any(each.path == site.partition or site.partition in each.path.parents for each in blockers)
+
+
+class _Log:
+    """A damaged log before the start: where it ends, and how many bytes of each segment are batches."""
+
+    def __init__(self, directory: Path) -> None:
+        self.is_there = directory.is_dir()
+        sizes, self.end = present(directory) if self.is_there else ({}, 0)
+        self.sizes = {base: _whole(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
+
+    def words(self, after: Mapping[int, int | None], end: int | None) -> str:
+        """What became of it; bytes that are no batch do not count."""
+        kept = {base: None if (size := after.get(base)) is None else min(size, was) for base, was in self.sizes.items()}
+        changes = [
+            f"{base} {'deleted' if size is None else 'emptied' if not size else f'cut to {size}'}"
+            for base, size in kept.items()
+            if size != self.sizes[base]
+        ]
+        return ", ".join([f"end {end}", *changes])
+
+
+def _whole(path: Path, size: int) -> int:
+    """Bytes of a log that are whole batches, be they right or wrong."""
+    end = 0
+    with contextlib.suppress(KidxError):
+        for batch in file_batches(path):
+            end += batch.size_in_bytes
+    return min(end, size)
+
+
+def _predicted(start: Start, site: Site, log: _Log) -> str:
+    """The prediction in words."""
+    if start.fatal:
+        return "does not start"
+    said = _offline([path.name for path in start.offline])
+    if site.log_dir in start.offline:
+        return f"{said}partition offline"
+    found = next((each for each in start.partitions if each.directory == site.partition), None)
+    if found is not None and found.outcome == "stray":
+        return f"{said}stray, comes up empty"
+    if found is not None and found.outcome == "unknown":
+        return f"{said}unknown: {found.reason}"
+    changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
+    end = log.end if found is None or found.end[1] is None else found.end[1]
+    return said + log.words(log.sizes | changed, end)
+
+
+def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
+    """What was seen, in the same words."""
+    if not observed.started:
+        return "does not start"
+    said = _offline(observed.offline)
+    if site.log_dir.name in observed.offline:
+        return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")
+    if partition.strays and log.is_there and partition.end == 0:
+        return f"{said}stray, comes up empty"
+    if partition.end is None:
+        return f"{said}no answer: {partition.error}"
+    return said + log.words(next(iter(partition.segments.values()), {}), partition.end)
+
+
+def _offline(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} offline, " if names else ""

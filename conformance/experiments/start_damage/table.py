@@ -1,0 +1,96 @@
+"""Outcomes as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.experiments.start_damage.cases import CASES, Case
+from conformance.experiments.start_damage.experiment import Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LEGEND: Final = """\
+A broker was stopped, its directories were damaged, `kidx verify` predicted the next start, and the broker was started.
+*end N*: where the partition ends then; before, it ended at 48 after a clean stop and at 84 after `kill -9`. Segments
+are named by their base offsets; a broker that was killed had not flushed those from 48 on. A cell in bold was not
+predicted. Damages that share a start share its answer: no, as soon as one of them costs records.
+"""
+
+
+def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    """One object a case and release."""
+    return [
+        {
+            "release": outcome.release,
+            "damage": outcome.case.name,
+            "shutdown": outcome.case.shutdown,
+            "answer": outcome.answer,
+            "predicted": outcome.predicted,
+            "happened": outcome.happened,
+            "as_predicted": outcome.is_right,
+            "said": outcome.said,
+        }
+        for outcome in outcomes
+    ]
+
+
+def merged(path: Path, outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the outcomes that a file of :func:`to_json` holds, with new ones in the place of the same cases.
+
+    Raises:
+        ToolError: the file cannot be read, or is no such file.
+    """
+    cases = {(case.name, case.shutdown): case for case in CASES}
+    known: dict[tuple[str, Case], Outcome] = {}
+    try:
+        for row in json.loads(path.read_text("utf-8")) if path.exists() else []:
+            case = cases.get((row["damage"], row["shutdown"]))
+            if case is not None:
+                words = row["answer"], row["predicted"], row["happened"], row["said"]
+                known[row["release"], case] = Outcome(row["release"], case, *words)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ToolError(f"{path} cannot be read: {error!r}") from error
+    return list((known | {(outcome.release, outcome.case): outcome for outcome in outcomes}).values())
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """A summary of each release, and a row for each case with what happened, a column a release."""
+    releases = list(dict.fromkeys(outcome.release for outcome in outcomes))
+    cases: dict[Case, dict[str, Outcome]] = {}
+    for outcome in outcomes:
+        cases.setdefault(outcome.case, {})[outcome.release] = outcome
+    lines = [
+        _LEGEND,
+        _row(("release", "damages", "do not start", "start, though the answer was no", "predicted")),
+        _rule(5),
+    ]
+    for release in releases:
+        some = [outcome for outcome in outcomes if outcome.release == release]
+        count = Counter(outcome.is_right for outcome in some)
+        dead = sum(outcome.happened == "does not start" for outcome in some)
+        harmed = sum(outcome.answer == "no" and outcome.happened != "does not start" for outcome in some)
+        lines.append(_row((release, len(some), dead, harmed, f"{count[True]}/{len(some)}")))
+    lines += ["", _row(("broker", "damage", *releases)), _rule(2 + len(releases))]
+    for case, by_release in cases.items():
+        cells = [_cell(by_release.get(release)) for release in releases]
+        lines.append(_row((case.shutdown, case.name.replace("|", "\\|"), *cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    return outcome.happened if outcome.is_right else f"**{outcome.happened}** (predicted: {outcome.predicted})"
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _rule(columns: int) -> str:
+    return _row("---" for _ in range(columns))

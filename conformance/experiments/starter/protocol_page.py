@@ -1,0 +1,92 @@
+"""The line protocol as a page: its prose beside what the JSON Schema says of each request.
+
+It is ``PROTOCOL.md`` of an adapter that ``conformance init`` writes, and ``docs/protocol.md`` here.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.implementations.process.schema import schema
+from conformance.operations import ERRORS
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES
+from conformance.operations.log import LOG_ERRORS
+from conformance.operations.log_capabilities import CAPABILITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_WORDS: Final = {"null": "`null`", "boolean": "`true` or `false`", "integer": "an integer", "string": "a text"}
+_LINKS: Final = {"start": "see above", "state": "see below"}
+
+
+def protocol_page() -> str:
+    """Return the page in Markdown."""
+    text = (files(__package__) / "PROTOCOL.md.txt").read_text("utf-8")
+    known = schema()["$defs"]
+    requests = [name.removesuffix("_request") for name in known if name.endswith("_request")]
+    of_log = [name for name in requests if name.startswith("log_") or name == "open_log"]
+    state = known["log_state_reply"]["anyOf"][0]["properties"]["ok"]["properties"]
+    parts = {
+        "@INDEX@": _table(known, (name for name in requests if name not in of_log)),
+        "@STATE@": _fields(known["time_state"]["properties"], last=_last(known)),
+        "@INDEX_CAPABILITIES@": _list(INDEX_CAPABILITIES),
+        "@REFUSALS@": _list(ERRORS),
+        "@LOG@": _table(known, of_log),
+        "@LOG_STATE@": _fields(state),
+        "@CAPABILITIES@": _list(CAPABILITIES),
+        "@LOG_REFUSALS@": _list(LOG_ERRORS),
+    }
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
+
+
+def _list(words: Mapping[str, str]) -> str:
+    return "\n".join(f"- `{name}`: {meaning}." for name, meaning in words.items())
+
+
+def _table(known: dict[str, Any], names: Iterable[str]) -> str:
+    """A row for each request."""
+    rows = ["| request | what it does | `ok` |", "|---|---|---|"]
+    notes: dict[str, str] = {}
+    for name in names:
+        request = known[f"{name}_request"]
+        op, *arguments = request["properties"]
+        called = (request["properties"][op].get("enum") or [request["properties"][op]["const"]])[0]
+        shown = " ".join(f"`{word}`" for word in (called, *arguments))
+        does = " ".join(request["description"].split())
+        rows.append(f"| {shown} | {does} | {_LINKS.get(called) or _ok(known[f'{name}_reply'])} |")
+        for argument in arguments:
+            described = request["properties"][argument].get("description")
+            if described and notes.setdefault(argument, described) != described:
+                notes[f"{argument}` of `{called}"] = described
+    return "\n".join([*rows, "", *(f"- `{argument}`: {meaning}" for argument, meaning in sorted(notes.items()))])
+
+
+def _ok(reply: dict[str, Any]) -> str:
+    """What the ``ok`` of a reply is, in words."""
+    return _kind(next(iter(reply.get("anyOf", [reply])))["properties"]["ok"])
+
+
+def _kind(ok: dict[str, Any]) -> str:
+    if "description" in ok:
+        return str(ok["description"]).rstrip(".")
+    if "anyOf" in ok:
+        return " or ".join(map(_kind, ok["anyOf"]))
+    if ok["type"] == "object":
+        return "; ".join(f"`{name}`: {_kind(kind)}" for name, kind in ok["properties"].items())
+    if ok["type"] == "array":
+        return f"an array of {_kind(ok['items'])}"
+    return _WORDS[ok["type"]]
+
+
+def _last(known: dict[str, Any]) -> str:
+    kinds = ("offset", "time", "transaction")
+    return "; ".join(f"{kind}: {known[f'{kind}_state']['properties']['last']['description']}" for kind in kinds) + "."
+
+
+def _fields(properties: dict[str, Any], **more: str) -> str:
+    said = {name: more.get(name) or f"{_kind(kind)}." for name, kind in properties.items()}
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in said.items())

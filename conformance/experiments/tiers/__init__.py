@@ -1,0 +1,7 @@
+"""Brokers with tiered storage: lookups across tiers, and starts with a damaged cache of remote index files."""
+
+from conformance.experiments.tiers.cases import CASES, Case
+from conformance.experiments.tiers.experiment import Outcome, Tried, try_release
+from conformance.experiments.tiers.tiered_broker import RELEASES
+
+__all__ = ["CASES", "RELEASES", "Case", "Outcome", "Tried", "try_release"]

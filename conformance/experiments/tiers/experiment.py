@@ -1,0 +1,214 @@
+"""One release: answers across tiers, and a start after each damage to the cache of remote index files."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.experiments.tiers.cases import CASES, Case, corrupt_remotely
+from conformance.experiments.tiers.prepared import PLAIN, SKIPPED, Prepared, Record, prepare
+from conformance.experiments.tiers.tiered_broker import tiered_broker
+from conformance.kafka.broker import BrokerError
+from conformance.kafka.client import PartitionQuery
+from conformance.kafka.polling import Deadline
+from conformance.scratch import scratch_directory
+from kidx.startup import predict
+from kidx.verify import verify_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from conformance.kafka.broker import LocalBroker
+    from conformance.kafka.client import Client
+
+_SPECIAL: Final = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+"""Special targets, each with the first version of ListOffsets that has it."""
+_READY_SECONDS: Final = 30
+"""Limit for the metadata of remote segments to be read after a start."""
+_INITIALIZING: Final = {"UNKNOWN", "NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE"}
+"""Errors of a broker that has not yet read the metadata of remote segments."""
+_HIGHEST_REMOTE: Final = -5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The start after a damage.
+
+    Attributes:
+        release: release of the broker.
+        case: the damage.
+        predicted: prediction of ``kidx verify``: ``"starts"`` or ``"does not start"``.
+        happened: the same of the broker.
+        answers: number of lookups by time with the right answer, of how many, and the first other one.
+        error: the line of the broker's log that explains why it did not start.
+    """
+
+    release: str
+    case: Case
+    predicted: str
+    happened: str
+    answers: str = ""
+    error: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """True if the prediction came true."""
+        return self.predicted == self.happened
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """All results of one release.
+
+    Attributes:
+        release: release of the broker.
+        special: answer to each special target, timestamp and offset, or the error.
+        lookups: number of right answers by time across tiers, of how many.
+        skipped: answer to a lookup whose record is in a later remote segment than the first candidate, and the record.
+        outcomes: one for each case.
+    """
+
+    release: str
+    special: dict[int, str]
+    lookups: tuple[int, int]
+    skipped: tuple[str, str]
+    outcomes: list[Outcome]
+
+
+def try_release(
+    release: str,
+    cases: Sequence[Case] = CASES,
+    report: Callable[[str], None] = lambda _: None,
+) -> Tried:
+    """Start a broker with tiers, ask it for offsets, and start it after each damage.
+
+    Args:
+        release: one of the releases of :mod:`conformance.experiments.tiers.tiered_broker`.
+        cases: damages to try.
+        report: called with a line of text for each start.
+
+    Raises:
+        BrokerError: the broker does not do what it is asked while the directory is prepared.
+        FetchError: Kafka's test jar cannot be fetched.
+    """
+    with scratch_directory() as scratch:
+        directory, original = scratch / "broker", scratch / "original"
+        prepared = prepare(release, directory)
+        shutil.copytree(directory, original)
+        special, lookups, skipped = _questions(release, prepared)
+        outcomes = []
+        for case in cases:
+            shutil.rmtree(directory)
+            shutil.copytree(original, directory)
+            outcomes.append(_try(release, prepared, case))
+            report(f"{release}: {case.name}: {outcomes[-1].happened}")
+        return Tried(release, special, lookups, skipped, outcomes)
+
+
+def _questions(release: str, prepared: Prepared) -> tuple[dict[int, str], tuple[int, int], tuple[str, str]]:
+    broker = tiered_broker(release, prepared.directory)
+    with broker:
+        with broker.connect() as client:
+            _await_tiers(client)
+            special = {target: _special(client, target, version) for target, version in _SPECIAL.items()}
+            right, total, _ = _lookups(client, prepared)
+            # The largest timestamps of the first remote segment are below the log start; a later one has the record.
+            target = prepared.records[PLAIN][len(prepared.records[PLAIN]) // 2].timestamp
+            expected = prepared.expected(SKIPPED, target)
+            skipped = _text(_lookup(client, SKIPPED, target)), _text(expected)
+        broker.stop()
+        broker.close(keep=True)
+    return special, (right, total), skipped
+
+
+def _try(release: str, prepared: Prepared, case: Case) -> Outcome:
+    directory = prepared.directory
+    if case.damage is not None:
+        case.damage(directory)
+    broker = tiered_broker(release, directory)
+    try:
+        if case.fetched_once:
+            _fetch_corrupt(broker, directory, prepared, case.fetched_once)
+        predicted = _predicted(release, directory)
+        try:
+            broker.start()
+        except BrokerError:
+            return Outcome(release, case, predicted, "does not start", error=_reason(broker.output))
+        with broker.connect() as client:
+            _await_tiers(client)
+            right, total, wrong = _lookups(client, prepared)
+        answers = f"{right} of {total}" + (f", {wrong}" if wrong else "")
+        return Outcome(release, case, predicted, "starts", answers)
+    finally:
+        broker.kill()
+        broker.close(keep=True)
+
+
+def _fetch_corrupt(broker: LocalBroker, directory: Path, prepared: Prepared, suffix: str) -> None:
+    """Let the running broker fetch a corrupt file from remote storage once."""
+    broker.start()
+    with broker.connect() as client:
+        _await_tiers(client)
+        restore = corrupt_remotely(directory, suffix)
+        _lookups(client, prepared)
+        restore()
+    broker.stop()
+
+
+def _predicted(release: str, directory: Path) -> str:
+    paths = [directory / "data"]
+    start = predict(paths, verify_paths(paths, release=release, processes=1), release)
+    assert start is not None
+    return "does not start" if start.fatal else "starts"
+
+
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if "Exception" in line and not line.startswith("[")]
+    return lines[0] if lines else ""
+
+
+def _await_tiers(client: Client) -> None:
+    """Wait until the broker has read which segments are in the remote tier."""
+    deadline = Deadline(_READY_SECONDS)
+    for topic in (PLAIN, SKIPPED):
+        client.await_leader(topic)
+        while isinstance(found := _lookup(client, topic, 0), str) and found in _INITIALIZING and deadline.pause():
+            pass
+    # Each task of the remote log manager has run once when this is answered.
+    question = PartitionQuery(PLAIN, _HIGHEST_REMOTE)
+    while client.request_offsets([question], version=_SPECIAL[_HIGHEST_REMOTE])[0].offset == -1 and deadline.pause():
+        pass
+
+
+def _lookups(client: Client, prepared: Prepared) -> tuple[int, int, str]:
+    """Return the number of right answers, the number of lookups, and the first other answer in words."""
+    right, wrong = 0, ""
+    for target in prepared.targets:
+        expected, found = prepared.expected(PLAIN, target), _lookup(client, PLAIN, target)
+        if found == expected:
+            right += 1
+        elif not wrong:
+            wrong = f"{_text(found)} instead of {_text(expected)}"
+    return right, len(prepared.targets), wrong
+
+
+def _lookup(client: Client, topic: str, target: int) -> Record | str | None:
+    (answer,) = client.request_offsets([PartitionQuery(topic, target)])
+    if answer.error is not None:
+        return answer.error
+    return None if answer.offset is None or answer.offset < 0 else Record(answer.timestamp, answer.offset)
+
+
+def _special(client: Client, target: int, version: int) -> str:
+    if version not in client.versions("ListOffsets"):
+        return "not offered"
+    (answer,) = client.request_offsets([PartitionQuery(PLAIN, target)], version=version)
+    return answer.error or f"offset {answer.offset}, timestamp {answer.timestamp}"
+
+
+def _text(found: Record | str | None) -> str:
+    if isinstance(found, Record):
+        return f"offset {found.offset}"
+    return found or "nothing"

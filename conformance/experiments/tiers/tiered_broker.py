@@ -1,0 +1,56 @@
+"""A broker whose remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka publishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.kafka.broker import LocalBroker
+from conformance.kafka.jar_fetch import tool_jar
+from kidx.remote import DIRECTORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
+"""Releases whose test jar is locked."""
+
+_INTERVAL_MS: Final = 500
+_STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+
+
+def tiered_broker(release: str, directory: Path) -> LocalBroker:
+    """Return a broker with a remote tier in ``directory/remote``, not started.
+
+    Args:
+        release: one of :data:`RELEASES`.
+        directory: directory of the broker and of both tiers.
+
+    Raises:
+        FetchError: the test jar cannot be fetched.
+    """
+    config: Mapping[str, object] = {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": _STORAGE,
+        "remote.log.storage.manager.class.path": tool_jar(f"tiers-{release}"),
+        "remote.log.storage.manager.impl.prefix": "rsm.config.",
+        "rsm.config.dir": directory / "remote",
+        "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+        "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+        "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
+        "remote.log.manager.task.interval.ms": _INTERVAL_MS,
+        "log.retention.check.interval.ms": _INTERVAL_MS,
+        "log.initial.task.delay.ms": 100,
+    }
+    return LocalBroker(release, directory, config)
+
+
+def cache_of(directory: Path) -> Path:
+    """Return the directory of the cache of remote index files."""
+    return directory / "data" / DIRECTORY
+
+
+def remote_files(directory: Path, suffix: str) -> list[Path]:
+    """Return the files of the remote tier with a suffix, in the order of their names."""
+    return sorted(directory.glob(f"remote/*/*/*{suffix}"))

@@ -1,0 +1,93 @@
+"""Kafka's class files, changed by ASM in the Java that runs here; no source of Kafka is needed for it."""
+
+from __future__ import annotations
+
+import zipfile
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from conformance.implementations.jvm.driver import compiled_classes
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.kafka.jar_fetch import class_path, tool_jar
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.kafka.builds import Build
+    from conformance.kafka.jar_fetch import Progress
+
+INVOKE_STATIC = 184
+_COMPUTE_MAXS = 1
+
+
+def jars_of(release: str, progress: Progress | None = None, build: Build | None = None) -> list[Path]:
+    """Return the class path of a release's log, or of a build; ASM is fetched, too.
+
+    Args:
+        release: whose classes.
+        progress: called while jars are fetched.
+        build: whose classes instead.
+
+    Raises:
+        ToolError: the jars cannot be had.
+    """
+    _asm_jars(progress)
+    return list(class_path(release, "log", progress=progress)) if build is None else list(build.jars_without_logging)
+
+
+def _asm_jars(progress: Progress | None = None) -> list[Path]:
+    return [tool_jar(name, progress=progress) for name in ("asm", "asm-tree")]
+
+
+@cache
+def _asm() -> Any:
+    return class_loader(_asm_jars())
+
+
+def asm_class(name: str) -> Any:
+    """Return one of ASM's classes by its name below ``org.objectweb.asm``."""
+    return start_jvm().JClass(f"org.objectweb.asm.{name}", loader=_asm())
+
+
+def read_class(data: bytes) -> Any:
+    """Return a class file as a ``ClassNode``."""
+    jpype = start_jvm()
+    node = asm_class("tree.ClassNode")()
+    asm_class("ClassReader")(jpype.JArray(jpype.JByte)(data)).accept(node, 0)
+    return node
+
+
+def class_file(node: Any) -> bytes:
+    """Return the class file of a ``ClassNode``."""
+    writer = asm_class("ClassWriter")(_COMPUTE_MAXS)
+    node.accept(writer)
+    return bytes(writer.toByteArray())
+
+
+def kafkas_classes(jars: Sequence[Path], wanted: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the class files of Kafka's own jars whose names match.
+
+    Args:
+        jars: a class path.
+        wanted: the names, as in a jar: ``kafka/log/OffsetIndex.class``.
+    """
+    for jar in jars:
+        if jar.name.startswith("kafka"):
+            with zipfile.ZipFile(jar) as archive:
+                for name in sorted(filter(wanted.fullmatch, archive.namelist())):
+                    yield name, archive.read(name)
+
+
+def write_class(directory: Path, name: str, data: bytes) -> None:
+    """Write a class file below a directory of classes."""
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def own_classes(pattern: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the harness's compiled classes whose file names match, e.g. ``Journal*.class``."""
+    for path in sorted((compiled_classes() / "conformance").glob(pattern)):
+        yield f"conformance/{path.name}", path.read_bytes()

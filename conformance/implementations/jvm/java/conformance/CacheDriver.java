@@ -1,0 +1,172 @@
+package conformance;
+
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/** Performs the operations of the cache machine on one release's own RemoteIndexCache. */
+public final class CacheDriver implements Driver {
+    private static final String DIRECTORY = "remote-log-index-cache";
+    private static final String[] KINDS = {"OFFSET", "TIMESTAMP", "TRANSACTION"};
+
+    private final ClassLoader loader;
+    private final Operations operations;
+    private final LogReply reply;
+    private final Running running = new Running();
+    private StoredIndexes stored;
+    private CacheAdapter adapter;
+    private Object held;
+    private List<Long> state = List.of();
+    private String directory;
+
+    public CacheDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
+        this.loader = loader;
+        this.operations = operations;
+        reply = new LogReply(buffer, kinds);
+    }
+
+    /** What it is doing right now. */
+    public Running running() {
+        return running;
+    }
+
+    /** Finds what the operations need; throws what is missing. */
+    public void prepare() throws Throwable {
+        adapter();
+    }
+
+    /** The text of the last refusal, or null. */
+    public String text() {
+        return reply.text();
+    }
+
+    /** Starts an example; the cache will be below this directory. */
+    @Override
+    public void begin(String directory) {
+        abandon();
+        if (stored != null)
+            stored.forget();
+        this.directory = directory;
+        reply.inside(directory + "/" + DIRECTORY);
+    }
+
+    @Override
+    public void abandon() {
+        held = null;
+        if (adapter != null)
+            adapter.abandon();
+    }
+
+    private CacheAdapter adapter() throws Throwable {
+        if (adapter == null) {
+            stored = new StoredIndexes(loader);
+            adapter = new CacheAdapter(loader, stored);
+        }
+        return adapter;
+    }
+
+    @Override
+    public File file(String path) {
+        File cache = new File(directory, DIRECTORY);
+        return path.isEmpty() ? cache : new File(cache, path);
+    }
+
+    @Override
+    public boolean comparesAll() {
+        return true;
+    }
+
+    @Override
+    public boolean replied(ByteBuffer expected, int at, int length) {
+        return reply.is(expected, at, length);
+    }
+
+    @Override
+    public Operations operations() {
+        return operations;
+    }
+
+    @Override
+    public void perform(String operation, long[] arguments, byte[] bytes) {
+        if (operation.equals("open_cache"))
+            abandon();
+        Mappings.more();
+        running.begin();
+        try {
+            reply.begin();
+            try {
+                perform(adapter(), operation, Arrays.copyOf(arguments, 4), bytes);
+                reply.endValue();
+            } catch (Throwable thrown) {
+                reply.refused(thrown);
+            }
+            tell(!operation.equals("pass_time") || arguments[1] != 0);
+        } finally {
+            running.end();
+        }
+    }
+
+    private void tell(boolean tidies) {
+        try {
+            if (adapter == null || !adapter.isOpen())
+                return;
+            adapter.settle(tidies);
+            if (tidies)
+                state = adapter.state();  // reading it makes the caching library look for what has become too old
+            int mark = reply.mark();
+            for (long number : state)
+                reply.add(number);
+            reply.endState(mark);
+        } catch (Throwable thrown) {
+            reply.refused(thrown);
+        }
+    }
+
+    private void perform(CacheAdapter cache, String operation, long[] args, byte[] bytes) throws Throwable {
+        if (operation.equals("store_index")) {
+            int end = indexOf(bytes, (byte) 0);
+            stored.put(text(Arrays.copyOf(bytes, end)), KINDS[(int) args[0]], (int) args[1],
+                Arrays.copyOfRange(bytes, end + 1, bytes.length));
+            return;
+        }
+        if (!operation.equals("open_cache") && !operation.equals("crash_cache") && !cache.isOpen())
+            throw new NullPointerException();
+        String id = text(bytes);
+        switch (operation) {
+            case "open_cache" -> cache.open(directory, args[0], args[1], args[2]);
+            case "fetch_entry" -> {
+                Object entry = cache.entry(id, args[0]);
+                if (args[1] != 0)
+                    held = entry;
+            }
+            case "look_up_offset" -> reply.add(cache.lookupOffset(id, args[0], args[1]));
+            case "look_up_timestamp" -> reply.add(cache.lookupTimestamp(id, args[0], args[1], args[2]));
+            case "aborted_in" -> cache.aborted(cache.entry(id, args[0]), args[1], args[2], reply);
+            case "remove_entries" -> cache.remove(List.of(id.split("\0")));
+            case "resize_cache" -> cache.resize(args[0]);
+            case "pass_time" -> cache.pass(args[0]);
+            case "delete_removed" -> cache.deleteRemoved();
+            case "ask_held" -> {
+                if (held != null)
+                    reply.add(cache.askHeld(held, args[0] != 0, args[1], args[2]));
+            }
+            case "close_cache" -> cache.close();
+            case "crash_cache" -> abandon();
+            default -> throw new UnsupportedOperationException("operation " + operation);
+        }
+    }
+
+    private static int indexOf(byte[] bytes, byte wanted) {
+        for (int i = 0; i < bytes.length; i++)
+            if (bytes[i] == wanted)
+                return i;
+        return bytes.length;
+    }
+
+    private static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+}

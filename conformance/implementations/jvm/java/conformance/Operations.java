@@ -1,0 +1,21 @@
+package conformance;
+
+/** The operations of a level by their numbers in scripts: Python gives the names when it connects a driver. */
+public final class Operations {
+    private final String[] names;
+    private final boolean[] replacing;
+
+    /** replacing: whether each may put another file in the place of one, or remove it. */
+    public Operations(String[] names, boolean[] replacing) {
+        this.names = names;
+        this.replacing = replacing;
+    }
+
+    String name(int number) {
+        return names[number];
+    }
+
+    boolean mayReplaceFiles(int number) {
+        return replacing[number];
+    }
+}

@@ -1,0 +1,93 @@
+package conformance;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
+import java.util.Map;
+
+/** A RemoteStorageManager in memory: it gives out index files, or fails as it is told. It is of one release's interface. */
+final class StoredIndexes {
+    // The order of ANSWERS in conformance/operations/cache.py.
+    private static final int MISSING = 1;
+    private static final int FAILS = 2;
+    private static final int BREAKS = 3;
+
+    private record Stored(int answer, byte[] content) {}
+
+    private final Map<String, Stored> stored = new HashMap<>();
+    private final Class<?> failure;
+    private final Class<?> notFound;
+    private final Members.Reader segmentId;
+    private final Members.Reader id;
+    final Object manager;
+
+    StoredIndexes(ClassLoader loader) throws Throwable {
+        String storage = "org.apache.kafka.server.log.remote.storage.";
+        failure = Members.type(loader, storage + "RemoteStorageException");
+        notFound = Members.type(loader, storage + "RemoteResourceNotFoundException");
+        segmentId = new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentMetadata"), "remoteLogSegmentId");
+        id = new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentId"), "id");
+        Class<?> type = Members.type(loader, storage + "RemoteStorageManager");
+        manager = Proxy.newProxyInstance(loader, new Class<?>[] {type}, this::called);
+    }
+
+    void forget() {
+        stored.clear();
+    }
+
+    /** kind: the name of an index type of Kafka's. */
+    void put(String segment, String kind, int answer, byte[] content) {
+        stored.put(segment + kind, new Stored(answer, content));
+    }
+
+    private Object called(Object proxy, Method method, Object[] arguments) throws Throwable {
+        return switch (method.getName()) {
+            case "fetchIndex" -> fetch(id.read(segmentId.read(arguments[0])).toString(), arguments[1].toString());
+            case "toString" -> "indexes in memory";
+            case "hashCode" -> System.identityHashCode(proxy);
+            case "equals" -> proxy == arguments[0];
+            default -> throw new UnsupportedOperationException(method.getName());
+        };
+    }
+
+    private InputStream fetch(String segment, String kind) throws Throwable {
+        Stored found = stored.get(segment + kind);
+        if (found == null || found.answer == MISSING)
+            throw exception(notFound, "there is no " + kind + " of " + segment);
+        if (found.answer == FAILS)
+            throw exception(failure, "storage does not answer");
+        return found.answer == BREAKS ? new Breaking(found.content) : new ByteArrayInputStream(found.content);
+    }
+
+    private static Throwable exception(Class<?> type, String text) throws Throwable {
+        return (Throwable) type.getConstructor(String.class).newInstance(text);
+    }
+
+    /** A stream that fails where its content ends. */
+    private static final class Breaking extends InputStream {
+        private final InputStream content;
+
+        Breaking(byte[] content) {
+            this.content = new ByteArrayInputStream(content);
+        }
+
+        @Override
+        public int read() throws IOException {
+            int next = content.read();
+            if (next < 0)
+                throw new IOException("the connection is lost");
+            return next;
+        }
+
+        @Override
+        public int read(byte[] bytes, int at, int length) throws IOException {
+            int read = content.read(bytes, at, length);
+            if (read < 0)
+                throw new IOException("the connection is lost");
+            return read;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+"""A record of all that a release's classes write, rename, remove and sync in one directory.
+
+The calls in Kafka's bytecode that do so are redirected to ``Journal.java``, by ASM: a write stays what it is and is
+followed by a look at the directory, a sync passes the place of its call along. The instrumented classes come first on
+the path of a class loader of their own, beside a copy of the journal.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.errors import ToolError
+from conformance.implementations.jvm.bytecode import (
+    INVOKE_STATIC,
+    asm_class,
+    class_file,
+    jars_of,
+    kafkas_classes,
+    own_classes,
+    read_class,
+    write_class,
+)
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.kafka.builds import Build
+    from conformance.kafka.jar_fetch import Progress
+
+_JOURNAL: Final = "conformance/Journal"
+_RECORDED: Final = re.compile(
+    r"(?:kafka/(?:log|server/checkpoints|server/epoch|utils)"
+    r"|org/apache/kafka/(?:common/(?:record|utils)|storage/internals|server/(?:common|util)))/.*\.class"
+)
+"""The classes that are looked through."""
+_INDEX: Final = re.compile(r".*/(?:Abstract|Offset|Time)Index\b.*")
+"""Those that write to a mapping: every number that they put is an event."""
+_OWNERS: Final = (
+    b"java/nio/channels/FileChannel",
+    b"java/nio/channels/GatheringByteChannel",
+    b"java/nio/MappedByteBuffer",
+    b"java/io/RandomAccessFile",
+    b"java/io/FileOutputStream",
+    b"java/io/FileDescriptor",
+    b"java/io/BufferedWriter",
+    b"java/nio/file/Files",
+    b"java/io/File",
+)
+_STREAMS: Final = frozenset({"java/io/RandomAccessFile", "java/io/FileOutputStream"})
+_REDIRECTED: Final = frozenset(
+    {
+        ("java/nio/channels/FileChannel", "open"),
+        ("java/nio/channels/FileChannel", "map"),
+        ("java/io/RandomAccessFile", "getChannel"),
+        ("java/io/RandomAccessFile", "getFD"),
+        ("java/io/FileOutputStream", "getChannel"),
+        ("java/io/FileOutputStream", "getFD"),
+    }
+)
+_SYNCS: Final = frozenset(
+    {
+        ("java/nio/channels/FileChannel", "force"),
+        ("java/nio/MappedByteBuffer", "force"),
+        ("java/io/FileDescriptor", "sync"),
+    }
+)
+_WRITES: Final = {
+    "java/nio/channels/FileChannel": {"write", "truncate", "transferFrom", "close"},
+    "java/nio/channels/GatheringByteChannel": {"write"},
+    "java/nio/channels/WritableByteChannel": {"write"},
+    "java/io/RandomAccessFile": {"write", "setLength", "close"},
+    "java/io/FileOutputStream": {"write", "flush", "close"},
+    "java/io/OutputStreamWriter": {"flush", "close"},
+    "java/io/BufferedWriter": {"flush", "close"},
+    "java/io/Writer": {"flush", "close"},
+    "java/nio/file/Files": {
+        "move", "delete", "deleteIfExists", "createFile", "copy", "write", "writeString", "createLink",
+    },
+    "java/io/File": {"delete", "renameTo", "createNewFile"},
+}  # fmt: skip
+_INVOKE_SPECIAL = 183
+_DUP, _DUP2 = 89, 92
+_CALL: Final = 5
+"""ASM's number for instructions that call methods."""
+
+
+class SyncKind(IntEnum):
+    """What a sync of a file makes durable."""
+
+    WHOLE = 0
+    """Content and length: ``fsync``, ``FileChannel.force(true)``."""
+    DATA = 1
+    """Content, and a length that grew: ``fdatasync``, ``FileChannel.force(false)``."""
+    MAPPING = 2
+    """The pages of a mapping, and the length that it takes to read them: ``msync``, ``MappedByteBuffer.force``."""
+
+
+class StepBegins(NamedTuple):
+    """The operation of that number begins."""
+
+    number: int
+
+
+class Written(NamedTuple):
+    """A file has another content."""
+
+    file: int
+    content: bytes
+
+
+class Renamed(NamedTuple):
+    """A name now is a file's: a creation without ``old``, a removal without ``new``; ``file`` is -1 then."""
+
+    old: str
+    new: str
+    file: int
+
+
+class Synced(NamedTuple):
+    """A file has been synced; ``site`` are the methods of Kafka that led to it, the innermost one first."""
+
+    file: int
+    kind: SyncKind
+    site: str
+
+
+class DirectorySynced(NamedTuple):
+    """The directory has been synced."""
+
+    site: str
+
+
+Event = StepBegins | Written | Renamed | Synced | DirectorySynced
+
+
+class JournalledClasses:
+    """A release's classes, whose work on files is recorded.
+
+    Args:
+        release: whose classes.
+        directory: empty; the instrumented classes are written to it.
+        progress: called while jars are fetched.
+        build: whose classes instead.
+
+    Attributes:
+        loader: of the classes.
+        sites: the places in Kafka's classes that sync, in order.
+
+    Raises:
+        ToolError: no Java, no jars, or no place that syncs was found.
+    """
+
+    def __init__(
+        self, release: str, directory: Path, progress: Progress | None = None, build: Build | None = None
+    ) -> None:
+        self.sites: list[str] = []
+        jars = jars_of(release, progress, build)
+        self._instrument(jars, directory)
+        if not self.sites:
+            raise ToolError(f"none of Kafka's classes of {release} syncs a file: they are not the ones that are known")
+        for name, data in own_classes("Journal*.class"):
+            write_class(directory, name, data)
+        self.loader = class_loader([directory, *jars])
+        self._journal = start_jvm().JClass("conformance.Journal", loader=self.loader)
+
+    def begin(self, directory: Path) -> None:
+        """Starts a record of a directory."""
+        self._journal.begin(str(directory))
+
+    def step(self, number: int) -> None:
+        """Says that an operation begins."""
+        self._journal.step(number)
+
+    def end(self) -> list[Event]:
+        """Ends the record.
+
+        Raises:
+            ToolError: a sync was of a file that is not known, so that the record is not exact.
+        """
+        return list(_decoded(bytes(self._journal.end())))
+
+    # -- bytecode ----------------------------------------------------------------------------------------------
+
+    def _instrument(self, jars: Sequence[Path], directory: Path) -> None:
+        done = set[str]()
+        for name, data in kafkas_classes(jars, _RECORDED):
+            if name in done or not any(owner in data for owner in _OWNERS):
+                continue
+            done.add(name)
+            if (changed := self._redirected(name, data)) is not None:
+                write_class(directory, name, changed)
+
+    def _redirected(self, name: str, data: bytes) -> bytes | None:
+        """A class file whose calls come by the journal; None if it has none that would."""
+        node = read_class(data)
+        is_index = _INDEX.fullmatch(name) is not None
+        short = name.removesuffix(".class").rpartition("/")[2]
+        changed = False
+        for method in node.methods:
+            for instruction in method.instructions.toArray():
+                if int(instruction.getType()) != _CALL:
+                    continue
+                key = str(instruction.owner), str(instruction.name)
+                if key in _SYNCS:
+                    self.sites.append(f"{short}.{method.name}")
+                    self._call(instruction)
+                elif key in _REDIRECTED:
+                    self._call(instruction)
+                elif key[0] in _STREAMS and key[1] == "<init>":
+                    self._opening(method.instructions, instruction)
+                elif key[1] in _WRITES.get(key[0], ()) or (is_index and _puts(*key)):
+                    method.instructions.insert(instruction, self._static("touched", "()V"))
+                else:
+                    continue
+                changed = True
+        return class_file(node) if changed else None
+
+    def _static(self, name: str, descriptor: str) -> Any:
+        return asm_class("tree.MethodInsnNode")(INVOKE_STATIC, _JOURNAL, name, descriptor, False)
+
+    def _call(self, call: Any) -> None:
+        """Has a call go to the journal's method of the same name, its object the first argument."""
+        arguments, _, result = str(call.desc).removeprefix("(").rpartition(")")
+        own = "" if int(call.getOpcode()) == INVOKE_STATIC else f"L{call.owner};"
+        call.setOpcode(INVOKE_STATIC)
+        call.owner, call.desc, call.itf = _JOURNAL, f"({own}{arguments}){result}", False
+
+    def _opening(self, instructions: Any, call: Any) -> None:
+        arguments, _, _ = str(call.desc).removeprefix("(").rpartition(")")
+        kinds = {
+            "Ljava/io/File;Ljava/lang/String;": (_DUP2, "(Ljava/io/File;Ljava/lang/Object;)V"),
+            "Ljava/lang/String;Ljava/lang/String;": (_DUP2, "(Ljava/lang/String;Ljava/lang/Object;)V"),
+            "Ljava/io/File;Z": (_DUP2, "(Ljava/io/File;Z)V"),
+            "Ljava/lang/String;Z": (_DUP2, "(Ljava/lang/String;Z)V"),
+            "Ljava/io/File;": (_DUP, "(Ljava/io/File;)V"),
+            "Ljava/lang/String;": (_DUP, "(Ljava/lang/String;)V"),
+        }
+        if arguments not in kinds:
+            return  # of a file descriptor, which was opened elsewhere
+        copies, descriptor = kinds[arguments]
+        insn = asm_class("tree.InsnNode")
+        instructions.insertBefore(call, insn(copies))
+        instructions.insertBefore(call, self._static("opening", descriptor))
+        instructions.insert(call, self._static("opened", "(Ljava/lang/Object;)V"))
+        instructions.insert(call, insn(_DUP))
+
+
+def _puts(owner: str, name: str) -> bool:
+    return owner in ("java/nio/MappedByteBuffer", "java/nio/ByteBuffer") and name.startswith("put")
+
+
+def _decoded(data: bytes) -> Iterator[Event]:  # noqa: C901 -- a table by kind of event
+    at = 0
+
+    def take(form: str) -> Any:
+        nonlocal at
+        (value,) = struct.unpack_from(">" + form, data, at)
+        at += struct.calcsize(">" + form)
+        return value
+
+    def octets(count: int) -> bytes:
+        nonlocal at
+        at += count
+        return data[at - count : at]
+
+    def text() -> str:
+        return octets(take("H")).decode()
+
+    while at < len(data):
+        kind = take("b")
+        if kind == 0:
+            yield StepBegins(take("i"))
+        elif kind == 1:
+            yield Written(take("i"), octets(take("i")))
+        elif kind == 2:
+            yield Renamed(text(), text(), take("i"))
+        elif kind == 3:
+            yield Synced(take("i"), SyncKind(take("b")), text())
+        else:
+            known, site = take("?"), text()
+            if kind == 5:
+                raise ToolError(f"{site} syncs a file that was opened unseen: the record is not exact")
+            if known:
+                yield DirectorySynced(site)

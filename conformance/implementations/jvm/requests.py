@@ -1,0 +1,142 @@
+"""Operations as Java gets them, and the values of its replies, both by what is declared of each operation.
+
+A request has the numbers among the arguments in their order, and all others as bytes, with a zero byte between two.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from conformance.implementations.jvm.script import require_int, step
+from conformance.operations import Effect
+from conformance.operations.batches import encode, is_marker, producer_of
+from conformance.operations.op import BATCHES, HEXADECIMAL, INT, LONGS, PATH, SETTINGS, TEXT, TEXTS, Op, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from conformance.operations import Operation
+
+
+def performed(operations: Mapping[str, Op], *, without: Collection[str] = ()) -> dict[str, Op]:
+    """Return those of the operations that Java performs."""
+    return {
+        name: each for name, each in operations.items() if each.effect is not Effect.DAMAGES and name not in without
+    }
+
+
+def numbered(operations: Mapping[str, Op]) -> dict[str, int]:
+    """Return the numbers by which scripts name operations."""
+    return {name: number for number, name in enumerate(operations)}
+
+
+_CONTENT_OF: Final[dict[Any, Any]] = {
+    HEXADECIMAL: bytes.fromhex,
+    PATH: str.encode,
+    TEXT: str.encode,
+    TEXTS: lambda texts: "\0".join(texts).encode(),
+    BATCHES: encode,
+}
+
+
+def _step_of(number: int, operation: Op, content_of: Mapping[Any, Any]) -> Callable[[Sequence[Any]], bytes]:
+    """Return the function that writes an operation with its arguments."""
+    kinds = list(operation.arguments.values())
+    if kinds == [LONGS]:
+        return lambda arguments: step(number, arguments[0])
+    contents = [(place, content_of[kind]) for place, kind in enumerate(kinds) if kind in content_of]
+    ints = [place for place, kind in enumerate(kinds) if kind is INT]
+    choices = {place: options for place, kind in enumerate(kinds) if (options := _options(kind))}
+    longs = [place for place, kind in enumerate(kinds) if kind not in content_of]
+    if not contents and not ints and not choices:
+        return partial(step, number)
+
+    def write_numbers(arguments: Sequence[Any]) -> bytes:
+        for place in ints:
+            require_int(arguments[place])
+        return step(number, arguments)
+
+    if not contents and not choices:
+        return write_numbers
+
+    def write(arguments: Sequence[Any]) -> bytes:
+        for place in ints:
+            require_int(arguments[place])
+        content = b"\0".join([of(arguments[place]) for place, of in contents])
+        numbers = [choices[at].index(arguments[at]) if at in choices else arguments[at] for at in longs]
+        if kinds[0] is BATCHES:
+            numbers += (not is_marker(arguments[0]), producer_of(arguments[0]))
+        return step(number, numbers, content)
+
+    return write
+
+
+def _options(kind: Any) -> tuple[str, ...]:
+    """Return the names that an argument is one of; none of another type."""
+    return get_args(get_args(kind)[0])
+
+
+class Requests:
+    """Writes operations, as :class:`~conformance.implementations.jvm.script.Language` wants them.
+
+    Args:
+        operations: those that the driver performs.
+        of_settings: topic settings as bytes.
+    """
+
+    def __init__(
+        self, operations: Mapping[str, Op], of_settings: Callable[[dict[str, Any]], bytes] | None = None
+    ) -> None:
+        content_of = {**_CONTENT_OF, SETTINGS: of_settings}
+        numbers = numbered(operations)
+        self._steps = {name: _step_of(numbers[name], each, content_of) for name, each in operations.items()}
+
+    def __call__(self, operation: Operation) -> bytes:
+        """Return the beginning of a step.
+
+        Raises:
+            ValueError: Java has no such operation, or its types cannot hold the arguments.
+        """
+        name, arguments = operation
+        write = self._steps.get(name)
+        if write is None:
+            raise ValueError(f"{name} is the harness's own")
+        return write(arguments)
+
+
+def numbers_of(gives: Shape, value: Any) -> Sequence[int]:
+    """Return what :func:`value_of` makes the value of."""
+    match gives:
+        case Shape.FLAG | Shape.NUMBER:
+            return (value,)
+        case Shape.COLLECTED:
+            return [value[1], *(field for transaction in value[0] for field in transaction)]
+        case Shape.TRANSACTIONS:
+            return [field for transaction in value for field in transaction]
+        case Shape.ANSWERS:
+            return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
+        case _:
+            numbers: Sequence[int] = value
+            return numbers
+
+
+def value_of(gives: Shape, numbers: tuple[int, ...]) -> Any:
+    """Return the value of an operation from the numbers of a reply."""
+    match gives:
+        case Shape.FLAG:
+            return bool(numbers[0])
+        case Shape.NUMBER:
+            return numbers[0]
+        case Shape.COLLECTED:
+            return _fours(numbers[1:]), bool(numbers[0])
+        case Shape.TRANSACTIONS:
+            return _fours(numbers)
+        case Shape.ANSWERS:
+            return tuple(found[1:] if found[0] else None for found in _fours(numbers))
+        case _:
+            return numbers
+
+
+def _fours(numbers: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(numbers[i : i + 4] for i in range(0, len(numbers), 4))

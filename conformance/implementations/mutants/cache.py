@@ -1,0 +1,257 @@
+"""Defects of the cache of remote index files: names, starts, fetches, look-ups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.implementations.mutants.cache_registry import defect, entries_with
+from kidx.errors import CorruptIndexError, KidxError
+from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
+from kidx.remote.entry import close_unchanged, open_index
+from kidx.remote.names import DELETED, KINDS, TEMPORARY
+
+if TYPE_CHECKING:
+    from kidx.index.entries import OffsetPosition
+    from kidx.remote.entry import Index
+
+# -- starts -----------------------------------------------------------------------------------------------------
+
+
+@defect("RC-2")
+class PassesOverForeignNames(RemoteIndexCache):
+    """A start ignores names that are no cached files'."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        try:
+            return super().load()
+        except KidxError as error:
+            if error.kind in ("out_of_bounds", "invalid_argument"):
+                return {}
+            raise
+
+
+@defect("RC-2")
+class ReadsNoOffsets(RemoteIndexCache):
+    """A start takes a name that begins with no number for one of offset 0."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        try:
+            return super().load()
+        except KidxError as error:
+            if error.kind == "invalid_number":
+                return {}
+            raise
+
+
+@defect("RC-5")
+class StartsWithDamagedFiles(RemoteIndexCache):
+    """A start passes over damaged files."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        try:
+            return super().load()
+        except CorruptIndexError:
+            return {}
+
+
+@defect("RC-3")
+class BeginsEmpty(RemoteIndexCache):
+    """A start keeps no entry."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        for entry in super().load().values():
+            entry.close()
+        return {}
+
+
+@defect("RC-3")
+class KeepsIncompleteSegments(RemoteIndexCache):
+    """A start leaves the files of incomplete segments."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        files = {path: path.read_bytes() for path in self.directory.glob("*index")}
+        loaded = super().load()
+        for path, content in files.items():
+            if not path.exists():
+                path.write_bytes(content)
+        return loaded
+
+
+@defect("RC-4b")
+class KeepsTemporaryFiles(RemoteIndexCache):
+    """A start leaves .tmp files."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        left = list(self.directory.glob(f"*{TEMPORARY}"))
+        loaded = super().load()
+        for path in left:
+            path.touch()
+        return loaded
+
+
+@defect("RC-4b")
+class KeepsDeletedFiles(RemoteIndexCache):
+    """A start leaves .deleted files."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        left = {path: path.read_bytes() for path in self.directory.glob(f"*{DELETED}")}
+        loaded = super().load()
+        for path, content in left.items():
+            path.write_bytes(content)
+        return loaded
+
+
+@defect("RC-4a", "4.0.2")
+class CleansUpTooEarly(RemoteIndexCache):
+    """A start of 4.0 deletes leftovers as 4.1 does."""
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        for path in (*self.directory.glob(f"*{TEMPORARY}"), *self.directory.glob(f"*{DELETED}")):
+            path.unlink()
+        return super().load()
+
+
+# -- fetches ----------------------------------------------------------------------------------------------------
+
+
+@defect("RC-1")
+class PadsOffsets(RemoteIndexCache):
+    """The start offset in a name has twenty digits."""
+
+    def create(self, segment: RemoteSegment) -> CacheEntry:
+        entry = super().create(segment)
+        for index in (entry.offset_index, entry.time_index, entry.transactions):
+            name = index.path.name
+            index.rename_to(index.path.with_name(f"{segment.start_offset:020d}_{name.partition('_')[2]}"))
+        return entry
+
+
+@defect("RC-6")
+class BelievesDamagedFiles(RemoteIndexCache):
+    """A damaged file in the directory is an error, and is not fetched again."""
+
+    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
+        path = self.directory / segment.file_name(kind)
+        if path.exists():
+            return open_index(path, kind, segment.start_offset, self.dialect)
+        return super().open_or_fetch(segment, kind)
+
+
+@defect("RC-6")
+class AlwaysFetches(RemoteIndexCache):
+    """Files in the directory are fetched again."""
+
+    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
+        (self.directory / segment.file_name(kind)).unlink(missing_ok=True)
+        return super().open_or_fetch(segment, kind)
+
+
+@defect("RC-6")
+class NeedsTransactions(RemoteIndexCache):
+    """A segment without a transaction index cannot be cached."""
+
+    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
+        try:
+            self.storage.fetch_index(segment, kind)
+        except KidxError as error:
+            raise CacheError("missing", None) from error
+        return super().open_or_fetch(segment, kind)
+
+
+@defect("RC-6")
+class FetchesTimesFirst(RemoteIndexCache):
+    """The time index is fetched before the offset index."""
+
+    def create(self, segment: RemoteSegment) -> CacheEntry:
+        path = self.directory / segment.file_name(KINDS[1])
+        if not path.exists():
+            close_unchanged(self.open_or_fetch(segment, KINDS[1]))
+        return super().create(segment)
+
+
+@defect("RC-7")
+class LeavesNothingOfAFailedFetch(RemoteIndexCache):
+    """A fetch that fails removes what it has fetched."""
+
+    def create(self, segment: RemoteSegment) -> CacheEntry:
+        try:
+            return super().create(segment)
+        except (KidxError, OSError):
+            for kind in KINDS:
+                (self.directory / segment.file_name(kind)).unlink(missing_ok=True)
+            raise
+
+
+@defect("RC-7")
+class RemovesBrokenStreams(RemoteIndexCache):
+    """A stream that breaks leaves no .tmp file."""
+
+    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
+        try:
+            return super().open_or_fetch(segment, kind)
+        except OSError:
+            (self.directory / f"{segment.file_name(kind)}{TEMPORARY}").unlink(missing_ok=True)
+            raise
+
+
+@defect("RC-15")
+class KnowsStartOffsets(RemoteIndexCache):
+    """An entry with another start offset is not the segment's."""
+
+    def _entry(self, segment: RemoteSegment) -> CacheEntry:
+        entry = self.entries.get(segment.id)
+        if entry is not None and entry.offset_index.base_offset != segment.start_offset:
+            self._evict(segment.id)
+        return super()._entry(segment)
+
+
+# -- look-ups ---------------------------------------------------------------------------------------------------
+
+
+@defect("RC-8")
+class LooksBeforeTheOffset(RemoteIndexCache):
+    """A look-up gives the entry below the offset, not at it."""
+
+    def lookup_offset(self, segment: RemoteSegment, offset: int) -> int:
+        return super().lookup_offset(segment, offset - 1)
+
+
+@defect("RC-8")
+class ForgetsTheStartingOffset(RemoteIndexCache):
+    """A look-up of a timestamp ignores where to begin."""
+
+    def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
+        del starting_offset
+        return super().lookup_timestamp(segment, timestamp, 0)
+
+
+@defect("RC-8")
+class LooksBehindTheTimestamp(RemoteIndexCache):
+    """A look-up of a timestamp takes the entry of the next millisecond."""
+
+    def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
+        return super().lookup_timestamp(segment, timestamp + 1, starting_offset)
+
+
+def _refuse(entry: CacheEntry, target: int) -> OffsetPosition:
+    if entry.is_marked:
+        entry.is_cleaned = True
+    return CacheEntry.lookup_offset(entry, target)
+
+
+@defect("RC-9b")
+class RefusesMarkedEntries(RemoteIndexCache):
+    """A removed entry answers nothing from its removal on."""
+
+    entry_type = entries_with(lookup_offset=_refuse)
+
+
+def _always_there(entry: CacheEntry) -> None:
+    del entry
+
+
+@defect("RC-9a", "4.0.2")
+class AnswersFromRemovedEntries(RemoteIndexCache):
+    """An entry of 4.0 answers after its removal."""
+
+    entry_type = entries_with(_check_present=_always_there)

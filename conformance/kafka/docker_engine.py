@@ -1,0 +1,59 @@
+"""Docker engine of this machine. It is part of an extra and slow to import, so import it only where it is needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+# An engine on this machine answers immediately; one that hangs counts as not running.
+_TIMEOUT_S = 10
+
+
+class NoEngineError(ToolError):
+    """Missing Docker engine, or missing libraries to connect to it."""
+
+
+class NoImageError(ToolError):
+    """Image of a release that the engine does not have."""
+
+
+def connect() -> DockerClient:
+    """Return a client of the engine in ``DOCKER_HOST``, or of the one at the default address.
+
+    Raises:
+        NoEngineError: no engine answers, or testcontainers is not installed.
+    """
+    try:
+        import docker  # noqa: PLC0415  (an optional dependency)
+        import testcontainers  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise NoEngineError("containers require testcontainers; install with pip install 'kidx[broker]'") from error
+    try:
+        _ping(docker.utils.parse_host(os.environ.get("DOCKER_HOST")))
+        client = docker.from_env(timeout=_TIMEOUT_S)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise NoEngineError(f"no Docker engine answers ({_reason(error)}): start one, or use --broker local") from error
+    return client
+
+
+def _ping(address: str) -> None:
+    """Connect to a local engine's socket and close it: docker's own client leaks a socket if the connection fails."""
+    kind, _, path = address.partition("://")
+    if kind == "http+unix":
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_TIMEOUT_S)
+            connection.connect(path)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost reason: libraries wrap "connection refused" in a page of text."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,243 @@
+"""Kafka's jars on this machine: from the cache, or fetched on first use and verified.
+
+``class_path("3.9.2", "index")`` is all that most callers need. A jar that is missing is copied from the
+local Maven repository (``M2_REPO``, else ``~/.m2/repository``) or else downloaded with jgo's
+pure-Python Maven resolver; either way it must have the locked SHA-256 before it enters the cache. To use a
+company's mirror, set ``KIDX_MAVEN_MIRROR`` to its address, which replaces jgo's default.
+
+Nothing is printed here: ``progress`` is called instead (:mod:`conformance.kafka.progress` displays it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.errors import FetchError, HashMismatchError
+from conformance.kafka.cache import Cache, cache_directory, cache_error, sha256_of
+from conformance.kafka.releases import load_release, load_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.kafka.releases import Group, Jar
+
+__all__ = ["Progress", "Step", "cache_directory", "class_path", "fetch", "tool_jar"]
+
+# A few parallel downloads hide the latency of many small jars; more only make a public repository throttle.
+THREADS = 4
+# Pauses in seconds, after each of which a broken connection is retried.
+PAUSES = (0.5, 2.0)
+
+# Without logging, jgo warns about a wrong checksum on stderr; the check here has a better message.
+logging.getLogger("jgo").addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Progress of a fetch: jars and bytes that have arrived, their totals, and the ``artifact`` that has progressed."""
+
+    artifact: str
+    jars: int
+    total_jars: int
+    size: int
+    total_size: int
+
+
+Progress = Callable[[Step], None]
+"""Function called for every block that arrives, by one thread at a time."""
+
+
+def class_path(
+    release: str,
+    group: Group = "broker",
+    *,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
+) -> list[Path]:
+    """Return the jars of one group of a release, in class path order, fetching missing ones.
+
+    Raises:
+        UnknownReleaseError: the release is not locked.
+        FetchError: a jar could not be fetched; no partial file is left in the cache.
+    """
+    return fetch(load_release(release).group(group), progress=progress, cache=cache)
+
+
+def tool_jar(name: str, *, progress: Progress | None = None, cache: Cache | None = None) -> Path:
+    """Return a jar that the harness itself uses, such as ``ecj``, fetching it on first use.
+
+    Raises:
+        FetchError: the jar could not be fetched.
+    """
+    return fetch([load_tool(name)], progress=progress, cache=cache)[0]
+
+
+def repositories() -> dict[str, str] | None:
+    """Return the Maven repositories to use: ``KIDX_MAVEN_MIRROR``, or None for jgo's default."""
+    mirror = os.environ.get("KIDX_MAVEN_MIRROR")
+    return {"mirror": mirror} if mirror else None
+
+
+def fetch(jars: Sequence[Jar], *, progress: Progress | None = None, cache: Cache | None = None) -> list[Path]:
+    """Return the cached paths of ``jars`` in their order, fetching missing ones.
+
+    Raises:
+        FetchError: a jar could not be fetched; jars that arrived before it remain, verified.
+    """
+    cache = cache or Cache()
+    missing = [jar for jar in jars if not cache.has(jar)]
+    if missing:
+        try:
+            with cache.locked():
+                # Another process may have fetched some of them in the meantime.
+                _fetch_all(cache, [jar for jar in missing if not cache.has(jar)], _ProgressCounter(progress))
+        except OSError as error:
+            raise cache_error(error, cache.directory) from error
+    return [cache.path(jar) for jar in jars]
+
+
+class _Cancelled(Exception):  # noqa: N818  (not an error: the first failure cancels the other downloads)
+    """Signal inside a download that another one has failed."""
+
+
+class _ProgressCounter:
+    """Counter of what several threads receive; it calls the progress callback from one thread at a time."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.stopped = False
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._jars = self._size = self._total_jars = self._total_size = 0
+        self._sizes: dict[str, int] = {}
+
+    def expect(self, jars: Iterable[Jar]) -> None:
+        for jar in jars:
+            self._total_jars += 1
+            self._total_size += jar.size
+
+    def arrived(self, jar: Jar, size: int, *, complete: bool = False) -> None:
+        """Record that ``size`` bytes of a jar have arrived in all."""
+        if self.stopped:
+            raise _Cancelled
+        with self._lock:
+            self._size += size - self._sizes.get(jar.artifact, 0)  # a second attempt starts at 0 again
+            self._sizes[jar.artifact] = size
+            self._jars += complete
+            if self._progress:
+                self._progress(Step(jar.artifact, self._jars, self._total_jars, self._size, self._total_size))
+
+
+def _fetch_all(cache: Cache, jars: Sequence[Jar], tally: _ProgressCounter) -> None:
+    tally.expect(jars)
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="kidx-fetch") as pool:
+        # The large jars come first, so that none of them is downloaded alone at the end.
+        futures = [pool.submit(_fetch_one, cache, jar, tally) for jar in sorted(jars, key=lambda jar: -jar.size)]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            tally.stopped = True  # also on Ctrl-C: running downloads end at their next block
+            for future in futures:
+                future.cancel()
+    for future in done:
+        future.result()
+
+
+def _fetch_one(cache: Cache, jar: Jar, tally: _ProgressCounter) -> None:
+    with cache.partial() as directory:
+        complete = _from_local_repository(jar, directory)
+        if complete is None:
+            complete = _download(jar, directory, tally)
+            actual = sha256_of(complete)
+            if actual != jar.sha256:
+                raise HashMismatchError(
+                    f"{jar.artifact} is not the locked jar: expected SHA-256 {jar.sha256}, got {actual}; discarded"
+                )
+        cache.store(jar, complete)
+    tally.arrived(jar, jar.size, complete=True)
+
+
+def _from_local_repository(jar: Jar, directory: Path) -> Path | None:
+    """Copy a jar out of the local Maven repository if it has the right content.
+
+    The bytes are hashed and written from memory: the file belongs to other programs, which may change it concurrently.
+    """
+    repository = Path(os.environ.get("M2_REPO") or Path.home() / ".m2" / "repository")
+    source = repository / jar.path
+    try:
+        if source.stat().st_size != jar.size:
+            return None
+        content = source.read_bytes()
+    except OSError:
+        return None
+    if hashlib.sha256(content).hexdigest() != jar.sha256:
+        return None
+    target = directory / jar.name
+    target.write_bytes(content)
+    return target
+
+
+def _download(jar: Jar, directory: Path, tally: _ProgressCounter) -> Path:
+    """Download one jar with jgo into ``directory`` and return its path there, unverified.
+
+    Raises:
+        FetchError: no network, no such jar, or jgo is not installed.
+        OSError: the cache cannot be written.
+    """
+    try:
+        import requests  # noqa: PLC0415  (comes with jgo, an optional dependency)
+        from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415
+    except ImportError:
+        raise FetchError(f"{jar.artifact} is not cached; fetching requires jgo: pip install 'kidx[jvm]'") from None
+    resolver = PythonResolver(progress_callback=lambda _name, _size: _watch(jar, tally))
+    for pause in (*PAUSES, None):
+        attempt = directory / str(time.monotonic_ns())  # jgo requires an empty directory
+        context = MavenContext(resolver, repo_cache=attempt, remote_repos=repositories())
+        group, name, version, *classifier = jar.artifact.split(":")
+        artifact = context.project(group, name).at_version(version).artifact(*classifier)
+        try:
+            path = resolver.download(artifact)
+        except requests.RequestException as error:
+            # It is an OSError too, so it is caught first: it is not an error of the cache.
+            if pause is None:
+                raise FetchError(f"cannot fetch {jar.artifact}: {_reason(error)}") from error
+            shutil.rmtree(attempt, ignore_errors=True)
+            time.sleep(0 if tally.stopped else pause)
+        except RuntimeError as error:
+            raise FetchError(f"cannot fetch {jar.artifact}: the Maven repository did not provide it") from error
+        else:
+            return Path(str(path))
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _reason(error: Exception) -> str:
+    """Return a short reason why a connection failed; the messages of HTTP libraries are very long."""
+    text = type(error).__name__
+    if "Timeout" in text:
+        return "no network, or the repository does not answer (timed out)"
+    if text in {"ConnectionError", "ProxyError", "SSLError"}:
+        return f"no network, or the repository cannot be reached ({text})"
+    return f"the connection broke ({text})"
+
+
+@contextlib.contextmanager
+def _watch(jar: Jar, tally: _ProgressCounter) -> Iterator[Callable[[int], None]]:
+    """Provide jgo's progress callback for one download."""
+    size = 0
+
+    def update(count: int) -> None:
+        nonlocal size
+        size += count
+        tally.arrived(jar, size)
+
+    yield update

@@ -1,0 +1,110 @@
+"""Data that ``conformance kafka list | fetch RELEASE | java`` print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.kafka.cache import Cache
+from conformance.kafka.jar_fetch import class_path
+from conformance.kafka.releases import RELEASES, load_release, user_releases
+from kidx.dialect import version_of
+from kidx.java import JavaSearch, search_java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.kafka.releases import Group
+
+__all__ = ["Fetched", "JavaSearch", "ReleaseStatus", "fetch_release", "list_releases", "show_java"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseStatus:
+    """Number and size in bytes of a release's jars, in all and in the cache.
+
+    Jars that releases share are counted for each of them, so the sizes do not add up to the size of the cache.
+    ``users`` is
+    True if the lock is the user's own, False if it is the package's.
+    """
+
+    release: str
+    logging: str
+    jars: int
+    size: int
+    cached_jars: int
+    cached_size: int
+    users: bool = False
+
+    @property
+    def cached(self) -> bool:
+        """True if nothing is left to fetch."""
+        return self.cached_jars == self.jars
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Result of a fetch: the class path, its size in bytes, and the number of jars that were missing."""
+
+    release: str
+    group: Group
+    jars: tuple[Path, ...]
+    size: int
+    new_jars: int
+    directory: Path
+
+
+def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
+    """Return the status of every locked release, the package's and the user's, oldest first.
+
+    Raises:
+        ToolError: a lock file of the user cannot be read.
+    """
+    cache = cache or Cache()
+    present: dict[str, bool] = {}
+    rows = []
+    own = user_releases()
+    for name in sorted((*RELEASES, *own), key=version_of):
+        release = load_release(name)
+        for jar in release.jars:
+            if jar.sha256 not in present:
+                present[jar.sha256] = cache.has(jar)
+        cached = [jar for jar in release.jars if present[jar.sha256]]
+        rows.append(
+            ReleaseStatus(
+                release=name,
+                logging=release.logging,
+                jars=len(release.jars),
+                size=sum(jar.size for jar in release.jars),
+                cached_jars=len(cached),
+                cached_size=sum(jar.size for jar in cached),
+                users=name in own,
+            )
+        )
+    return rows
+
+
+def fetch_release(
+    release: str, group: Group = "broker", *, progress: Progress | None = None, cache: Cache | None = None
+) -> Fetched:
+    """Fetch one group of a release's jars into the cache.
+
+    Raises:
+        UnknownReleaseError: the release is not locked.
+        FetchError: a jar could not be fetched.
+    """
+    cache = cache or Cache()
+    jars = load_release(release).group(group)
+    new = sum(not cache.has(jar) for jar in jars)
+    paths = class_path(release, group, progress=progress, cache=cache)
+    return Fetched(release, group, tuple(paths), sum(jar.size for jar in jars), new, cache.directory)
+
+
+def show_java() -> JavaSearch:
+    """Return the Java that would be used, or None, and the reasons against each other Java found.
+
+    Raises:
+        JavaNotFoundError: the Java in ``KIDX_JAVA_HOME`` cannot be used.
+    """
+    return search_java()

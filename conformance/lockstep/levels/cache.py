@@ -1,0 +1,89 @@
+"""The cache of remote index files to a lockstep: every file in its directory, and the state of its entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution.cache import TrackedCache, cache_clauses_of, follow_cache
+from conformance.implementations.kidx.cache import ReferenceCache
+from conformance.lockstep.levels.directory import DirectoryLevel, Files
+from conformance.lockstep.levels.log_files import LogParticipant
+from conformance.lockstep.lockstep import Lockstep
+from conformance.operations import OK, Operation
+from conformance.operations.cache import CACHE_OPS, DIRECTORY, CacheObservation
+from conformance.operations.op import Files as FilesAfter
+from kidx.dialect import Dialect, dialect_of, representative
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+
+Seen = tuple[CacheObservation, Files]
+
+_SECTIONS = ("index", "remote")
+
+
+class CacheParticipant(LogParticipant):
+    """An implementation, and the cache below its directory."""
+
+    below = DIRECTORY
+    compared = ("",)
+
+
+class CacheLevel(DirectoryLevel[CacheObservation]):
+    """The files of the cache."""
+
+    nothing = CacheObservation(OK, None)
+    damaging = frozenset({"damage_cached_file"})
+    closing = Operation("close_cache")
+
+    def rules(self, release: str) -> tuple[object, ...]:
+        """See the base class."""
+        return dialect_of(release).rules(*_SECTIONS)
+
+    def key(self, release: str) -> str:
+        """See the base class."""
+        return representative(release, *_SECTIONS)
+
+    def participant(self, implementation: Any, directory: Path) -> CacheParticipant:
+        """See the base class."""
+        return CacheParticipant(implementation, directory)
+
+    def reference(self, release: str) -> ReferenceCache:
+        """See the base class."""
+        return ReferenceCache(release)
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """All files, read only if the operation can have changed them."""
+        if CACHE_OPS[operation.name].files is FilesAfter.LEAVES:
+            return before
+        files: Files = reference.read()
+        return files
+
+    def tracked(self, release: str) -> TrackedCache:
+        """See the base class."""
+        return TrackedCache(release)
+
+    def clauses_of(
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: TrackedCache,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        del dialect, known
+        return cache_clauses_of(operation, tracked, before, after)
+
+    def track(self, tracked: TrackedCache, operation: Operation, observation: CacheObservation) -> None:
+        """See the base class."""
+        follow_cache(tracked, operation, observation)
+
+
+class CacheLockstep(Lockstep[CacheObservation, Files]):
+    """Participants that perform operations on a cache together; the arguments are those of the base class."""
+
+    level = CacheLevel()

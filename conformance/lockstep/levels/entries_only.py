@@ -1,0 +1,201 @@
+"""An index that does not preallocate its file, as a participant: compared by its entries.
+
+Kafka makes room for all entries of an index when it creates the file, and finds that room again as entries of zeros
+when the file is opened after a crash. An index without ``preallocation`` does neither. So it has a reference of its
+own, whose file is cut to its entries whenever it is let go of, and has its room back when it is opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution import TrackedIndex, clauses_of, follow, follow_opening, is_a_brokers
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.lockstep.levels.index_file import IndexParticipant
+from conformance.lockstep.watched_file import damaged, overwrite
+from conformance.operations import OK, Observation, Operation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+    from conformance.operations import State
+
+Seen = tuple[Observation, bytes | None]
+
+_ENTRY_SIZES = {"offset": 8, "time": 12}
+_GIVING_ROOM = frozenset({"open", "truncate", "truncate_to", "reset"})
+"""Operations after which the room of an index is what its maximal size and its entries make it."""
+_UNTOLD = ("max_entries", "full", "length")
+"""Fields of a state that say how long the file is."""
+
+
+class EntriesOnlyParticipant(IndexParticipant):
+    """An index without ``preallocation``.
+
+    Attributes:
+        own_clauses: the clauses that its own reference exercised in the last step; None where it has none.
+    """
+
+    def __init__(self, implementation: Any, directory: Path) -> None:
+        super().__init__(implementation, directory)
+        self._own = IndexParticipant(
+            ReferenceIndex(implementation.release), directory.with_name(f"{directory.name}-entries")
+        )
+        self._kind = ""
+        self._promised = True
+        self.own_clauses: tuple[str, ...] | None = None
+
+    def begin(self) -> None:
+        """See the base class."""
+        super().begin()
+        self._own.begin()
+        self._tracked = TrackedIndex(self.implementation.release)
+        self._state: State | None = None
+        self._writable = True
+
+    def clear(self) -> None:
+        """See the base class."""
+        super().clear()
+        self._own.end()
+
+    def watch(self, name: str) -> None:
+        """See the base class."""
+        super().watch(name)
+        self._own.watch(name)
+
+    def damage(self, operation: Operation, name: str, content: bytes | None) -> None:
+        """See the base class; the damage is done to the entries."""
+        if not self._is_mapped:
+            super().damage(operation, name, content)
+            return
+        if not self._tracked.closed:
+            self._cut(self._state)
+            self._state = None  # what it had is not what the file has now
+        before = self._own.read()
+        if before is None and operation.name != "write_file":
+            return
+        after = damaged(before or b"", operation.name, operation.args)
+        for participant in (self, self._own):
+            if after is not None or participant.read() is not None:
+                overwrite(participant.prefix + name, after)
+            participant.file.watch(participant.prefix + name)
+        follow(self._tracked, operation, Observation(OK, self._state))
+
+    def at_stake(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
+        """See the base class; the clauses are those of its own reference."""
+        return super().at_stake(clauses if self.own_clauses is None else self.own_clauses)
+
+    def discredit(self, clauses: tuple[str, ...]) -> None:
+        """See the base class."""
+        discredit = getattr(self.implementation, "discredit", None)
+        if discredit is not None and self.own_clauses is not None:
+            discredit([clause for clause in clauses if clause not in self.own_clauses])
+
+    def is_promised(self) -> bool:
+        """See the base class."""
+        return self._promised or not self._is_mapped
+
+    @property
+    def _is_mapped(self) -> bool:
+        return self._kind in _ENTRY_SIZES
+
+    def fairly(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> tuple[Seen, Seen]:
+        """See the base class."""
+        if operation.name == "open":
+            self._kind = operation.args[0]
+        if not self._is_mapped:
+            self.own_clauses = None
+            return super().fairly(operation, expected, actual, reference)
+        mine, files = self._performed(operation)
+        theirs, contents = actual
+        size = _ENTRY_SIZES[self._kind]
+        if mine.state is None or theirs.state is None:
+            mine = mine._replace(state=theirs.state)
+        else:
+            mine = mine._replace(state=mine.state._replace(**{name: getattr(theirs.state, name) for name in _UNTOLD}))
+        if operation.name.removeprefix("bulk_") in ("append", "maybe_append") and not self._writable:
+            # Which refusal it is depends on how much room there is.
+            mine = _as_refused(mine, theirs)
+        return (mine, _entries(files, self._entries, size)), (theirs, _without_room(contents, size))
+
+    def _performed(self, operation: Operation) -> Seen:
+        """Perform a step with the reference of its own, and return what it shows."""
+        name = operation.name
+        if name == "open" and not self._tracked.closed:
+            self._cut(self._state)
+        if name == "open":
+            self._writable = operation.args[-1]
+            follow_opening(self._tracked, operation, self._own.read())
+        before = self._state
+        observation = self._own.perform(operation)
+        self.own_clauses = clauses_of(operation, self._tracked, observation)
+        self._promised = is_a_brokers(operation, self._tracked, observation)
+        follow(self._tracked, operation, observation)
+        if name in _GIVING_ROOM:
+            observation = self._with_room(observation)
+        elif name in ("close", "crash"):
+            self._cut(before)
+        self._state = observation.state
+        return observation, self._own.read()
+
+    def _with_room(self, observation: Observation) -> Observation:
+        """Give an index room for max_index_size, or for its entries if these are more; one that is read only has none.
+
+        What a damage has added to the file is no room.
+        """
+        state, entry = observation.state, _ENTRY_SIZES[self._kind]
+        if state is None or self._tracked.closed or not self._writable:
+            return observation
+        size = max(self._tracked.max_index_size // entry, state.entries) * entry
+        if size == state.length:
+            return observation
+        resize = Operation("resize", (size,))
+        resized = self._own.perform(resize)
+        follow(self._tracked, resize, resized)
+        return observation._replace(state=resized.state)
+
+    def _cut(self, state: State | None) -> None:
+        content = self._own.read()
+        if content is not None and state is not None:
+            self._own.file.release()
+            overwrite(self._own.prefix + self._tracked.path, content[: state.entries * _ENTRY_SIZES[self._kind]])
+
+    @property
+    def _entries(self) -> int | None:
+        return None if self._state is None else self._state.entries
+
+    def listing_for(self, expected: list[str]) -> list[str]:
+        """See the base class; a file without any entry may be missing."""
+        mine = self.listing()
+        if not self._is_mapped:
+            return mine
+        own = self._own.listing()
+        empty = {name for name in {*mine, *own} if not (self._size_of(name) or self._own_size_of(name))}
+        return expected if set(mine) - empty == set(own) - empty else mine
+
+    def _size_of(self, name: str) -> int:
+        path = self.directory / name
+        return path.stat().st_size if path.is_file() else 0
+
+    def _own_size_of(self, name: str) -> int:
+        path = self._own.directory / name
+        return path.stat().st_size if path.is_file() else 0
+
+
+def _as_refused(mine: Observation, theirs: Observation) -> Observation:
+    if mine.outcome.error is None or theirs.outcome.error is None:
+        return mine
+    return mine._replace(outcome=theirs.outcome)
+
+
+def _entries(content: bytes | None, entries: int | None, size: int) -> bytes:
+    """The bytes of the entries; of a file that is closed, all of it."""
+    return _without_room(content if entries is None or content is None else content[: entries * size], size)
+
+
+def _without_room(content: bytes | None, size: int) -> bytes:
+    """A file without the zeros behind its last entry, and what is left of one; nothing if it is not there."""
+    whole = content or b""
+    kept = whole[: len(whole) // size * size].rstrip(b"\0")
+    return kept + bytes(-len(kept) % size)

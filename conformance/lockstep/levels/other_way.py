@@ -1,0 +1,63 @@
+"""A reference of a foreign log's own, which performs the ways that it has taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.lockstep.levels.excuses import Lengths, Seen, Variant
+from conformance.lockstep.levels.log_files import LogParticipant
+from conformance.operations import OK, Operation
+from conformance.operations.log import LogObservation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+
+
+class OtherWay:
+    """A reference that performs some steps in another way, from the beginning of the example."""
+
+    def __init__(self, release: str, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self.log = LogParticipant(ReferenceLog(release), directory)
+        self.log.implementation.begin(directory)
+        self._lengths: Lengths = {}
+
+    def is_like(self, reference: Participant) -> bool:
+        """Whether its indexes have as many entries as the reference's: zeros may be entries, or room."""
+        mine: Lengths = self.log.implementation.index_lengths()
+        theirs: Lengths = reference.implementation.index_lengths()
+        return mine == theirs
+
+    def perform(self, step: Variant) -> Seen:
+        """A step; its observation and the files after it."""
+        operation = step.operation
+        if operation.name == "damage_log_file":
+            self.log.damage(*operation.args)
+            return LogObservation(OK, None), self.log.read()
+        if step.cuts and operation.name == "open_log":
+            self.perform(Variant("", Operation("crash_log"), cuts=True))
+        before = self.log.names()
+        if step.first is not None:
+            self.log.perform(step.first)
+        observation = self.log.perform(operation)
+        if step.last is not None and observation.outcome.value:
+            observation = observation._replace(state=self.log.perform(step.last).state)
+        if operation.name == "crash_log":
+            # The handles of an index that was never opened make its files, in old releases.
+            for name in self.log.names().keys() - before.keys():
+                self.log.damage(name, "remove_file", ())
+            if step.cuts:
+                for name, length in self._lengths.items():
+                    self.log.damage(name, "cut_file", (length,))
+        self._lengths = self.log.implementation.index_lengths()
+        if step.deletes and observation.outcome.error is None and observation.state is not None:
+            observation = observation._replace(state=self.log.implementation.delete_before_start())
+        return observation, self.log.read()
+
+    def end(self) -> None:
+        """Removes it."""
+        self.log.implementation.end()
+        self.log.clear()

@@ -1,0 +1,289 @@
+"""The life of the cache of remote index files (clauses RC), in front of a remote storage that fails now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from conformance.lockstep.levels.cache import CacheLockstep
+from conformance.lockstep.watched_file import damaged
+from conformance.machines.files import FilesMachine
+from conformance.machines.seeded import initialize, rule
+from conformance.operations import Operation
+from conformance.operations.cache import KINDS, CachedEntry, CacheObservation
+from conformance.strategies import cache as strategies
+from conformance.strategies import draws as st
+from conformance.strategies.cache import SEGMENTS, TTL, Content, named
+
+if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
+    from conformance.kafka.jar_fetch import Progress
+
+ROOM: Final = 1 << 20
+"""Bytes, and in 3.6 entries, that a cache never comes to: nothing goes because of its size."""
+
+
+class CacheMachine(FilesMachine):
+    """Drives a lockstep through the life of one cache. Every rule ends with a cache open.
+
+    Which of several entries goes when there are too many is the choice of Kafka's caching library (RC-12). So a limit
+    is either one that nothing comes to, or one that leaves no choice.
+    """
+
+    kind: ClassVar[str] = "cache"
+    lockstep_type = CacheLockstep
+    lockstep: ClassVar[CacheLockstep]
+
+    @staticmethod
+    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
+        """See the base class."""
+        from conformance.implementations.jvm.cache import JvmCache  # noqa: PLC0415 -- part of an extra
+
+        return JvmCache(release, progress, build)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.ttl = -1
+        self.limit = ROOM
+        self.holds = False
+        self.contents: dict[int, Content] = {}
+
+    def do(self, name: str, *arguments: Any) -> CacheObservation:
+        """Performs an operation with every participant."""
+        seen: CacheObservation = self.lockstep.perform(Operation(name, arguments))
+        return seen
+
+    def all_entries(self) -> list[CachedEntry]:
+        """The entries of all releases' caches: in some, more have gone than in others."""
+        states = [group.observation.state for group in self.lockstep.groups]
+        return [entry for state in states if state is not None for entry in state.entries]
+
+    def names(self) -> list[str]:
+        """The names of the files of all releases' caches."""
+        return sorted({name for group in self.lockstep.groups for name in group.files})
+
+    # -- storage -----------------------------------------------------------------------------------------------
+
+    @initialize(
+        ttl=st.sampled_from((-1, TTL, TTL)),
+        limit=st.sampled_from((ROOM, ROOM, ROOM, ROOM, 0)),
+        contents=st.lists(strategies.contents(), min_size=len(SEGMENTS), max_size=len(SEGMENTS)),
+    )
+    def begin(self, ttl: int, limit: int, contents: list[Content]) -> None:
+        """Fills remote storage, and opens a cache in a directory that is not there yet."""
+        for number, content in enumerate(contents):
+            self.supply(number, content)
+        self.ttl = ttl
+        self.open(limit)
+
+    @rule(number=strategies.segments(), content=strategies.contents())
+    def supply(self, number: int, content: Content) -> None:
+        """Has storage give out the right files of a segment."""
+        self.contents[number] = content
+        for kind in KINDS:
+            self.heal(number, kind)
+
+    def heal(self, number: int, kind: str) -> None:
+        """Has storage give out the right file."""
+        segment, start = SEGMENTS[number]
+        content = self.contents[number].files(start)[kind]
+        missing = kind == ".txnindex" and not content
+        self.do("store_index", segment, kind, "missing" if missing else "gives", content.hex())
+
+    @rule(
+        number=strategies.segments(),
+        kind=strategies.kinds(),
+        answer=strategies.odd_answers(),
+        damage=st.tuples(*(strategies.file_damages(kind) for kind in KINDS)),
+        asks=st.sampled_from(("fetch", "fetch", "look up", "time")),
+        heals=st.sampled_from((True, True, True, False)),
+        then=st.sampled_from(("again", "reopen", "reopen", "")),
+        delta=strategies.deltas(),
+    )
+    def fetch_oddly(
+        self,
+        number: int,
+        kind: str,
+        answer: tuple[str, str],
+        damage: tuple[Operation, ...],
+        asks: str,
+        heals: bool,
+        then: str,
+        delta: int,
+    ) -> None:
+        """Has storage fail once, or give out a damaged file; asks, perhaps once more, or after a start."""
+        segment, start = SEGMENTS[number]
+        self.make_room()
+        does, way = answer
+        right = self.contents[number].files(start)[kind]
+        content = right if does == "breaks" and not way else strategies.spoilt(right, kind, way)
+        if way == "damaged":
+            how = damage[KINDS.index(kind)]
+            content = damaged(right, how.name, how.args) or b""
+        self.do("store_index", segment, kind, does, content.hex())
+        self.ask(number, asks, delta)
+        if heals:
+            self.heal(number, kind)
+        if then == "again":
+            self.ask(number, asks, delta)
+        elif then == "reopen":
+            self.do("crash_cache")
+            self.open(ROOM)
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """Lifts a limit before something may be added that would leave a choice."""
+        if self.limit not in (ROOM, 0):
+            self.resize("room")
+
+    def ask(self, number: int, what: str, delta: int) -> None:
+        """Asks for a segment in one of the ways that there are."""
+        segment, start = SEGMENTS[number]
+        content = self.contents[number]
+        if what == "fetch":
+            self.do("fetch_entry", segment, start, False)
+        elif what == "look up":
+            near = [offset for offset, _ in content.offsets] or [0]
+            self.do("look_up_offset", segment, start, start + near[delta % len(near)] + delta)
+        elif what == "aborted":
+            self.do("aborted_in", segment, start, max(0, start + delta), start + 6)
+        else:
+            near = [timestamp for timestamp, _ in content.times] or [1000]
+            timestamp = near[delta % len(near)] + delta
+            self.do("look_up_timestamp", segment, start, timestamp, max(0, start + (delta if delta % 3 else 0)))
+
+    @rule(
+        number=strategies.segments(),
+        what=st.sampled_from(("fetch", "look up", "look up", "time", "time", "aborted")),
+        delta=strategies.deltas(),
+    )
+    def look(self, number: int, what: str, delta: int) -> None:
+        """Asks for a segment, which may have to be fetched."""
+        self.make_room()
+        self.ask(number, what, delta)
+
+    @rule(number=strategies.segments(), other=st.sampled_from((False, False, True)))
+    def hold(self, number: int, other: bool) -> None:
+        """Keeps an entry, as a reader does that is at work; metadata may give the segment another start offset."""
+        self.make_room()
+        segment, start = SEGMENTS[number]
+        seen = self.do("fetch_entry", segment, start + 7 * other, True)
+        self.holds |= seen.outcome.error is None
+
+    @rule(by_time=st.booleans(), number=strategies.segments(), delta=strategies.deltas())
+    def ask_held(self, by_time: bool, number: int, delta: int) -> None:
+        """Asks the entry that is kept, which may have been removed meanwhile."""
+        if self.holds:
+            self.do("ask_held", by_time, 1020 + delta if by_time else SEGMENTS[number][1] + delta, 0)
+
+    # -- removing ----------------------------------------------------------------------------------------------
+
+    @rule(
+        numbers=st.lists(strategies.segments(), min_size=1, max_size=3),
+        deletes=st.booleans(),
+        loses=st.sampled_from((False, False, True)),
+        kind=strategies.kinds(),
+    )
+    def remove(self, numbers: list[int], deletes: bool, loses: bool, kind: str) -> None:
+        """Removes entries, perhaps of a segment one file of which has gone."""
+        if loses:
+            segment, start = SEGMENTS[numbers[0]]
+            self.do("damage_cached_file", f"{start}_{segment}{kind}", "remove_file", [])
+        self.do("remove_entries", list(dict.fromkeys(SEGMENTS[number][0] for number in numbers)))
+        if deletes:
+            self.do("delete_removed")
+
+    @rule()
+    def delete_removed(self) -> None:
+        """Ten seconds pass."""
+        self.do("delete_removed")
+
+    @rule(to=st.sampled_from(("nothing", "all", "less", "room", "negative")))
+    def resize(self, to: str) -> None:
+        """Sets the limit to one that leaves no choice: nothing, all there is, less than each, or more than ever."""
+        sizes = [entry.size for entry in self.all_entries() if entry.size > 0]
+        limit = {"nothing": 0, "all": sum(sizes), "less": max(0, min(sizes, default=1) - 1), "negative": -1}.get(
+            to, ROOM
+        )
+        if self.do("resize_cache", limit).outcome.error is None:
+            self.limit = limit
+
+    @rule(milliseconds=strategies.waits(), tidies=st.booleans(), number=strategies.segments())
+    def pass_time(self, milliseconds: int, tidies: bool, number: int) -> None:
+        """Lets entries grow old; the next one to ask may be the first to notice."""
+        self.make_room()
+        self.now += milliseconds
+        self.do("pass_time", milliseconds, tidies)
+        self.ask(number, "fetch", 0)
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    def open(self, limit: int) -> None:
+        """Opens the cache; where a release refuses, the directory is emptied, as an operator would do."""
+        self.limit, self.holds = limit, False
+        self.do("open_cache", limit, self.ttl, self.now)
+        if any(group.observation.outcome.error is not None for group in self.lockstep.groups):
+            for name in self.names():
+                self.do("damage_cached_file", name, "remove_file", [])
+            self.do("open_cache", limit, self.ttl, self.now)
+
+    @rule(
+        how=st.sampled_from(("close_cache", "close_cache", "crash_cache")),
+        number=strategies.segments(),
+        after=st.sampled_from(("", "", "fetch", "look up", "remove", "twice", "held")),
+        damages=st.lists(
+            st.tuples(st.integers(0, 20), st.tuples(*(strategies.file_damages(kind) for kind in KINDS))), max_size=2
+        ),
+    )
+    def reopen(self, how: str, number: int, after: str, damages: list[tuple[int, tuple[Operation, ...]]]) -> None:
+        """Closes or crashes, asks what is closed, damages files, and opens again."""
+        self.do(how)
+        if how == "close_cache":
+            self.use_closed(number, after)
+        for place, each in damages:
+            names = self.names()
+            if names:
+                name = names[place % len(names)]
+                how_ = next((d for kind, d in zip(KINDS, each, strict=True) if kind in name), each[0])
+                self.do("damage_cached_file", name, how_.name, list(how_.args))
+        self.lockstep.compare_directories()
+        self.open(ROOM)
+
+    def use_closed(self, number: int, how: str) -> None:
+        """Uses a cache that is closed."""
+        if how in ("fetch", "look up"):
+            self.ask(number, how, 0)
+        elif how == "remove":
+            self.do("remove_entries", [SEGMENTS[number][0]])
+        elif how == "twice":
+            self.do("close_cache")
+        elif how == "held" and self.holds:
+            self.do("ask_held", False, SEGMENTS[number][1], 0)
+        self.do("crash_cache")
+
+    @rule(
+        pattern=strategies.foreign_names(),
+        number=strategies.segments(),
+        closed=st.booleans(),
+        content=st.sampled_from(("", "00", "00" * 24)),
+    )
+    def find_foreign_file(self, pattern: str, number: int, closed: bool, content: str) -> None:
+        """A file appears in the directory that the cache has not made, while it is open or closed."""
+        if closed:
+            self.do("close_cache")
+            self.do("crash_cache")
+        self.do("damage_cached_file", named(pattern, number), "write_file", [content])
+        if not closed:
+            self.do("crash_cache")
+        self.open(ROOM)
+
+    @rule(prefix=strategies.prefixes(), number=strategies.segments(), content=strategies.contents())
+    def find_foreign_segment(self, prefix: str, number: int, content: Content) -> None:
+        """Three files that belong together appear while the cache is closed."""
+        self.do("crash_cache")
+        for kind, data in content.files(SEGMENTS[number][1]).items():
+            self.do("damage_cached_file", named(prefix, number) + kind, "write_file", [data.hex()])
+        self.open(ROOM)
+        self.make_room()
+        self.ask(number, "look up", 1)

@@ -1,0 +1,53 @@
+"""Explanations of the harness's own steps: the index calls or file bytes that they represent."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Final
+
+
+def describe_harness_step(step: str) -> str:
+    """Return an explanation of a step that the line protocol does not have; empty for every other step.
+
+    Args:
+        step: a step as in an event, such as ``"pad_file(count=8, byte=0)"``.
+    """
+    matched = re.fullmatch(r"(\w+)\((.*)\)", step, re.DOTALL)
+    if matched is None or (matched[1] not in _WORDS and not matched[1].startswith("damage_")):
+        return ""
+    try:
+        call = ast.parse(step, mode="eval").body
+        arguments = {one.arg: ast.literal_eval(one.value) for one in call.keywords}  # type: ignore[attr-defined]
+        if matched[1] in _WORDS:
+            return _WORDS[matched[1]](*arguments.values())
+        file = arguments.get("path", arguments.get("suffix"))
+        return f"{file}: {_WORDS[arguments['how']](*arguments['arguments'])}"
+    except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
+        return ""  # a hand-written step gets no explanation
+
+
+def _row_of(name: str, first: str, second: str) -> Callable[..., str]:
+    def words(one: int, two: int, one_step: int, two_step: int, count: int) -> str:
+        last = max(count - 1, 0)
+        return (
+            f"{count} times {name}: {first} from {one} to {one + last * one_step} by {one_step}, "
+            f"{second} from {two} to {two + last * two_step} by {two_step}"
+        )
+
+    return words
+
+
+_WORDS: Final[dict[str, Callable[..., str]]] = {
+    "bulk_append": _row_of("append", "offset", "position"),
+    "bulk_maybe_append": _row_of("maybe_append", "timestamp", "offset"),
+    "crash": lambda: "the process is killed: the file stays as it is, untrimmed",
+    "flip_bit": lambda position, bit: f"bit {bit} of byte {position} (modulo the length) of the closed file is flipped",
+    "cut_file": lambda length: f"the closed file is cut to {length} bytes, if it is longer",
+    "pad_file": lambda count, byte: f"{count} bytes 0x{byte:02x} are added at the end of the closed file",
+    "zero_range": lambda start, end: f"bytes {start} to {end} (modulo the length) of the closed file become zero",
+    "swap_ranges": lambda first, second, size: f"slots {first} and {second} of {size} bytes of the closed file change",
+    "write_file": lambda content: f"the closed file becomes these {len(content) // 2} bytes",
+    "remove_file": lambda: "the closed file is removed",
+}

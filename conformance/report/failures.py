@@ -1,0 +1,25 @@
+"""Sentence about a program that failed during examples: what it may hide, and that it should be fixed first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conformance.events import Result
+
+
+def describe_failures(result: Result) -> str:
+    """Return a sentence about the failures of an implementation on a machine; empty if there are none."""
+    found = result.details.get("failures")
+    if not found:
+        return ""
+    shapes = ", ".join(f"{shape}, {times} times" for shape, times in found["shapes"].items())
+    missing = found["not executed"]
+    rest = (
+        f" {missing} of {found['examples']} examples were not executed: it dropped out of the run." if missing else ""
+    )
+    return (
+        f"{result.implementation} {result.release} failed in {found['cut short']} of {found['examples']} examples of"
+        f" the {result.machine} machine, which ended there ({shapes}).{rest} Fix this first: it may hide other"
+        " divergences."
+    )

@@ -1,0 +1,184 @@
+"""First difference of two files: the entry, batch, line or bytes at it, from both sides, field by field."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.report.fields import MARK
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+from kidx.records.layout import LOG_OVERHEAD, MESSAGE_V0, MESSAGE_V1, PREFIX, RECORD_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kidx.layout import Layout
+
+_LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
+_OF_MACHINE: Final = {"offset": OFFSET_INDEX, "time": TIME_INDEX, "transaction": ABORTED_TXN}
+_OF_MAGIC: Final = (MESSAGE_V0, MESSAGE_V1, RECORD_BATCH)
+_ALWAYS_SHOWN: Final = frozenset({"base_offset", "offset", "length", "partition_leader_epoch", "crc", "record_count"})
+"""Fields of a batch that are shown even if they are equal."""
+_ROW: Final = 16
+_END: Final = "(end of file)"
+
+
+class FileDifference(NamedTuple):
+    """First difference of two files.
+
+    Attributes:
+        title: file, lengths, and position of the difference.
+        expected: expected content at the difference.
+        actual: actual content at the difference.
+        more: names of other files that differ.
+    """
+
+    title: str
+    expected: str
+    actual: str
+    more: tuple[str, ...] = ()
+
+
+def first_difference(machine: str, expected: Any, actual: Any) -> FileDifference | None:
+    """Return the first difference of two files, or of the files of two directories; None if these are not files.
+
+    Args:
+        machine: machine of the trace, which determines the format of a file without a name.
+        expected: hexadecimal, or None for no file; for a directory, a list of pairs of a name and such a content.
+        actual: the other side, in the same form.
+    """
+    try:
+        files = list(_files(expected, actual))
+    except (TypeError, ValueError):
+        return _listing(expected, actual)
+    if not files:
+        return None
+    (name, mine, theirs), *others = files
+    found = _of_file(machine, name, mine, theirs)
+    return found._replace(more=tuple(each for each, _, _ in others))
+
+
+def _listing(expected: Any, actual: Any) -> FileDifference | None:
+    """Return the difference of two lists of names."""
+    if not all(isinstance(side, list) and all(isinstance(name, str) for name in side) for side in (expected, actual)):
+        return None
+    missing = [name for name in expected if name not in actual]
+    extra = [name for name in actual if name not in expected]
+    parts = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {', '.join(extra)} as well"] * bool(extra)
+    return FileDifference("", _names(expected), f"{_names(actual)} ({' and '.join(parts)})")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names) or "no file"
+
+
+def _files(expected: Any, actual: Any) -> Iterator[tuple[str, bytes | None, bytes | None]]:
+    """Yield every differing file: its name, empty if there is only one, and both contents."""
+    if isinstance(expected, list) and isinstance(actual, list):
+        mine, theirs = ({str(name): _bytes(data) for name, data in side} for side in (expected, actual))
+        yield from ((n, mine.get(n), theirs.get(n)) for n in {**mine, **theirs} if mine.get(n) != theirs.get(n))
+    elif expected != actual:
+        yield "", _bytes(expected), _bytes(actual)
+
+
+def _bytes(data: Any) -> bytes | None:
+    return None if data is None else bytes.fromhex(data)
+
+
+def _of_file(machine: str, name: str, mine: bytes | None, theirs: bytes | None) -> FileDifference:
+    label = f"{name}: " if name else ""
+    if mine is None or theirs is None:
+        one, other = ("no file" if data is None else f"a file of {len(data)} bytes" for data in (mine, theirs))
+        return FileDifference(f"{label}one side has no file", one, other)
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(mine), len(theirs)))
+    if name.endswith(".log") or ".log." in name:
+        where, sides = _batches(mine, theirs, at)
+    elif lines := _lines(mine, theirs):
+        where, sides = lines
+    else:
+        layout = _LAYOUTS.get(_suffix(name)) if name else _OF_MACHINE.get(machine)
+        where, sides = _entries(layout, mine, theirs, at)
+    title = f"{label}expected {len(mine)} bytes, actual {len(theirs)}; first difference at byte {at}, in {where}"
+    return FileDifference(title, sides[0], sides[1])
+
+
+def _suffix(name: str) -> str:
+    return "".join(re.findall(r"\.(?:index|timeindex|txnindex)(?=\.|$)", name)[:1])
+
+
+# -- content at the difference -------------------------------------------------------------------------------------
+
+
+def _entries(layout: Layout | None, mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
+    """Return the entries of an index at a position; for a file of another format, a row of bytes."""
+    size = _ROW if layout is None else layout.size
+    start = at - at % size
+    rows = [data[start : start + size] for data in (mine, theirs)]
+    if layout is None:
+        return f"the bytes from {start}", [row.hex(" ") or _END for row in rows]
+    return f"entry {start // size}", _decoded(layout, rows, [field.name for field in layout.fields])
+
+
+def _batches(mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
+    """Return the headers of the batches at a position, or the bytes there if it is after the header."""
+    start = 0
+    while start + PREFIX.size <= len(mine):
+        end = start + LOG_OVERHEAD + int.from_bytes(mine[start + 8 : start + LOG_OVERHEAD])
+        if at < end or end <= start + LOG_OVERHEAD:
+            break
+        start = end
+    base = int.from_bytes(mine[start : start + 8], signed=True)
+    where = f"the batch from byte {start}" + (f", base offset {base}" if start + 8 <= len(mine) else "")
+    magics = {data[start + 16] for data in (mine, theirs) if len(data) > start + 16}
+    layout = _OF_MAGIC[max(magics)] if magics and max(magics) < len(_OF_MAGIC) else None
+    if layout is None or at >= start + layout.size:
+        row, sides = _entries(None, mine, theirs, at)
+        return f"{where}, {row}", sides
+    rows = [data[start : start + layout.size] for data in (mine, theirs)]
+    names = [
+        field.name
+        for field in layout.fields
+        if field.name in _ALWAYS_SHOWN or len({row[field.offset : field.offset + field.size] for row in rows}) > 1
+    ]
+    return where, _decoded(layout, rows, names)
+
+
+def _lines(mine: bytes, theirs: bytes) -> tuple[str, list[str]] | None:
+    """Return the first lines at which two texts differ; None if these are not texts."""
+    try:
+        texts = [data.decode("ascii").split("\n") for data in (mine, theirs)]
+    except UnicodeDecodeError:
+        return None
+    if not all(line.isprintable() for lines in texts for line in lines):
+        return None
+    number = next((number for number, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+    return f"line {number + 1}", [repr(lines[number]) if number < len(lines) else _END for lines in texts]
+
+
+def _decoded(layout: Layout, rows: list[bytes], names: list[str]) -> list[str]:
+    """Return both rows field by field, with a mark before differing fields, and their bytes."""
+    cells: list[list[str]] = [[], []]
+    for field in layout.fields:
+        parts = [row[field.offset : field.offset + field.size] for row in rows]
+        mark = MARK if parts[0] != parts[1] else " "
+        if field.name in names:
+            texts = [_cell(field.name, part, field.size) for part in parts]
+            width = max(map(len, texts))
+            for side, text in zip(cells, texts, strict=True):
+                side.append(mark + text.ljust(width))
+    lines = [" ".join(side) for side in cells]
+    if len(names) == len(layout.fields):
+        widths = max(map(len, lines))
+        lines = [f"{line.ljust(widths)}  {' '.join(_hex(layout, row))}" for line, row in zip(lines, rows, strict=True)]
+    return [_END if not row else line.rstrip() for line, row in zip(lines, rows, strict=True)]
+
+
+def _cell(name: str, part: bytes, size: int) -> str:
+    if len(part) < size:
+        return f"{name}=(truncated)" if part else f"{name}=-"
+    return f"{name}=0x{part.hex()}" if name == "crc" else f"{name}={int.from_bytes(part, signed=True)}"
+
+
+def _hex(layout: Layout, row: bytes) -> list[str]:
+    return [row[field.offset : field.offset + field.size].hex() for field in layout.fields]

@@ -1,0 +1,39 @@
+"""How grave a difference is: which of several sightings stands for all of them, and stays when steps are shrunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.lockstep.divergence import error_of
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from conformance.lockstep.divergence import Divergence
+
+_WRONG, _REFUSED, _STATE, _WORDS = 3, 2, 1, 0
+
+
+def gravity(divergence: Divergence) -> tuple[bool, int]:
+    """Return how grave a difference is; the larger, the graver.
+
+    A broken promise comes first. Then other bytes on disk and another answer, what one side refuses or has no answer
+    to, another state, and last another kind or text of a refusal. One crash is as grave as the other.
+    """
+    return divergence.counts("must"), _rank(divergence)
+
+
+def _rank(divergence: Divergence) -> int:
+    if divergence.is_failure or "bytes" in divergence.aspects:
+        return _WRONG
+    if divergence.aspects[0] == "outcome":
+        expected, actual = divergence.expected, divergence.actual
+        if error_of(expected) and error_of(actual):
+            return _STATE if "state" in divergence.aspects else _WORDS
+        return _REFUSED if is_empty(expected) or is_empty(actual) else _WRONG
+    return _STATE if divergence.aspects[0] == "state" else _WORDS
+
+
+def is_empty(outcome: Any) -> bool:
+    """Whether an outcome, or the first two parts of one, is a refusal or no answer."""
+    return bool(error_of(outcome)) or (isinstance(outcome, tuple) and len(outcome) > 1 and outcome[1] is None)

@@ -1,0 +1,64 @@
+"""From paths to segments: partitions, their files, and what lies around them (``LogManager``, ``LocalLog``).
+
+A path may be a segment file, a partition directory, a log directory (``log.dirs``) or a directory of several of them.
+Nothing is opened but checkpoints; files that come and go while a broker works are no error.
+"""
+
+from kidx.discovery.checkpoints import read_offset_checkpoint
+from kidx.discovery.log_directory import swaps_in
+from kidx.discovery.model import Found, Leftover, Partition, Problem, Segment
+from kidx.discovery.names import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    DELETE,
+    EPOCHS,
+    FUTURE,
+    HIGH_WATERMARKS,
+    INDEX_SUFFIXES,
+    LOG,
+    META_PROPERTIES,
+    METADATA_TOPIC,
+    OFFSET_CHECKPOINTS,
+    RECOVERY_POINTS,
+    SEGMENT_SUFFIXES,
+    START_OFFSETS,
+    STRAY,
+    SWAP,
+    are_of_a_log_directory,
+    are_of_a_partition,
+    parse_partition,
+    parse_segment_file,
+)
+from kidx.discovery.walking import DEPTH, discover
+
+__all__ = [
+    "CLEANED_OFFSETS",
+    "CLEAN_SHUTDOWN",
+    "DELETE",
+    "DEPTH",
+    "EPOCHS",
+    "FUTURE",
+    "HIGH_WATERMARKS",
+    "INDEX_SUFFIXES",
+    "LOG",
+    "METADATA_TOPIC",
+    "META_PROPERTIES",
+    "OFFSET_CHECKPOINTS",
+    "RECOVERY_POINTS",
+    "SEGMENT_SUFFIXES",
+    "START_OFFSETS",
+    "STRAY",
+    "SWAP",
+    "Found",
+    "Leftover",
+    "Partition",
+    "Problem",
+    "Segment",
+    "are_of_a_log_directory",
+    "are_of_a_partition",
+    "discover",
+    "parse_partition",
+    "parse_segment_file",
+    "read_offset_checkpoint",
+    "swaps_in",
+]

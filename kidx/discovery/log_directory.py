@@ -1,0 +1,133 @@
+"""What a log directory says about its partitions, and the partitions themselves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.discovery.checkpoints import read_offset_checkpoint
+from kidx.discovery.model import Leftover, Partition, Problem, Segment
+from kidx.discovery.names import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    EPOCHS,
+    LOG,
+    METADATA_TOPIC,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    SWAP,
+    leftover_mark,
+    parse_partition,
+    parse_segment_file,
+    snapshot_start,
+)
+
+if TYPE_CHECKING:
+    from kidx.discovery.model import Found
+
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """What its checkpoints say, and whether its broker was stopped cleanly."""
+
+    clean: bool = False
+    start_offsets: Offsets = field(default_factory=dict)
+    recovery_points: Offsets = field(default_factory=dict)
+    cleaned: Offsets = field(default_factory=dict)
+
+
+def read_log_directory(directory: Path, found: Found) -> LogDirectory:
+    """Return what the checkpoints of a log directory say; unreadable ones are problems."""
+    offsets: list[Offsets] = []
+    for name, clause in ((START_OFFSETS, "LG-12"), (RECOVERY_POINTS, "LG-16"), (CLEANED_OFFSETS, "")):
+        path = directory / name
+        try:
+            offsets.append(read_offset_checkpoint(path))
+        except FileNotFoundError:
+            offsets.append({})
+        except OSError as error:
+            offsets.append({})
+            if clause:  # that of compaction only explains gaps
+                said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
+                problem = Problem(path, said, clause)
+                found.problems += [problem] if problem not in found.problems else []
+    return LogDirectory((directory / CLEAN_SHUTDOWN).exists(), *offsets)
+
+
+def partition_in(
+    directory: Path, names: Iterable[str], about: LogDirectory, wanted: set[int] | None = None
+) -> Partition:
+    """Return the partition of a directory.
+
+    Args:
+        directory: its path.
+        names: of the files in it.
+        about: what the log directory says.
+        wanted: base offsets of the segments that were asked for; None for all.
+    """
+    topic, number, state = parse_partition(directory.name) or (None, None, "")
+    key = (topic or "", number or 0)
+    names = sorted(names)
+    present: dict[int, dict[str, Path]] = {}
+    for name in names:
+        if (parsed := parse_segment_file(name)) is not None:
+            base, suffix = parsed
+            present.setdefault(base, {})[suffix] = directory / name
+    bases = sorted(base for base, files in present.items() if LOG in files)
+    following: dict[int, int | None] = {**dict(itertools.pairwise(bases)), **dict.fromkeys(bases[-1:])}
+    segments = tuple(
+        Segment(
+            present[base][LOG],
+            base,
+            topic,
+            number,
+            frozenset(present[base]),
+            is_last=following[base] is None,
+            next_base_offset=following[base],
+            clean=about.clean,
+        )
+        for base in bases
+        if wanted is None or base in wanted
+    )
+    orphans = tuple(
+        path
+        for base, files in sorted(present.items())
+        if LOG not in files and (wanted is None or base in wanted)
+        for path in files.values()
+    )
+    leftovers = tuple(Leftover(directory / name, mark) for name in names if (mark := leftover_mark(name)) is not None)
+    start = about.start_offsets.get(key)
+    if topic == METADATA_TOPIC and (of_snapshots := snapshot_start(names)) is not None:
+        start = max(start or 0, of_snapshots)
+    return Partition(
+        directory,
+        topic,
+        number,
+        state,
+        segments,
+        orphans,
+        leftovers if wanted is None else (),
+        directory / EPOCHS if EPOCHS in names and wanted is None else None,
+        start,
+        about.recovery_points.get(key),
+        about.cleaned.get(key),
+        complete=wanted is None,
+        swaps=tuple(swaps_in(directory, names, topic, number)) if wanted is None else (),
+    )
+
+
+def swaps_in(directory: Path, names: Iterable[str], topic: str | None, number: int | None) -> Iterator[Segment]:
+    """Give the segments that a start swaps in; their files have the names of a segment with ``.swap`` behind."""
+    present: dict[int, set[str]] = {}
+    for name in names:
+        if name.endswith(SWAP) and (parsed := parse_segment_file(name.removesuffix(SWAP))) is not None:
+            present.setdefault(parsed[0], set()).add(parsed[1])
+    for base, suffixes in sorted(present.items()):
+        log = directory / f"{base:020d}{LOG}{SWAP}"
+        if LOG in suffixes:
+            yield Segment(log, base, topic, number, frozenset(suffixes), is_last=False, mark=SWAP)

@@ -1,0 +1,78 @@
+"""The names of what lies in a log directory (``LogFileUtils``, ``UnifiedLog``, ``Snapshots``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from kidx.java_numbers import INT_MAX, LONG_MAX
+
+LOG: Final = ".log"
+INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
+SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
+
+SWAP: Final = ".swap"
+EPOCHS: Final = "leader-epoch-checkpoint"
+START_OFFSETS: Final = "log-start-offset-checkpoint"
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+META_PROPERTIES: Final = "meta.properties"
+OFFSET_CHECKPOINTS: Final = (START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS)
+METADATA_TOPIC: Final = "__cluster_metadata"
+DELETE, FUTURE, STRAY = "delete", "future", "stray"
+
+_SEGMENT_FILE: Final = re.compile(r"(?P<base>\d{1,20})(?P<suffix>\.(?:log|index|timeindex|txnindex))")
+_LEFTOVER: Final = re.compile(
+    r"\d{1,20}\.(?:log|index|timeindex|txnindex|snapshot)(?P<mark>\.(?:deleted|cleaned|swap))"
+)
+_PARTITION: Final = re.compile(
+    r"(?P<topic>.+?)-(?P<partition>\d+)(?:\.(?P<id>[0-9a-zA-Z]{8,36})-(?P<state>delete|future|stray))?", re.DOTALL
+)
+_SNAPSHOT: Final = re.compile(r"(?P<offset>\d{20})-\d{10}\.checkpoint")
+_OF_A_LOG_DIRECTORY: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
+
+
+def parse_partition(name: str) -> tuple[str, int, str] | None:
+    """Return topic, partition and state of a directory's name; topics may hold dashes, and the last number counts.
+
+    None if it is no such name. The state is ``delete``, ``future`` or ``stray``, or empty.
+    """
+    match = _PARTITION.fullmatch(name)
+    if match is None:
+        return None
+    topic, number, state = match["topic"], match["partition"], match["state"] or ""
+    if not state:  # without a mark the topic is everything before the last dash
+        topic, _, number = name.rpartition("-")
+    return (topic, int(number), state) if int(number) <= INT_MAX else None
+
+
+def parse_segment_file(name: str) -> tuple[int, str] | None:
+    """Return base offset and suffix of the name of a segment's file; None if it is no such name."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    if match is None or int(match["base"]) > LONG_MAX:
+        return None
+    return int(match["base"]), match["suffix"]
+
+
+def leftover_mark(name: str) -> str | None:
+    """Return ``.deleted``, ``.cleaned`` or ``.swap`` of a file that a broker has renamed; None of any other."""
+    match = _LEFTOVER.fullmatch(name)
+    return match and match["mark"]
+
+
+def snapshot_start(names: Iterable[str]) -> int | None:
+    """Return the offset of the oldest snapshot of KRaft's metadata, where its log starts; None without any."""
+    return min((int(match["offset"]) for name in names if (match := _SNAPSHOT.fullmatch(name))), default=None)
+
+
+def are_of_a_partition(names: Iterable[str]) -> bool:
+    """Tell whether one of the names is that of a file in a partition's directory."""
+    return any(_SEGMENT_FILE.fullmatch(name) or _LEFTOVER.fullmatch(name) or name == EPOCHS for name in names)
+
+
+def are_of_a_log_directory(files: Iterable[str], directories: Iterable[str]) -> bool:
+    """Tell whether these lie in a log directory: files that only a broker puts there, or partitions."""
+    return not _OF_A_LOG_DIRECTORY.isdisjoint(files) or any(map(parse_partition, directories))

@@ -1,0 +1,186 @@
+"""The way from paths to partitions: what is descended into, and what is named as left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kidx.discovery.log_directory import LogDirectory, partition_in, read_log_directory
+from kidx.discovery.model import Found, Problem
+from kidx.discovery.names import (
+    META_PROPERTIES,
+    are_of_a_log_directory,
+    are_of_a_partition,
+    parse_partition,
+    parse_segment_file,
+)
+from kidx.printable import counted
+
+DEPTH: Final = 6
+"""Levels below a path that are descended into: disks, directories of brokers, ``log.dirs``, partitions."""
+
+
+class _Listing(NamedTuple):
+    """What lies in a directory; links count as what they lead to."""
+
+    files: list[str]
+    directories: list[str]
+
+
+def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
+    """Return what lies under the paths; what is not there or cannot be read is told, and nothing raised.
+
+    Links are followed, and nothing is found twice. A directory that is no partition's is searched :data:`DEPTH` levels
+    deep. What is passed over is in ``left_out``.
+    """
+    return _Walk().along(paths)
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._seen: set[Path] = set()
+        self._about: dict[Path, LogDirectory] = {}
+
+    def along(self, paths: Iterable[str | os.PathLike[str]]) -> Found:
+        """Return what lies under the paths."""
+        found = self.found
+        files: dict[Path, list[Path]] = {}
+        for each in paths:
+            path = Path(each)
+            try:
+                if path.is_dir():
+                    self._search(path)
+                elif parse_segment_file(path.name) and (path.exists() or path.is_symlink()):
+                    files.setdefault(path.parent, []).append(path)
+                else:
+                    found.problems.append(_wrong_path(path))
+            except OSError as error:
+                found.problems.append(_problem(path, error))
+        for directory, wanted in files.items():
+            if directory.resolve() not in self._seen:
+                self._add_files(directory, wanted)
+        found.partitions.sort(key=lambda partition: str(partition.directory))
+        return found
+
+    def _search(self, path: Path) -> None:
+        known = path.resolve() in self._seen
+        before = len(self.found.partitions), len(self.found.problems), len(self.found.left_out)
+        listing = self._list(path, asked=True)
+        if listing is None:
+            return
+        self._look(path, listing, DEPTH)
+        if known or (len(self.found.partitions), len(self.found.problems)) != before[:2]:
+            return
+        if are_of_a_log_directory(listing.files, ()):
+            self.found.left_out.append(Problem(path, "is a log directory without any partition"))
+        else:
+            message = "is no log directory: no partition and no segment in it"
+            if more := self.found.left_out[before[2] :]:
+                message += (
+                    f"; {counted(len(more), 'path')} below it left out, such as {more[0].path}, {more[0].message}"
+                )
+            self.found.problems.append(Problem(path, message))
+
+    def _list(self, directory: Path, *, asked: bool = False) -> _Listing | None:
+        """Return what lies in a directory; None if it cannot be read, which is no fault of one that is no partition."""
+        listing = _Listing([], [])
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    listing[_is_directory(entry)].append(entry.name)
+        except FileNotFoundError:
+            if not asked:
+                return None  # a topic was deleted meanwhile
+            self.found.problems.append(Problem(directory, "No such file or directory"))
+            return None
+        except OSError as error:
+            problem = _problem(directory, error)
+            if asked or parse_partition(directory.name):
+                self.found.problems.append(problem)
+            else:
+                problem.message += "; its name is not a partition's"
+                self.found.left_out.append(problem)
+            return None
+        listing.files.sort()
+        listing.directories.sort()
+        return listing
+
+    def _look(self, directory: Path, listing: _Listing, depth: int) -> None:
+        """Add a partition's directory, or look for some below any other."""
+        try:
+            resolved = directory.resolve()
+        except (OSError, RuntimeError) as error:
+            self.found.problems.append(Problem(directory, str(error)))
+            return
+        if resolved in self._seen:
+            return
+        self._seen.add(resolved)
+        holds_segments = are_of_a_partition(listing.files)
+        if holds_segments and not are_of_a_log_directory(listing.files, listing.directories):
+            self._add(directory, listing.files)
+            self._name_what_lies_in_a_partition(directory, listing.directories)
+            return
+        if holds_segments and META_PROPERTIES not in listing.files and parse_partition(directory.name):
+            self._add(directory, listing.files)  # with a copy of another partition in it, perhaps
+        elif holds_segments:
+            stray = [name for name in listing.files if are_of_a_partition([name])]
+            message = f"{counted(len(stray), 'file')} of no partition in a log directory, such as {stray[0]}"
+            self.found.left_out.append(Problem(directory / stray[0], f"{message}: a broker passes over them"))
+        elif parse_partition(directory.name) and not listing.directories and depth < DEPTH:
+            message = "is named as a partition, and has no segment: a broker begins an empty log there"
+            self.found.left_out.append(Problem(directory, message))
+        for name in listing.directories:
+            self._descend(directory / name, depth - 1)
+
+    def _descend(self, directory: Path, depth: int) -> None:
+        if depth < 0:
+            self.found.left_out.append(Problem(directory, f"lies more than {DEPTH} levels below the path: name it"))
+            return
+        listing = self._list(directory)
+        if listing is not None:
+            self._look(directory, listing, depth)
+
+    def _add(self, directory: Path, names: list[str]) -> None:
+        self.found.partitions.append(partition_in(directory, names, self._log_directory(directory.parent)))
+
+    def _name_what_lies_in_a_partition(self, directory: Path, names: list[str]) -> None:
+        for name in names:
+            inner = self._list(directory / name)
+            if inner is not None and are_of_a_partition(inner.files):
+                message = "lies in a partition's directory, where no broker looks into directories"
+                self.found.left_out.append(Problem(directory / name, message))
+
+    def _add_files(self, directory: Path, wanted: list[Path]) -> None:
+        listing = self._list(directory, asked=True)
+        if listing is None:
+            return
+        bases = {int(path.name.partition(".")[0]) for path in wanted}
+        # The file asked for may be in a directory of any name.
+        about = self._log_directory(directory.parent)
+        self.found.partitions.append(partition_in(directory, listing.files, about, bases))
+
+    def _log_directory(self, directory: Path) -> LogDirectory:
+        if directory not in self._about:
+            self._about[directory] = read_log_directory(directory, self.found)
+        return self._about[directory]
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _problem(path: Path, error: OSError) -> Problem:
+    return Problem(path, error.strerror or str(error))
+
+
+def _wrong_path(path: Path) -> Problem:
+    if not path.exists():
+        return Problem(path, "No such file or directory")
+    message = "is no segment file: its name is not an offset with .log, .index, .timeindex or .txnindex"
+    return Problem(path, message)

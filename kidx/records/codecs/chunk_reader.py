@@ -1,0 +1,100 @@
+"""DecompressedStream bytes, produced on demand.
+
+Kafka decompresses while it reads records, so a batch whose first record is wrong fails for that reason and not for a
+corrupt checksum after it. A record that claims two gigabytes costs only the bytes that are present.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kidx.records.varint import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NO_BYTE: Final = b"\xff"
+
+
+class ChunkReader:
+    """Forward-only reader over chunks of bytes. Exceptions that the chunks raise propagate."""
+
+    __slots__ = ("_buffer", "_chunks", "_position")
+
+    is_chunked: ClassVar = False
+    """True if there are empty blocks, so that records must be read as Kafka reads them; such a stream is short."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._buffer = b""
+        self._position = 0
+
+    def _has(self, size: int) -> bool:
+        """Return True if ``size`` more bytes are available; decompress as far as necessary."""
+        have = len(self._buffer) - self._position
+        if have >= size:
+            return True
+        pieces = [self._buffer[self._position :]]
+        try:
+            while have < size:
+                chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                pieces.append(chunk)
+                have += len(chunk)
+        finally:
+            self._buffer = b"".join(pieces)
+            self._position = 0
+        return have >= size
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer only at the end."""
+        self._has(size)
+        piece = self._buffer[self._position : self._position + size]
+        self._position += len(piece)
+        return piece
+
+    def skip(self, size: int) -> int:
+        """Skip the next ``size`` bytes without storing them. Return how many were skipped, fewer only at the end."""
+        remaining = size
+        while remaining:
+            have = min(remaining, len(self._buffer) - self._position)
+            self._position += have
+            remaining -= have
+            if remaining and not self._has(1):
+                break
+        return size - remaining
+
+    def at_end(self) -> bool:
+        """Return True if no byte remains."""
+        return not self._has(1)
+
+    def head(self, longest: int) -> bytes:
+        """Return the bytes up to the end of a number, at most ``longest``; a missing byte reads as -1."""
+        head = b""
+        while len(head) < longest:
+            head += self.read(1) or _NO_BYTE
+            if head[-1] < 0x80:
+                break
+        return head
+
+    def read_varint(self) -> int:
+        """Return the next ``int``.
+
+        Raises:
+            InvalidArgumentError: it does not end within five bytes.
+            EOFError: the stream ends inside it.
+        """
+        if len(self._buffer) - self._position >= 5:
+            value, self._position = read_varint(self._buffer, self._position)
+            return value
+        # Near the end of a chunk it reads byte by byte, so that no chunk is decompressed before it is needed.
+        head = bytearray()
+        while len(head) < 5:
+            byte = self.read(1)
+            if not byte:
+                raise EOFError
+            head += byte
+            if head[-1] < 0x80:
+                break
+        return read_varint(head, 0)[0]

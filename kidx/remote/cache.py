@@ -1,0 +1,282 @@
+"""Cache of remote index files (``RemoteIndexCache``; clauses RC).
+
+Kafka removes superfluous, expired and deleted entries in background threads. Here they are removed immediately, or on
+request: :meth:`RemoteIndexCache.evict` and :meth:`RemoteIndexCache.delete_removed`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError
+from kidx.remote.entry import CacheEntry, Index, entry_of, open_index
+from kidx.remote.errors import CacheError, RemoteResourceNotFoundError, RemoteStorageError
+from kidx.remote.loading import delete, load
+from kidx.remote.names import DIRECTORY, TEMPORARY, text_of_id
+
+if TYPE_CHECKING:
+    from kidx.remote.names import RemoteSegment
+    from kidx.remote.storage import RemoteStorage
+
+
+class RemoteIndexCache:
+    """Index files of remote segments below a log directory.
+
+    Args:
+        log_directory: log directory of the broker.
+        storage: remote storage that missing files are fetched from.
+        max_size: maximum total size of the entries in bytes; in 3.6, maximum number of entries (RC-12).
+        ttl_ms: milliseconds after which an unused entry is removed; not positive for never. Releases before 4.3 ignore
+            it.
+        clock: function that returns the time in milliseconds.
+        dialect: a release such as ``"3.9.2"``, or a :class:`~kidx.dialect.Dialect`; the newest release by default.
+
+    Raises:
+        KidxError: a file in the directory has an invalid name or corrupt content (RC-2, RC-5).
+        OSError: the directory, or a file in it, cannot be read.
+    """
+
+    entry_type: type[CacheEntry] = CacheEntry
+
+    def __init__(
+        self,
+        log_directory: str | os.PathLike[str],
+        storage: RemoteStorage,
+        *,
+        max_size: int,
+        ttl_ms: int = -1,
+        clock: Callable[[], int] = lambda: 0,
+        dialect: str | Dialect | None = None,
+    ) -> None:
+        self.dialect = dialect_of(dialect)
+        self.directory = Path(log_directory) / DIRECTORY
+        self.storage = storage
+        self.max_size = max_size
+        self.ttl_ms = ttl_ms
+        self.is_closed = False
+        self._clock = clock
+        self._used: dict[bytes, int] = {}
+        self._removed: list[CacheEntry] = []
+        self.entries: dict[bytes, CacheEntry] = self.load()
+        for segment_id in self.entries:
+            self._used[segment_id] = clock()
+        self.evict()
+
+    def load(self) -> dict[bytes, CacheEntry]:
+        """Return the entries in the directory, by the ids of their segments (RC-3 … RC-5).
+
+        Raises:
+            KidxError, OSError: as the constructor.
+        """
+        return load(self.directory, self.dialect, self.entry_type)
+
+    # -- lookup --------------------------------------------------------------------------------------------------
+
+    def entry(self, segment: RemoteSegment) -> CacheEntry:
+        """Return the entry of a segment; missing and corrupt files are fetched (RC-6).
+
+        Raises:
+            IllegalStateError: the cache is closed.
+            CorruptIndexError: remote storage has returned a corrupt file.
+            CacheError: a file cannot be fetched or opened.
+            UnsupportedVersionError: a transaction has a version that the release does not know.
+        """
+        entry = self._entry(segment)
+        self.evict()
+        return entry
+
+    def _entry(self, segment: RemoteSegment) -> CacheEntry:
+        """Return the entry as :meth:`entry` does, before superfluous entries are removed."""
+        if self.is_closed:
+            raise self._closed(segment)
+        if self._is_expired(segment.id):
+            self._evict(segment.id)
+        entry = self.entries.get(segment.id)
+        if entry is None:
+            entry = self.entries[segment.id] = self.create(segment)
+        self._used[segment.id] = self._clock()
+        return entry
+
+    def _closed(self, segment: RemoteSegment) -> IllegalStateError:
+        text = text_of_id(segment.id)
+        message = (
+            f"segment-id = {text}. RemoteIndexCache is closed."
+            if self.dialect.closed_cache == "cache"
+            else f"segment id={text}. Instance is already closed."
+        )
+        return IllegalStateError(f"the cache {self.directory} is closed", f"Unable to fetch index for {message}")
+
+    def lookup_offset(self, segment: RemoteSegment, offset: int) -> int:
+        """Return the position in the segment from which to search for an offset.
+
+        Raises:
+            KidxError: as :meth:`entry` and :meth:`CacheEntry.lookup_offset`.
+        """
+        found = self._entry(segment).lookup_offset(offset)
+        self.evict()
+        return found.position
+
+    def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
+        """Return the position in the segment from which to search for a timestamp.
+
+        Raises:
+            KidxError: as :meth:`entry` and :meth:`CacheEntry.lookup_timestamp`.
+        """
+        found = self._entry(segment).lookup_timestamp(timestamp, starting_offset)
+        self.evict()
+        return found.position
+
+    # -- fetching ----------------------------------------------------------------------------------------------
+
+    def create(self, segment: RemoteSegment) -> CacheEntry:
+        """Return an entry of the present files and of files that are fetched.
+
+        Raises:
+            KidxError: as :meth:`entry`; files fetched before the error remain in the directory (RC-7).
+        """
+        try:
+            return entry_of(partial(self.open_or_fetch, segment), self.dialect, self.entry_type)
+        except OSError as error:
+            raise CacheError(f"cannot cache {segment.file_name('')}: {error}", None) from error
+
+    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
+        """Return one of a segment's indexes: the local file if it is valid, otherwise the remote one.
+
+        Raises:
+            KidxError: as :meth:`entry`.
+            OSError: a file cannot be opened or written.
+        """
+        path = self.directory / segment.file_name(kind)
+        if path.exists():
+            try:
+                return open_index(path, kind, segment.start_offset, self.dialect)
+            except CorruptIndexError:
+                pass
+        temporary = path.with_name(path.name + TEMPORARY)
+        pieces = self._fetch(segment, kind)
+        _replace(temporary, pieces)
+        temporary.replace(path)
+        return open_index(path, kind, segment.start_offset, self.dialect)
+
+    def _fetch(self, segment: RemoteSegment, kind: str) -> Iterable[bytes]:
+        """Return the content of the remote file; empty if it has no transactions (RC-6)."""
+        try:
+            return self.storage.fetch_index(segment, kind)
+        except RemoteStorageError as error:
+            if kind == ".txnindex" and isinstance(error, RemoteResourceNotFoundError):
+                return ()
+            raise CacheError(f"cannot fetch {segment.file_name(kind)}: {error}", None) from error
+
+    # -- removing ----------------------------------------------------------------------------------------------
+
+    def remove(self, *segment_ids: bytes) -> None:
+        """Remove entries and have their files deleted; the first error ends it, and that entry remains (RC-11).
+
+        Raises:
+            CacheError: a file cannot be renamed.
+        """
+        for segment_id in segment_ids:
+            if self._is_expired(segment_id):
+                self._evict(segment_id)
+            entry = self.entries.get(segment_id)
+            if entry is None:
+                continue
+            try:
+                entry.mark()
+            except OSError as error:
+                raise CacheError(f"cannot remove {entry.offset_index.path}: {error}", None) from error
+            self._forget(segment_id)
+            self._delete_later(entry)
+
+    def _forget(self, segment_id: bytes) -> None:
+        del self.entries[segment_id]
+        del self._used[segment_id]
+
+    def _delete_later(self, entry: CacheEntry) -> None:
+        if self.is_closed:
+            return
+        if self.dialect.removed_files == "wait":
+            self._removed.append(entry)
+        else:
+            entry.clean()
+
+    def delete_removed(self) -> None:
+        """Delete the files of removed entries, which Kafka does ten seconds after their removal (RC-10)."""
+        removed, self._removed = self._removed, []
+        for entry in removed:
+            entry.clean()
+
+    def resize(self, max_size: int) -> None:
+        """Set the limit, and remove superfluous entries.
+
+        Raises:
+            InvalidArgumentError: the limit is negative.
+        """
+        if max_size < 0:
+            raise InvalidArgumentError(f"the size of a cache must not be negative: {max_size}", None)
+        self.max_size = max_size
+        self.evict()
+
+    def evict(self) -> None:
+        """Remove the expired entries, then superfluous ones.
+
+        Kafka's caching library chooses among entries that each fit alone; here the least recently used one is removed.
+        An entry of 0 bytes is never removed because of the size (RC-12).
+        """
+        for segment_id in [each for each in self.entries if self._is_expired(each)]:
+            self._evict(segment_id)
+        for segment_id in [each for each, entry in self.entries.items() if self._weight(entry) > self.max_size]:
+            self._evict(segment_id)
+        total = sum(map(self._weight, self.entries.values()))
+        for segment_id in sorted(self.entries, key=self._used.__getitem__):
+            weight = self._weight(self.entries[segment_id])
+            if total > self.max_size and weight:
+                self._evict(segment_id)
+                total -= weight
+
+    def _weight(self, entry: CacheEntry) -> int:
+        return 1 if self.dialect.cache_limit == "entries" else entry.size
+
+    def _is_expired(self, segment_id: bytes) -> bool:
+        used = self._used.get(segment_id)
+        return (
+            used is not None
+            and self.ttl_ms > 0
+            and self.dialect.unused_entries_expire
+            and self._clock() - used >= self.ttl_ms
+        )
+
+    def _evict(self, segment_id: bytes) -> None:
+        """Remove an entry; if its files cannot be renamed, they remain and are forgotten (RC-11)."""
+        entry = self.entries[segment_id]
+        self._forget(segment_id)
+        try:
+            entry.mark()
+        except OSError:
+            return
+        self._delete_later(entry)
+
+    # -- close ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close all files without deleting any, not even of removed entries (RC-13). A second call has no effect."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._removed.clear()
+            for entry in self.entries.values():
+                entry.close()
+
+
+def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a new file that replaces any of that name; after an error, the pieces before it remain."""
+    delete(path)
+    with path.open("xb", buffering=0) as file:
+        for piece in pieces:
+            remaining = memoryview(piece)
+            while remaining:
+                remaining = remaining[file.write(remaining) :]

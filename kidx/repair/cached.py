@@ -1,0 +1,40 @@
+"""The cache of remote index files: damaged copies are deleted, as the broker fetches them again (RC-5, RC-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.remote.inspection import CacheFault, faults_of
+from kidx.remote.names import DIRECTORY
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+
+
+def cache_faults(log_directories: Iterable[Path], dialect: Dialect) -> list[CacheFault]:
+    """Return what keeps a broker from opening the caches below some log directories."""
+    if not dialect.has_remote_index_cache:
+        return []
+    found: list[CacheFault] = []
+    for cache in sorted({each.absolute() / DIRECTORY for each in log_directories}):
+        try:
+            found += faults_of(cache, dialect) if cache.is_dir() else []
+        except OSError as error:
+            found.append(CacheFault(cache, "RC-2", f"cannot be read: {error.strerror or error}"))
+    return found
+
+
+def delete_copy(fault: CacheFault, *, dry_run: bool) -> int:
+    """Delete a damaged copy of a remote file, and return how many bytes it had.
+
+    Raises:
+        OSError: it is no plain file, or cannot be deleted.
+    """
+    if fault.path.is_symlink() or not fault.path.is_file():
+        raise OSError("it is no plain file")
+    size = fault.path.stat().st_size
+    if not dry_run:
+        fault.path.unlink()
+    return size

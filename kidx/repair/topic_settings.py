@@ -1,0 +1,118 @@
+"""What KRaft's metadata on the same disk say of topics: settings (``ConfigRecord``) and ids (``TopicRecord``)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+from kidx.discovery import LOG, METADATA_TOPIC
+from kidx.errors import KidxError
+from kidx.java_numbers import INT_MAX
+from kidx.records import file_batches
+
+_Value = TypeVar("_Value")
+_FRAME: Final = 1
+_TOPIC_RECORD: Final = 2
+_CONFIG_RECORD: Final = 4
+_REMOVE_TOPIC_RECORD: Final = 9
+_ID_BYTES: Final = 16
+_TOPIC: Final = 2
+_INTERVAL: Final = "index.interval.bytes"
+
+
+def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
+    """Return ``index.interval.bytes`` of the topics that set it, as far as the metadata in log directories tell.
+
+    What cannot be read tells nothing; topics without the setting have the broker's, which is not there.
+    """
+    found: dict[str, int] = {}
+    for directory in sorted(set(log_directories)):
+        for topic, value in _records(directory / f"{METADATA_TOPIC}-0", _setting):
+            found.pop(topic, None)
+            if value is not None and value.isascii() and value.isdecimal() and int(value) <= INT_MAX:
+                found[topic] = int(value)
+    return found
+
+
+def topic_ids(log_directories: Iterable[Path]) -> dict[str, str]:
+    """Return the ids of the topics that there are, by name, as far as the metadata in log directories tell."""
+    names: dict[str, str] = {}
+    for directory in sorted(set(log_directories)):
+        for topic_id, name in _records(directory / f"{METADATA_TOPIC}-0", _topic):
+            names.pop(topic_id, None)
+            if name is not None:
+                names[topic_id] = name
+    return {name: topic_id for topic_id, name in names.items()}
+
+
+def _records(directory: Path, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+    """Give what a parser makes of the records, in order: of the newest snapshot, then of the log behind it."""
+    snapshot = max(directory.glob("*.checkpoint"), default=None)
+    start = 0
+    if snapshot is not None and snapshot.name[:20].isdecimal():
+        start = int(snapshot.name[:20])
+        yield from _records_in(snapshot, 0, parse)
+    for log in sorted(directory.glob(f"*{LOG}")):
+        yield from _records_in(log, start, parse)
+
+
+def _records_in(path: Path, start: int, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+    try:
+        for batch in file_batches(path):
+            if batch.is_control or batch.base_offset < start:
+                continue
+            for record in batch:
+                value = parse(record.value or b"")
+                if value is not None:
+                    yield value
+    except (KidxError, OSError):
+        return
+
+
+def _topic(value: bytes) -> tuple[str, str | None] | None:
+    """Return topic id and name of a record that makes a topic, the id and None of one that removes it; else None."""
+    if value[:3] == bytes((_FRAME, _REMOVE_TOPIC_RECORD, 0)) and len(value) >= 3 + _ID_BYTES:
+        return _id(value[3 : 3 + _ID_BYTES]), None
+    if value[:3] != bytes((_FRAME, _TOPIC_RECORD, 0)):
+        return None
+    try:
+        name, position = _text(value, 3)
+    except (IndexError, UnicodeDecodeError):
+        return None
+    raw = value[position : position + _ID_BYTES]
+    return (_id(raw), name) if name is not None and len(raw) == _ID_BYTES else None
+
+
+def _id(raw: bytes) -> str:
+    """As ``Uuid.toString``."""
+    return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def _setting(value: bytes) -> tuple[str, str | None] | None:
+    """Return topic and interval of a record that sets it; None of any other record."""
+    if value[:4] != bytes((_FRAME, _CONFIG_RECORD, 0, _TOPIC)):
+        return None
+    try:
+        topic, position = _text(value, 4)
+        name, position = _text(value, position)
+        setting, _ = _text(value, position)
+    except (IndexError, UnicodeDecodeError):
+        return None
+    return (topic, setting) if topic is not None and name == _INTERVAL else None
+
+
+def _text(value: bytes, position: int) -> tuple[str | None, int]:
+    """Return a compact string, None for null, and where it ends."""
+    length = shift = 0
+    while value[position] & 0x80:
+        length |= (value[position] & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+    length |= value[position] << shift
+    start, end = position + 1, position + length
+    if not length:
+        return None, start
+    if end > len(value):
+        raise IndexError(end)
+    return value[start:end].decode("utf-8"), end

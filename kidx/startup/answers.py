@@ -1,0 +1,306 @@
+"""The prediction of a start as plain values: the broker, its log directories, its partitions, and one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from kidx.discovery import START_OFFSETS
+from kidx.printable import counted, encodable, shell_word
+from kidx.startup.remedies import AFTER_THE_COPIES, LOG_START, RECOVER, remedy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
+Outcome = Literal["kept", "cut", "stray", "offline", "unknown"]
+"""What becomes of a partition. *kept*: all records stay; *cut*: records are lost or hidden; *stray*: its directory is
+renamed, and it comes up empty; *offline*: it lies in a log directory that the broker gives up."""
+
+_NAMED: Final = 3
+"""Partitions and files that a line names."""
+
+
+class Blocker(NamedTuple):
+    """A file or directory that keeps a broker from starting, or from using a log directory, and why.
+
+    Attributes:
+        path: of it.
+        reason: why.
+        own_remedy: what to do about it, where that is not the same for all files of its name.
+    """
+
+    path: Path
+    reason: str
+    own_remedy: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; empty if that stands with what is wrong in its partition."""
+        return self.own_remedy or remedy_of(self.path)
+
+    def __str__(self) -> str:
+        return f"{shell_word(self.path)}: {self.reason}"
+
+    def to_json(self) -> dict[str, str]:
+        """As an object of ``kidx verify --json``."""
+        return {"path": encodable(str(self.path)), "reason": encodable(self.reason)}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentChange:
+    """What a start does to the ``.log`` of a segment.
+
+    Attributes:
+        file: the ``.log``.
+        before, after: bytes; ``after`` is None if the segment is deleted.
+    """
+
+    file: Path
+    before: int
+    after: int | None
+
+    def __str__(self) -> str:
+        if self.after is None:
+            return f"{self.file.name} deleted"
+        return f"{self.file.name} {'emptied' if not self.after else f'cut to {self.after:,} bytes'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStart:
+    """What a start makes of a partition.
+
+    Attributes:
+        directory: of the partition.
+        outcome: what becomes of it.
+        reason: why, if it is not kept.
+        start: of the log, before and after; None if it is not known.
+        end: of the log, likewise.
+        changes: to its segments.
+        remedy: what to do about it before the start, if it is not kept; empty if nothing is known.
+    """
+
+    directory: Path
+    outcome: Outcome
+    reason: str = ""
+    start: tuple[int | None, int | None] = (None, None)
+    end: tuple[int | None, int | None] = (None, None)
+    changes: tuple[SegmentChange, ...] = ()
+    remedy: str = ""
+
+    @property
+    def at_risk(self) -> tuple[Path, ...]:
+        """The files whose records are lost; those of later segments are often healthy."""
+        return tuple(change.file for change in self.changes)
+
+    def __str__(self) -> str:
+        said = [self.reason, ", ".join(map(str, self.changes)), *self.limits]
+        return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
+
+    @property
+    def limits(self) -> list[str]:
+        """Where the log starts and ends, as far as that changes, in words."""
+        places = (("start", self.start), ("end", self.end))
+        return [f"{what} {before} → {after}" for what, (before, after) in places if before != after]
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of ``kidx verify --json``."""
+        return {
+            "directory": encodable(str(self.directory)),
+            "outcome": self.outcome,
+            "reason": encodable(self.reason),
+            "start": list(self.start),
+            "end": list(self.end),
+            "segments": [
+                {"file": encodable(str(change.file)), "before": change.before, "after": change.after}
+                for change in self.changes
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a start of a broker with some log directories comes to.
+
+    Attributes:
+        release: of the broker.
+        directories: the log directories that were looked at; empty if only partitions were.
+        held: log directories whose lock a running broker holds.
+        fatal: why the broker would not start.
+        offline: why it would give up a log directory, by directory.
+        partitions: those that do not stay as they are.
+        faults: files that are broken, missing or unreadable, and that a start does not mend.
+        mended: index files that are, and that the start makes anew.
+        further: why it would give them up even without that.
+        changing: files changed while they were looked at: somebody writes them.
+        missing: checkpoints that are missing, and what the broker does without them.
+    """
+
+    release: str
+    directories: tuple[Path, ...] = ()
+    held: tuple[Path, ...] = ()
+    fatal: tuple[Blocker, ...] = ()
+    offline: dict[Path, Blocker] = field(default_factory=dict)
+    further: tuple[Blocker, ...] = ()
+    partitions: tuple[PartitionStart, ...] = ()
+    faults: int = 0
+    changing: bool = False
+    mended: frozenset[Path] = frozenset()
+    missing: tuple[Blocker, ...] = ()
+
+    @property
+    def starts(self) -> bool:
+        """Whether the broker starts, and goes on running."""
+        return not self.fatal
+
+    def of(self, *outcomes: Outcome) -> list[PartitionStart]:
+        """The partitions with one of these outcomes."""
+        return [each for each in self.partitions if each.outcome in outcomes]
+
+    @property
+    def treated(self) -> set[Path]:
+        """Files and partition directories of which :meth:`lines` says what to do about them."""
+        blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
+        partitions = [
+            each for each in self.of("cut", "stray") if (each.changes or each.remedy) and each.remedy != RECOVER
+        ]
+        starts = {each.directory.parent / START_OFFSETS for each in partitions if each.remedy == LOG_START}
+        return blockers | starts | {each.directory for each in partitions}
+
+    @property
+    def answer(self) -> Answer:
+        """The answer to: may I start the broker?"""
+        if self.held or self.changing:
+            return "running"
+        if self.fatal or self.offline or self.of("cut", "stray"):
+            return "no"
+        if self.of("unknown"):
+            return "unknown"
+        return "yes, but" if self.faults else "yes"
+
+    @property
+    def line(self) -> str:
+        """The answer and its reason in one line."""
+        return f"may I start the broker? {self._answered()}"
+
+    def _answered(self) -> str:
+        cases: dict[Answer, Callable[[], str]] = {
+            "running": lambda: f"it is running: {self._sign_of_life()}; what a start would do is not predicted",
+            "no": self._refused,
+            "unknown": lambda: f"unknown: {_folded(self.of('unknown'))}",
+            "yes, but": lambda: f"yes, but no start mends {self._files(self.faults)}; the start loses no whole batch",
+            "yes": lambda: f"yes: the start mends {self._files(len(self.mended))}" if self.mended else "yes",
+        }
+        return cases[self.answer]()
+
+    @staticmethod
+    def _files(number: int) -> str:
+        return f"{counted(number, 'file')} of those above"
+
+    def _sign_of_life(self) -> str:
+        if self.held:
+            return f"it holds the lock of {_some(map(shell_word, self.held))}"
+        return "files changed while they were looked at"
+
+    def _refused(self) -> str:
+        """Say what speaks against a start, the worst first."""
+        lost, strays = self.of("cut"), self.of("stray")
+        besides = [f"{counted(len(lost), 'partition')} would lose records"] if lost else []
+        besides += [f"{counted(len(strays), 'partition')} would come up empty"] if strays else []
+        then = f"; and then {' and '.join(besides)}, above" if besides else ""
+        if self.fatal:
+            return f"no: a broker of Kafka {self.release} would not start: {_folded(self.fatal)}{then}"
+        if self.offline:
+            given_up = [f"{shell_word(path)} ({why})" for path, why in self.offline.items()]
+            return (
+                f"no: a broker of Kafka {self.release} would give up {_some(given_up)}, and all partitions in it{then}"
+            )
+        if lost:
+            files = sum(len(each.at_risk) for each in lost if not each.remedy)
+            named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
+            first = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
+            return f"no: {counted(len(lost), 'partition')} would lose records, {named}{first}"
+        return f"no: {counted(len(strays), 'partition')} would come up empty: {_folded(strays)}"
+
+    def lines(self) -> list[str]:
+        """As text: what is against a start and what to do about it; the last line is the answer."""
+        return [self.line] if self.answer == "running" else [*self._reasons(), self.line]
+
+    def _reasons(self) -> Iterator[str]:
+        yield from self._obstacles()
+        yield from self._losses()
+        for reasons in (_by_reason(self.of("stray", "unknown")), _by_reason(self.missing)):
+            for (reason, remedy), names in reasons.items():
+                yield f"start: {_some(names)}: {reason}"
+                yield from _indented(remedy)
+
+    def _obstacles(self) -> Iterator[str]:
+        """Give the lines about what keeps the broker from starting, or from using a log directory."""
+        ends = {each.path: each for each in self.fatal}
+        given_up = {why.path for why in self.offline.values()}
+        alone = [each for each in self.fatal if each.path not in given_up]
+        for (reason, remedy), names in _by_reason(alone).items():
+            yield f"start: {_some(names)}: {reason}"
+            yield from _indented(remedy)
+        for path, why in self.offline.items():
+            yield f"start: {shell_word(path)} goes offline: {ends.get(why.path, why)}"
+            yield from _indented(why.remedy)
+        for (reason, remedy), names in _by_reason(self.further).items():
+            yield f"start: then {_some(names)}: {reason}"
+            yield from _indented(remedy)
+
+    def _losses(self) -> Iterator[str]:
+        """Give the lines about logs that the start cuts."""
+        for each in self.of("kept"):
+            if each.changes:
+                yield f"start: {each}; no whole batch is lost, and the log ends at {each.end[1]}"
+        for each in self.of("cut"):
+            yield f"start: {each}"
+            yield from _indented(each.remedy)
+            if each.changes and not each.remedy:
+                yield "  do not start the broker before these are copied out of the log directories:"
+                yield from (f"    {shell_word(file)}" for file in each.at_risk)
+        if any(each.changes and not each.remedy for each in self.of("cut")):
+            yield f"  {AFTER_THE_COPIES}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of ``kidx verify --json``."""
+        return {
+            "answer": self.answer,
+            "line": encodable(self.line),
+            "release": self.release,
+            "log_directories": [encodable(str(path)) for path in self.directories],
+            "held": [encodable(str(path)) for path in self.held],
+            "would_not_start": [each.to_json() for each in self.fatal],
+            "offline": [{"log_directory": encodable(str(path)), **why.to_json()} for path, why in self.offline.items()],
+            "further": [each.to_json() for each in self.further],
+            "partitions": [each.to_json() for each in self.partitions],
+            "missing": [each.to_json() for each in self.missing],
+        }
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {text}"] if text else []
+
+
+def _by_reason(things: Iterable[Blocker | PartitionStart]) -> dict[tuple[str, str], list[str]]:
+    """The paths of what has the same reason and remedy."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in things:
+        path = each.path if isinstance(each, Blocker) else each.directory
+        names.setdefault((each.reason, each.remedy), []).append(shell_word(path))
+    return names
+
+
+def _folded(things: Iterable[Blocker | PartitionStart]) -> str:
+    """The first reason, with the paths that it holds for, and how many more there are."""
+    (reason, _), names = next(iter((groups := _by_reason(things)).items()))
+    more = f"; and {counted(len(groups) - 1, 'reason')} more, above" if len(groups) > 1 else ""
+    return f"{_some(names)}: {reason}{more}"
+
+
+def _some(texts: Iterable[str]) -> str:
+    said = list(texts)
+    more = f" and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+    return ", ".join(said[:_NAMED]) + more

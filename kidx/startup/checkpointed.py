@@ -1,0 +1,39 @@
+"""What the checkpoints of a log directory say of each of its logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kidx.discovery import CLEAN_SHUTDOWN, RECOVERY_POINTS, START_OFFSETS, parse_partition
+from kidx.startup.checkpoints import UnreadableError, offsets_of
+from kidx.startup.simulation import Checkpoints
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class CheckpointedOffsets:
+    """What the checkpoints of a log directory say of its partitions; unreadable ones count as empty.
+
+    Args:
+        directory: the log directory.
+        recovers: every log is recovered, whatever the last stop was.
+    """
+
+    def __init__(self, directory: Path, *, recovers: bool = False) -> None:
+        self.clean = (directory / CLEAN_SHUTDOWN).exists() and not recovers
+        names = () if recovers else (START_OFFSETS, RECOVERY_POINTS)
+        self.starts, self.points = (_read(directory / name) for name in names) if names else ({}, {})
+
+    def of(self, path: Path) -> Checkpoints:
+        """Return what they say of a partition's directory."""
+        topic, number, _ = parse_partition(path.name) or (path.name, 0, "")
+        key = topic, number
+        return Checkpoints(self.clean, self.starts.get(key, 0), self.points.get(key, 0))
+
+
+def _read(path: Path) -> dict[tuple[str, int], int]:
+    try:
+        return offsets_of(path)
+    except UnreadableError:
+        return {}

@@ -1,0 +1,142 @@
+"""Checkpoint and property files of a log directory as a broker reads them when it starts."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Final
+
+from kidx.discovery import META_PROPERTIES
+from kidx.files import read_text
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.printable import shortened
+
+PARTITION_METADATA: Final = "partition.metadata"
+NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_WHITE: Final = re.compile(r"\s+", re.ASCII)
+_FIELD: Final = re.compile(r":\s+", re.ASCII)
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+
+
+class UnreadableError(Exception):
+    """A file that a broker cannot read.
+
+    Attributes:
+        fatal: the broker ends; otherwise the log directory goes offline.
+    """
+
+    def __init__(self, reason: str, *, fatal: bool = False) -> None:
+        super().__init__(reason)
+        self.fatal = fatal
+
+
+def _number(text: str, largest: int) -> int:
+    """As ``Integer.parseInt`` and ``Long.parseLong``.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if _NUMBER.fullmatch(text) is None or not ~largest <= (number := int(text)) <= largest:
+        raise ValueError(text)
+    return number
+
+
+def offsets_of(path: Path) -> dict[tuple[str, int], int]:
+    """Return a checkpoint of offsets as ``CheckpointFile`` reads it; nothing if there is none or it is empty.
+
+    Raises:
+        UnreadableError: a broker cannot read it.
+    """
+    try:
+        lines = read_text(path, errors="replace").splitlines()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from error
+    if len(lines) < 2:
+        if lines:
+            with contextlib.suppress(ValueError):
+                if _number(lines[0], INT_MAX) == 0:
+                    return {}
+            raise UnreadableError(f"line 1 is no version: {shortened(lines[0], 20)}")
+        return {}
+    read = 0
+    try:
+        version, expected = _number(lines[0], INT_MAX), _number(lines[1], INT_MAX)
+        if version != 0:
+            raise UnreadableError(f"its version is {version}")
+        found = {}
+        for read, line in enumerate(lines[2:], 2):  # noqa: B007 -- for the error
+            topic, partition, offset = _WHITE.split(line)
+            found[topic, _number(partition, INT_MAX)] = _number(offset, LONG_MAX)
+    except ValueError as error:
+        raise UnreadableError(f"line {read + 1} is malformed: {shortened(lines[read])}") from error
+    if len(lines) - 2 != expected:
+        raise UnreadableError(f"it has {len(lines) - 2} entries and not {expected}")
+    return found
+
+
+def topic_id_of(directory: Path) -> str | None:
+    """Return the topic id of a partition's ``partition.metadata``; None if there is no such file.
+
+    Raises:
+        UnreadableError: a broker cannot read it.
+    """
+    try:
+        lines = read_text(directory / PARTITION_METADATA, errors="replace").splitlines()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from error
+    if not lines:
+        raise UnreadableError("it is empty (NullPointerException)", fatal=True)
+    try:
+        version = _number(_field(lines[0]), INT_MAX)
+    except ValueError as error:
+        raise UnreadableError(f"line 1 is malformed: {shortened(lines[0], 20)}") from error
+    if version < 0:
+        raise UnreadableError(f"its version is {version}")
+    if len(lines) < 2:
+        raise UnreadableError("it ends behind its version (NullPointerException)", fatal=True)
+    try:
+        topic_id = _field(lines[1])
+    except ValueError as error:
+        raise UnreadableError(f"line 2 is malformed: {shortened(lines[1])}") from error
+    if _ID.fullmatch(topic_id) is None:
+        raise UnreadableError(f"its topic id is none: {shortened(topic_id)} (IllegalArgumentException)", fatal=True)
+    if topic_id == NO_ID:
+        raise UnreadableError("its topic id is that of no topic")
+    return topic_id
+
+
+def _field(line: str) -> str:
+    """The value of ``key: value``.
+
+    Raises:
+        ValueError: it is not of this form.
+    """
+    _, value = _FIELD.split(line)
+    return value
+
+
+def properties_of(log_directory: Path) -> dict[str, str] | None:
+    """Return ``meta.properties`` of a log directory; None if there is none.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    try:
+        text = read_text(log_directory / META_PROPERTIES, errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreadableError(error.strerror or str(error)) from error
+    found = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("#", "!")):
+            key, _, value = stripped.partition("=")
+            found[key.strip()] = value.strip()
+    return found

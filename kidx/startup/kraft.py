@@ -1,0 +1,134 @@
+"""What KRaft needs of its log directories: ``meta.properties``, its own log, and snapshots of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from kidx.discovery import LOG, META_PROPERTIES, parse_segment_file
+from kidx.errors import KidxError
+from kidx.files import read_text
+from kidx.printable import shortened
+from kidx.records import file_batches
+from kidx.startup.answers import Blocker
+from kidx.startup.checkpoints import UnreadableError, properties_of
+from kidx.startup.remedies import OLDER_SNAPSHOT, OTHER_BROKER
+
+_SHARED: Final = ("cluster.id", "node.id")
+"""What is the same in all log directories of a broker."""
+_SNAPSHOT: Final = ".checkpoint"
+_SNAPSHOT_NAME: Final = re.compile(r"\d{20}-\d{10}\.checkpoint", re.ASCII)
+_QUORUM_STATE: Final = "quorum-state"
+_NODE_IDS: Final = frozenset({"node.id", "broker.id"})
+
+
+def runs_kraft(directories: Iterable[Path]) -> bool:
+    """Whether the broker of some log directories is one of KRaft, as their ``meta.properties`` say."""
+    for directory in directories:
+        try:
+            properties = properties_of(directory)
+        except UnreadableError:
+            continue
+        if properties is not None and properties.get("version") == "1":
+            return True
+    return False
+
+
+def check_properties(directories: Sequence[Path]) -> tuple[list[Blocker], dict[Path, Blocker]]:
+    """Return what of ``meta.properties`` keeps a broker from starting, and what makes a log directory go offline.
+
+    ``MetaPropertiesEnsemble`` (from 3.7) wants a node id and the same ids in all log directories. A log directory
+    without the file is taken for one where another has it: else these are copies of partitions.
+    """
+    fatal: list[Blocker] = []
+    missing: list[Blocker] = []
+    offline: dict[Path, Blocker] = {}
+    ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
+    known: dict[Path, dict[str, str]] = {}
+    for directory in directories:
+        path = directory / META_PROPERTIES
+        try:
+            properties = properties_of(directory)
+        except UnreadableError as error:
+            offline[directory] = Blocker(path, str(error))
+            continue
+        if properties is None:
+            missing.append(Blocker(path, "there is none, though the log directory is not empty"))
+        elif (version := properties.get("version", "0")) not in {"0", "1"}:
+            offline[directory] = Blocker(path, f"its version is {shortened(version)}, which no release knows")
+        elif not _NODE_IDS.intersection(properties):
+            fatal.append(Blocker(path, "it has no node id"))
+        else:
+            known[directory] = properties
+            for key, counter in ids.items():
+                counter.update(filter(None, [_shared(properties, key)]))
+    for directory, properties in known.items():
+        for key, counter in ids.items():
+            value = _shared(properties, key)
+            usual = counter.most_common(1)[0][0] if counter else None
+            if value is not None and value != usual:
+                reason = f"its {key} is {shortened(value)}, and that of another log directory {shortened(str(usual))}"
+                fatal.append(Blocker(directory / META_PROPERTIES, reason, OTHER_BROKER))
+    return fatal + (missing if len(missing) < len(directories) else []), offline
+
+
+def _shared(properties: dict[str, str], key: str) -> str | None:
+    return properties.get(key, properties.get("broker.id") if key == "node.id" else None)
+
+
+def check_metadata_log(directory: Path) -> list[Blocker]:
+    """Return which files of KRaft's own log keep a broker from starting, other than the log itself.
+
+    Of snapshots the newest is loaded.
+    """
+    found = []
+    snapshots = sorted(path for path in directory.glob(f"*{_SNAPSHOT}") if _SNAPSHOT_NAME.fullmatch(path.name))
+    for path in (*snapshots[-1:], directory.parent / f"bootstrap{_SNAPSHOT}"):
+        with contextlib.suppress(FileNotFoundError):
+            reason = _unreadable_snapshot(path)
+            if reason:
+                can_go = path in snapshots and _is_told_without(directory, snapshots[:-1])
+                found.append(Blocker(path, reason, OLDER_SNAPSHOT if can_go else ""))
+    state = directory / _QUORUM_STATE
+    try:
+        text = read_text(state)
+        if text.strip() and not isinstance(json.loads(text), dict):
+            found.append(Blocker(state, "it is no JSON object"))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        found.append(Blocker(state, f"it is no JSON: {error}"))
+    return found
+
+
+def _is_told_without(directory: Path, older: Sequence[Path]) -> bool:
+    """Return whether the log, from its beginning or from an older snapshot on, has all that the newest snapshot has."""
+    bases = [parsed[0] for path in directory.glob(f"*{LOG}") if (parsed := parse_segment_file(path.name)) is not None]
+    first = min(bases, default=None)
+    if first is None:
+        return False
+    return first == 0 or any(int(path.name[:20]) >= first and not _unreadable_snapshot(path) for path in older)
+
+
+def _unreadable_snapshot(path: Path) -> str:
+    """Why a snapshot cannot be read to its end; empty if it can.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    size, end, is_finished = path.stat().st_size, 0, False
+    try:
+        for batch in file_batches(path):
+            batch.ensure_valid()
+            end += batch.size_in_bytes
+            is_finished = batch.is_control
+    except (KidxError, OSError) as error:
+        return f"it cannot be read: {error}"
+    if end != size:
+        return f"it ends in the middle of a batch, at byte {end} of {size}"
+    return "" if is_finished else "it ends without the control record that ends a snapshot"

@@ -1,0 +1,48 @@
+"""Names that keep a broker from starting: of files in a partition, and of directories in a log directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.remote.names import DIRECTORY
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+
+METADATA_LOG: Final = "__cluster_metadata-0"
+"""KRaft's own log, which no log manager loads."""
+_NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
+"""Endings of files whose names have to begin with an offset; ``.deleted`` is deleted whatever the name is."""
+_OFFSET: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_MARKS: Final = ("-delete", "-future", "-stray")
+_MARKED: Final = re.compile(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")
+
+
+def unparsed_name(names: Iterable[str]) -> str | None:
+    """Return the first file name that a broker takes for a segment's and cannot read an offset from; None without."""
+    return next((name for name in names if name.endswith(_NUMBERED) and not _is_long(name.partition(".")[0])), None)
+
+
+def _is_long(text: str) -> bool:
+    return _OFFSET.fullmatch(text) is not None and ~LONG_MAX <= int(text) <= LONG_MAX
+
+
+def is_partition_name(name: str) -> bool:
+    """Whether a broker takes a directory in a log directory for a partition's (``parseTopicPartitionName``).
+
+    Another name keeps it from starting.
+    """
+    if name.endswith(_MARKS):
+        if _MARKED.fullmatch(name) is None:
+            return False
+        name = name.rpartition(".")[0]
+    topic, dash, number = name.rpartition("-")
+    return bool(topic and dash) and _OFFSET.fullmatch(number) is not None and ~INT_MAX <= int(number) <= INT_MAX
+
+
+def is_ignored(name: str, dialect: Dialect) -> bool:
+    """Whether a broker leaves a directory of a log directory alone."""
+    return name == METADATA_LOG or (name == DIRECTORY and dialect.has_remote_index_cache)

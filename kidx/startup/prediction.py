@@ -1,0 +1,391 @@
+"""May the broker be started: what its log managers, its loader and its recovery make of what lies on its disks."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    EPOCHS,
+    HIGH_WATERMARKS,
+    LOG,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+    discover,
+    parse_partition,
+    parse_segment_file,
+)
+from kidx.errors import InvalidArgumentError
+from kidx.findings import HARMLESS
+from kidx.log.epochs import stored_epochs
+from kidx.rebuild.lock import lock_owner
+from kidx.repair import FROM_A_REPLICA, plan
+from kidx.repair.interval import DEFAULT, Intervals
+from kidx.repair.topic_settings import topic_ids
+from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
+from kidx.startup.brokers import brokers_of
+from kidx.startup.checkpointed import CheckpointedOffsets
+from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
+from kidx.startup.kraft import check_metadata_log, check_properties, runs_kraft
+from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
+from kidx.startup.remedies import LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
+from kidx.startup.simulation import Checkpoints, Loaded, load, present, regular_files
+from kidx.startup.strays import strays
+from kidx.startup.tiers import check_cache
+
+if TYPE_CHECKING:
+    from kidx.verify import Verification
+
+_OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
+_TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
+"""Clauses of remarks about what a start changes.
+
+Files without a segment, leftovers, a log start in the middle, a last segment that ends with no whole batch.
+"""
+_CHANGED: Final = (".swap", ".cleaned", ".deleted")
+
+
+def predict(
+    paths: Iterable[str | os.PathLike[str]],
+    result: Verification,
+    release: str | Dialect | None = None,
+    index_interval_bytes: int | None = None,
+) -> Start | None:
+    """Return what a start of a broker comes to; None if no partition and no log directory was looked at.
+
+    Args:
+        paths: that were verified: all log directories of a broker.
+        result: of their verification.
+        release: of the broker; the newest by default.
+        index_interval_bytes: the topics' setting; inferred if None.
+    """
+    asked = [Path(path) for path in paths]
+    found = [each.directory for each in discover(asked).partitions if each.complete]
+    directories = _log_directories(asked, found)
+    if not directories and not found:
+        return None
+    dialect = dialect_of(release)
+    held = tuple(path for path in directories or {each.parent for each in found} if lock_owner(path) is not None)
+    faulty = set(map(Path, result.faulty_paths))
+    changing = any(finding.verdict == "changing" for finding in result.findings)
+    if held or changing:
+        return Start(dialect.release, tuple(directories), held, faults=len(faulty), changing=changing)
+    planned = plan(result)
+    repairable = set(planned.directories) - {Path(refusal.place) for refusal in planned.refused}
+    known = _suspected(result), repairable, Intervals(result.files, index_interval_bytes), dialect
+    brokers = [_Broker(some, [], *known) for some in brokers_of(directories)]
+    if not directories:
+        brokers = [_Broker([], found, *known)]
+    for broker in brokers:
+        broker.look()
+    mended = faulty & {path for broker in brokers for path in broker.rewritten}
+    return Start(
+        dialect.release,
+        tuple(directories),
+        (),
+        tuple(dict.fromkeys(each for broker in brokers for each in broker.fatal)),
+        {path: why for broker in brokers for path, why in broker.offline.items()},
+        tuple(each for broker in brokers for each in broker.further),
+        tuple(sorted((each for broker in brokers for each in broker.changed), key=lambda each: str(each.directory))),
+        len(faulty - mended),
+        mended=frozenset(mended),
+        missing=tuple(each for broker in brokers for each in broker.missing),
+    )
+
+
+def _log_directories(asked: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
+    """The log directories that were asked for as a whole: given, or below a directory that was."""
+    given = [path for path in asked if path.is_dir()]
+    holding = {each.parent for each in partitions if any(_is_below(each.parent, path) for path in given)}
+    marked = {path for path in given if _OF_LOG_DIRECTORIES.intersection(_names(path))}
+    below = {
+        each
+        for path in given
+        if path not in marked and path not in holding
+        for each in _directories(path)
+        if META_PROPERTIES in _names(each)
+    }
+    return sorted(holding | marked | below)
+
+
+def _is_below(path: Path, given: Path) -> bool:
+    return path == given or given in path.parents
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries)
+    except OSError:
+        return []
+
+
+def _directories(log_directory: Path) -> Iterator[Path]:
+    return (log_directory / name for name in _names(log_directory) if (log_directory / name).is_dir())
+
+
+class _Broker:
+    """One broker: its log directories, and what is wrong with each."""
+
+    def __init__(
+        self,
+        directories: list[Path],
+        partitions: list[Path],
+        suspected: set[Path],
+        repairable: set[Path],
+        intervals: Intervals,
+        dialect: Dialect,
+    ) -> None:
+        self.directories, self.given, self.dialect = directories, partitions, dialect
+        self.suspected, self.repairable, self.intervals = suspected, repairable, intervals
+        self.fatal: list[Blocker] = []
+        self.offline: dict[Path, Blocker] = {}
+        self.further: list[Blocker] = []
+        self.missing: list[Blocker] = []
+        self.recorded: dict[str, str] = {}
+        self.partitions: list[PartitionStart] = []
+        self.ids: dict[Path, str | None] = {}
+        self.rewritten: set[Path] = set()
+
+    def look(self) -> None:
+        """Look at everything."""
+        self.recorded = topic_ids(self.directories or {path.parent for path in self.given})
+        for directory in self.directories:
+            self._look_at(directory)
+        for partition in self.given:
+            self._look_at_partition(partition, CheckpointedOffsets(partition.parent))
+        fatal, offline = check_properties(self.directories)
+        self.fatal += fatal
+        self.offline = offline | self.offline
+        self._find_duplicates()
+        self._find_strays()
+        if self.offline and self.directories and not self.fatal:
+            self._end_without_directories()
+
+    @property
+    def changed(self) -> list[PartitionStart]:
+        """Partitions that do not stay as they are; in a log directory that is given up, those with other damage."""
+        return [
+            each
+            for each in self.partitions
+            if each.directory.parent not in self.offline or each.outcome in ("cut", "stray")
+        ]
+
+    def _end_without_directories(self) -> None:
+        """A broker ends that has no log directory left, or not the one with KRaft's own log."""
+        if set(self.offline) >= set(self.directories):
+            self.fatal += [
+                why._replace(reason=f"{why.reason}: no log directory is left") for why in self.offline.values()
+            ]
+            return
+        for path, why in self.offline.items():
+            if (path / METADATA_LOG).is_dir():
+                self.fatal.append(
+                    why._replace(reason=f"{why.reason}: the log directory with KRaft's own log is given up")
+                )
+
+    # -- one log directory -----------------------------------------------------------------------------------------
+
+    def _look_at(self, directory: Path) -> None:
+        offsets = CheckpointedOffsets(directory)
+        below = list(_directories(directory))
+        is_marked = bool(_OF_LOG_DIRECTORIES.intersection(_names(directory)))
+        for path in below:
+            self.fatal += check_cache(path, self.dialect)
+            if is_ignored(path.name, self.dialect):
+                continue
+            if not is_partition_name(path.name):
+                if is_marked:
+                    has_segments = any(map(parse_segment_file, _names(path)))
+                    remedy = RENAMED if has_segments else ""
+                    self.fatal.append(Blocker(path, "a directory that is not named like a partition", remedy))
+                continue
+            self._look_at_partition(path, offsets)
+        if META_PROPERTIES in _names(directory) and any(parse_partition(path.name) for path in below):
+            self.missing += [
+                Blocker(directory / name, f"there is none: {effect}")
+                for name, effect in WITHOUT.items()
+                if not (directory / name).exists()
+            ]
+        for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS):
+            try:
+                offsets_of(directory / name)
+            except UnreadableError as error:
+                self._give_up(directory, Blocker(directory / name, str(error)))
+        metadata = directory / METADATA_LOG
+        if metadata in below:
+            self._look_at_metadata(metadata)
+
+    def _look_at_metadata(self, path: Path) -> None:
+        """KRaft recovers its own log whatever the last stop was; nothing works without it."""
+        own = _Broker([], [], self.suspected, self.repairable, self.intervals, self.dialect)
+        own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
+        self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
+        self.partitions += own.partitions
+        self.rewritten |= own.rewritten
+
+    # -- one partition ---------------------------------------------------------------------------------------------
+
+    def _look_at_partition(self, path: Path, offsets: CheckpointedOffsets) -> None:
+        try:
+            names = regular_files(path)
+        except OSError as error:
+            self._give_up(path.parent, Blocker(path, f"cannot be read: {error.strerror}"))
+            return
+        wrong = unparsed_name(names)
+        if wrong is not None:
+            self.fatal.append(Blocker(path / wrong, "its name does not begin with an offset (NumberFormatException)"))
+            return
+        if not self._reads_epochs(path):
+            return
+        try:
+            self.ids[path] = topic_id_of(path)
+        except UnreadableError as error:
+            self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
+            return
+        if path in self.suspected or _is_unusual(names):
+            self._simulate(path, offsets)
+
+    def _reads_epochs(self, path: Path) -> bool:
+        try:
+            entries = stored_epochs(path / EPOCHS)
+        except InvalidArgumentError as error:
+            self._note(path / EPOCHS, str(error), fatal=self.dialect.leaks_number_format_error)
+            return False
+        except OSError as error:
+            self._note(path / EPOCHS, str(error), fatal=False)
+            return False
+        negative = next((entry for entry in entries if min(entry) < 0), None)
+        if negative is not None and self.dialect.stored_epochs_are_checked:
+            self._note(
+                path / EPOCHS,
+                f"it has a negative entry, {tuple(negative)}",
+                fatal=self.dialect.leaks_number_format_error,
+            )
+            return False
+        return True
+
+    def _note(self, path: Path, reason: str, *, fatal: bool) -> None:
+        parsed = parse_partition(path.parent.name)
+        remedy = ""
+        if parsed is not None and path.name == PARTITION_METADATA:
+            remedy = missing_topic_id(parsed[0], self.recorded.get(parsed[0]))
+        blocker = Blocker(path, reason.removeprefix(f"{path} "), remedy)
+        if fatal:
+            self.fatal.append(blocker)
+        else:
+            self._give_up(path.parent.parent, blocker)
+
+    def _give_up(self, directory: Path, why: Blocker) -> None:
+        if directory in self.offline:
+            self.further.append(why)
+        else:
+            self.offline[directory] = why
+
+    def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
+        sizes, end = present(path)
+        logs = [path / f"{base:020d}.log" for base in sizes]
+        interval = self.intervals.of(logs[-1]).value if logs else DEFAULT
+        loaded = _loaded(path, self.dialect, offsets.of(path), interval)
+        if loaded.fatal:
+            self.fatal.append(Blocker(path, loaded.fatal, self._remedy(path, offsets.of(path), end, interval)))
+        elif loaded.failed:
+            self._give_up(path.parent, Blocker(path, loaded.failed))
+        elif loaded.unknown:
+            self.partitions.append(PartitionStart(path, "unknown", loaded.unknown))
+        else:
+            self.rewritten |= {path / name for name in loaded.rewritten}
+            self._compare(path, offsets, sizes, end, loaded)
+
+    def _remedy(self, path: Path, checkpoints: Checkpoints, end: int, interval: int) -> str:
+        """Say what to do about a log that cannot be loaded; nothing where a repair does it."""
+        if path in self.repairable or path.name == METADATA_LOG:
+            return ""
+        if checkpoints.clean:
+            recovered = _loaded(path, self.dialect, replace(checkpoints, clean=False), interval)
+            if recovered.end is not None and recovered.end >= end:
+                return RECOVER
+        return FROM_A_REPLICA
+
+    def _compare(
+        self, path: Path, offsets: CheckpointedOffsets, sizes: Mapping[int, int], end: int, loaded: Loaded
+    ) -> None:
+        start = max(offsets.of(path).start_offset, min(sizes, default=0))
+        changes = tuple(
+            SegmentChange(path / f"{base:020d}.log", size, loaded.segments.get(base))
+            for base, size in sizes.items()
+            if loaded.segments.get(base) != size
+        )
+        assert loaded.end is not None
+        shortened = loaded.end < end
+        reason = remedy = ""
+        if start > end:
+            reason = f"the log start, {start}, is behind its end, {end}: the whole log would be deleted"
+            remedy = LOG_START
+        elif shortened and not changes:
+            reason = f"its end would be taken for {loaded.end}, and the next appends would overlap what is there"
+            remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
+        deleted = any(change.after is None and change.before for change in changes)
+        replaced = any(name.endswith(f"{LOG}.swap") for name in _names(path))
+        lost = shortened or loaded.start != start or (deleted and not replaced)
+        outcome: Outcome = "cut" if lost else "kept"
+        before = end if shortened else loaded.end
+        limits = (start, loaded.start), (before, loaded.end)
+        self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy))
+
+    # -- what several partitions tell ------------------------------------------------------------------------------
+
+    def _find_duplicates(self) -> None:
+        places: dict[str, list[Path]] = defaultdict(list)
+        for directory in self.directories:
+            for path in _directories(directory):
+                parsed = parse_partition(path.name)
+                if parsed is not None and not parsed[2] and path.name != METADATA_LOG:
+                    places[path.name].append(path)
+        for name, paths in places.items():
+            if len(paths) > 1:
+                others = ", ".join(str(path.parent) for path in paths[1:])
+                self.fatal.append(Blocker(paths[0], f"{name} lies in {others}, too", TWICE))
+
+    def _find_strays(self) -> None:
+        """Find the partitions that KRaft does not know by their topic ids."""
+        if runs_kraft(self.directories or list({path.parent for path in self.given})):
+            for stray in strays(self.ids, self.recorded):
+                self.partitions = [each for each in self.partitions if each.directory != stray.directory]
+                self.partitions.append(stray)
+
+
+def _loaded(path: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT) -> Loaded:
+    try:
+        return load(path, dialect, checkpoints, index_interval_bytes)
+    except Exception as error:  # noqa: BLE001 -- input is hostile, and what is not foreseen is no prediction
+        return Loaded(unknown=f"it cannot be said what a start makes of it: {type(error).__name__}: {error}")
+
+
+def _is_unusual(names: Iterable[str]) -> bool:
+    """Files that a start renames, takes over or deletes; other names of segments than a broker gives."""
+    for name in names:
+        stem, _, suffix = name.partition(".")
+        if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):
+            return True
+    return False
+
+
+def _suspected(result: Verification) -> set[Path]:
+    """Partition directories with a finding that is more than a remark, or a remark about a file without a segment."""
+    found = set()
+    for finding in result.findings:
+        if finding.verdict in HARMLESS and finding.clause not in _TELLING:
+            continue
+        directory = Path(finding.path).parent
+        found |= {directory, directory / f"{finding.topic}-{finding.partition}"}
+    return found

@@ -1,0 +1,78 @@
+"""What an operator does about what keeps a broker from starting: a sentence for each kind of file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kidx.discovery import (
+    CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
+    HIGH_WATERMARKS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+)
+from kidx.printable import shell_word
+from kidx.repair import FROM_A_REPLICA
+from kidx.startup.checkpoints import PARTITION_METADATA
+from kidx.startup.names import METADATA_LOG, is_partition_name, unparsed_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AFTER_THE_COPIES: Final = f"then, {FROM_A_REPLICA}; where none does, start it all the same: kidx dump reads the copies"
+RECOVER: Final = (
+    f"move {CLEAN_SHUTDOWN} out of the log directory, and look again: the broker then recovers its logs, and cuts what "
+    "is no batch"
+)
+LOG_START: Final = (
+    f"do not start the broker before the partition's line is out of {START_OFFSETS}, and the number in its second line "
+    "is lowered by one: then the log stays"
+)
+OTHER_BROKER: Final = (
+    "see first whether this is the disk of another broker; if it is this one's, write the ids as in its other log "
+    "directories"
+)
+RENAMED: Final = (
+    "if it is a partition that was renamed, give it back its name, TOPIC-N: the partition comes up empty without it; "
+    "if not, move it out of the log directory"
+)
+OLDER_SNAPSHOT: Final = (
+    "move this file away, and look again: the log reaches back to its beginning, or to an older snapshot, and the "
+    "broker reads it from there"
+)
+WITHOUT: Final = {
+    RECOVERY_POINTS: "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly",
+    START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",
+}
+"""Consequences of a checkpoint that is missing; the broker starts without it."""
+TWICE: Final = "move the one that ends earlier out of its log directory"
+_BY_NAME: Final = {
+    HIGH_WATERMARKS: "move it away: the broker begins a new one",
+    CLEANED_OFFSETS: "move it away: the broker begins a new one, and compaction looks at each log from its start",
+    META_PROPERTIES: "restore it; without a copy, write it as in the broker's other log directories, with the "
+    "directory.id of this one",
+    "quorum-state": "restore it; without a copy, move it away while all other controllers run",
+}
+
+
+def remedy_of(path: Path) -> str:
+    """Return what to do about a file or directory that keeps a broker from starting; empty where ``next:`` says it."""
+    name = path.name
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if METADATA_LOG in {name, path.parent.name} or name.endswith(".checkpoint"):
+        return (
+            f"restore {METADATA_LOG} from a copy; where other controllers run, move the directory away: this one "
+            "copies it from them"
+        )
+    if unparsed_name([name]) is not None:
+        return "move it out of the partition's directory"
+    return "move it out of the log directory" if path.is_dir() and not is_partition_name(name) else ""
+
+
+def missing_topic_id(topic: str, topic_id: str | None) -> str:
+    """Return what to do about a partition whose ``partition.metadata`` is not that of its topic."""
+    if topic_id is None:
+        return f"copy {PARTITION_METADATA} from another partition of {shell_word(topic)}, of this broker or another"
+    return f"write two lines into its {PARTITION_METADATA}: version: 0, and topic_id: {topic_id}"

@@ -1,0 +1,28 @@
+"""What a broker with tiered storage does besides: it opens the cache of remote index files when it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.remote.inspection import faults_of
+from kidx.remote.names import DIRECTORY
+from kidx.startup.answers import Blocker
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+
+
+def check_cache(directory: Path, dialect: Dialect) -> list[Blocker]:
+    """Return what keeps a broker from opening the cache of a log directory (RC-2, RC-5).
+
+    Args:
+        directory: in the log directory; of the cache or another one.
+        dialect: of the broker.
+    """
+    if directory.name != DIRECTORY or not dialect.has_remote_index_cache:
+        return []
+    try:
+        return [Blocker(fault.path, fault.reason) for fault in faults_of(directory, dialect)]
+    except OSError as error:
+        return [Blocker(directory, f"cannot be read: {error.strerror}")]

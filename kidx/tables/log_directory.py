@@ -1,0 +1,55 @@
+"""Metadata files of a log directory: log start offsets, high watermarks and cluster id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kidx.discovery import HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
+
+if TYPE_CHECKING:
+    from kidx.tables.storage import Store
+
+FILES: Final = frozenset({START_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES})
+
+
+@dataclass(frozen=True)
+class LogDirectory:
+    """The metadata of a log directory; a field is empty if its file does not exist.
+
+    Attributes:
+        starts: log start offsets by ``TOPIC-PARTITION``, from the broker's checkpoint.
+        high_watermarks: high watermarks by ``TOPIC-PARTITION``; a broker writes them every five seconds.
+        cluster: the id of the broker's cluster.
+    """
+
+    starts: dict[str, int] = field(default_factory=dict)
+    high_watermarks: dict[str, int] = field(default_factory=dict)
+    cluster: str = ""
+
+
+def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) -> LogDirectory:
+    """Read the metadata files of a log directory that are among ``names``.
+
+    Raises:
+        OSError: one of them cannot be read.
+    """
+    there = FILES.intersection(names)
+
+    def text(name: str) -> str:
+        return store.read_all(f"{path}/{name}").decode(errors="replace") if name in there else ""
+
+    properties = dict(line.partition("=")[::2] for line in text(META_PROPERTIES).splitlines())
+    return LogDirectory(
+        _offsets(text(START_OFFSETS)), _offsets(text(HIGH_WATERMARKS)), properties.get("cluster.id", "").strip()
+    )
+
+
+def _offsets(text: str) -> dict[str, int]:
+    offsets: dict[str, int] = {}
+    for line in text.splitlines()[2:]:  # a version and a count come first (CheckpointFile.java)
+        topic, partition, offset = ([*line.rsplit(" ", 2), "", ""])[:3]
+        if offset.isdigit():
+            offsets[f"{topic}-{partition}"] = int(offset)
+    return offsets

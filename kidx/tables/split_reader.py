@@ -1,0 +1,253 @@
+"""Records of the splits of a log, as a consumer would get them."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kidx.errors import KidxError, ToolError
+from kidx.java_numbers import LONG_MAX, LONG_MIN
+from kidx.records.errors import CorruptRecordError
+from kidx.scan import decode_batch
+from kidx.scan.jit import worth_compiling
+from kidx.tables.batch_walk import BatchWalk, is_unfinished
+from kidx.tables.columns import RowBuffer, to_microseconds
+from kidx.tables.isolation import AbortedFilter, aborted_transactions
+from kidx.tables.record_columns import extend, headers_of
+from kidx.tables.segments import LOOKS
+from kidx.tables.splits import plan_again
+from kidx.tables.vectorized import VectorizedBatches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kidx.records import RecordBatch
+    from kidx.scan import RecordColumns
+    from kidx.tables.indexes import Counter
+    from kidx.tables.options import Isolation
+    from kidx.tables.predicates import Predicates
+    from kidx.tables.segments import Segment
+    from kidx.tables.splits import Split
+
+_logger: Final = logging.getLogger("kidx.spark")
+_NEWEST_MAGIC: Final = 2
+
+
+@dataclass(frozen=True)
+class SplitReader:
+    """A reader of splits with its settings; picklable.
+
+    Attributes:
+        predicates: the predicates that the query pushed down.
+        fail_on_data_loss: True to fail at a corrupt batch; False to skip what cannot be read from there on.
+        check_crcs: True if an invalid checksum is corruption.
+        isolation: the isolation level.
+    """
+
+    predicates: Predicates
+    fail_on_data_loss: bool = True
+    check_crcs: bool = True
+    isolation: Isolation = "read_uncommitted"
+
+    def records(self, split: Split, buffer: RowBuffer, counter: Counter) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a split, as rows of ``content=records``.
+
+        A split is planned again if its segment was deleted, cleaned or merged since the query was planned.
+
+        Raises:
+            ToolError: the segment is corrupt, or records were deleted, and ``fail_on_data_loss`` is true.
+        """
+        waiting, looks = deque([split]), 0
+        while waiting:
+            each = waiting.popleft()
+            try:
+                yield from self._of(each, buffer, counter)
+            except FileNotFoundError as error:
+                looks += 1
+                if looks > LOOKS:
+                    self._lose(f"{each.segment.name}: {error}", error)
+                    continue
+                splits, lost = plan_again(each, committed=self.isolation == "read_committed")
+                if lost:
+                    self._lose(lost, error)
+                waiting.extendleft(reversed(splits))
+
+    def _of(self, split: Split, buffer: RowBuffer, counter: Counter) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a split.
+
+        Raises:
+            FileNotFoundError: its segment was removed or replaced; no row was yielded.
+            ToolError: it is corrupt and ``fail_on_data_loss`` is true.
+        """
+        try:
+            aborted = self._aborted(split, counter)
+            compiled = worth_compiling(counter.log_bytes + split.end - split.start)
+            for position, batch in self._batches(split, counter, buffer, compiled=compiled):
+                if batch is not None:
+                    try:
+                        self._check(batch)
+                        if not batch.is_control and not aborted.hides(batch):
+                            yield from self._add(split, batch, buffer, compiled=compiled)
+                    except KidxError as error:
+                        raise _CorruptBatch(position, error) from error
+                if buffer.is_full:
+                    yield from buffer.flush()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            self._lose(f"{split.segment.name}: {error}", error)
+        except _CorruptBatch as error:
+            if not (split.segment.is_last and _is_unfinished(split.segment, error.position)):
+                self._lose(f"{split.segment.name}{error}", error, "continues with the next segment")
+
+    def _lose(self, what: str, error: Exception, otherwise: str = "reads what is readable") -> None:
+        """Raise ToolError for data that cannot be read, or log a warning if data loss is accepted.
+
+        Raises:
+            ToolError: ``fail_on_data_loss`` is true.
+        """
+        if self.fail_on_data_loss:
+            raise ToolError(f"{what} (failOnDataLoss=false {otherwise})") from error
+        _logger.warning("data loss: %s", what)
+
+    def _check(self, batch: RecordBatch) -> None:
+        """Check a batch as a consumer does, even if its records are hidden.
+
+        Raises:
+            KidxError: the batch is corrupt.
+        """
+        if not 0 <= batch.magic <= _NEWEST_MAGIC:
+            raise CorruptRecordError(f"Invalid magic found in record: {batch.magic}")
+        if self.check_crcs:
+            batch.ensure_valid()
+
+    def _aborted(self, split: Split, counter: Counter) -> AbortedFilter:
+        if self.isolation == "read_uncommitted":
+            return AbortedFilter(())
+        found = aborted_transactions(split.later, split.segment.base_offset, split.behind, counter)
+        return AbortedFilter(found)
+
+    def _add(self, split: Split, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:
+        """Add the records of a batch; yield the buffer's content whenever a large batch fills it."""
+        segment, kind, bounds = split.segment, int(batch.timestamp_type), self.predicates
+        first, last = split.first_offset, split.behind - 1
+        least = LONG_MIN if bounds.min_time is None else bounds.min_time
+        largest = LONG_MAX if bounds.max_time is None else bounds.max_time
+        if compiled and (columns := _columns_of(batch)) is not None:
+            offsets, times = columns.rows["offset"], columns.rows["timestamp"]
+            there = (offsets >= first) & (offsets <= last) & (times >= least) & (times <= largest)
+            extend(segment, kind, columns._replace(rows=columns.rows[there]), buffer)
+            return
+        for record in batch:
+            if not (first <= record.offset <= last and least <= record.timestamp <= largest):
+                continue
+            key, value = record.key, record.value
+            row = {
+                "key": key,
+                "value": value,
+                "topic": segment.topic,
+                "partition": segment.partition,
+                "offset": record.offset,
+                "timestamp": to_microseconds(record.timestamp),
+                "timestampType": kind,
+                "headers": headers_of(record.headers),
+            }
+            if buffer.is_full:
+                yield from buffer.flush()
+            buffer.add(row, len(key or b"") + len(value or b""))
+
+    def _batches(
+        self, split: Split, counter: Counter, buffer: RowBuffer, *, compiled: bool
+    ) -> Iterator[tuple[int, RecordBatch | None]]:
+        """Yield the batches of a split that can have requested records; None if the buffer received many batches.
+
+        Raises:
+            _CorruptBatch: the next bytes are not a batch.
+            FileNotFoundError: the segment was removed or replaced.
+        """
+        segment = split.segment
+
+        def wanted(batch: RecordBatch) -> bool:
+            return (
+                batch.last_offset >= split.first_offset
+                and batch.base_offset < split.behind
+                and self.predicates.admits_batch(batch)
+            )
+
+        with segment.store.open(segment.file("log")) as reader:
+            try:
+                if reader.size < segment.size or (reader.size > segment.size and not segment.is_last):
+                    raise FileNotFoundError(f"{segment.name} has {reader.size} bytes instead of {segment.size}")
+                hard_end = split.end if split.exact_end else max(segment.size, split.end)
+                walk = BatchWalk(
+                    reader,
+                    split.start,
+                    split.end,
+                    hard_end,
+                    source=segment.name,
+                    wanted=wanted,
+                    may_grow=segment.is_last,
+                )
+                committed = self.isolation == "read_committed"
+                vectorized = VectorizedBatches(
+                    walk,
+                    split,
+                    self.predicates,
+                    buffer,
+                    checked=self.check_crcs,
+                    committed=committed,
+                    compiled=compiled,
+                )
+                try:
+                    for position, batch, is_wanted in walk:
+                        if position == split.start > 0 and _begins_too_late(split, batch):
+                            # The offset index points past the batch that it should find, or into the middle of one.
+                            again = replace(split, start=0, end=hard_end)
+                            yield from self._batches(again, counter, buffer, compiled=compiled)
+                            return
+                        if is_wanted and vectorized.are_any and (yield from vectorized.take(position)):
+                            continue
+                        if is_wanted and (batch.magic >= 2 or wanted(batch)):
+                            yield position, batch
+                        if split.end_offset is not None and batch.last_offset >= split.end_offset - 1:
+                            return
+                except KidxError as error:
+                    raise _CorruptBatch(walk.position, error) from error
+                if walk.position < hard_end and (split.exact_end or not segment.is_last):
+                    raise _CorruptBatch(
+                        walk.position, f"no complete batch in the next {hard_end - walk.position} bytes"
+                    )
+            finally:
+                counter.log_bytes += reader.bytes_read
+
+
+class _CorruptBatch(Exception):  # noqa: N818 -- never leaves this module
+    """A position in a log, and the problem there."""
+
+    def __init__(self, position: int, problem: object) -> None:
+        super().__init__(f" at byte {position}: {problem}")
+        self.position = position
+
+
+def _begins_too_late(split: Split, batch: RecordBatch) -> bool:
+    """Return True if a position of the offset index is wrong: the batch there begins after the requested offset."""
+    try:
+        return batch.base_offset > split.first_offset and not split.is_continuation
+    except KidxError:
+        return True
+
+
+def _is_unfinished(segment: Segment, position: int) -> bool:
+    with segment.store.open(segment.file("log")) as reader:
+        return is_unfinished(reader, position)
+
+
+def _columns_of(batch: RecordBatch) -> RecordColumns | None:
+    """Decode the records; None if the batch is corrupt or old: the reference then returns what it can, and an error."""
+    try:
+        return decode_batch(batch)
+    except KidxError:
+        return None

@@ -1,0 +1,82 @@
+"""Which faults follow from which: a damaged log makes its indexes wrong, and a wrong index has many wrong entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.discovery import INDEX_SUFFIXES, LOG
+
+if TYPE_CHECKING:
+    from kidx.findings import Finding
+
+_TAIL: Final = "RB-4"
+"""The log cannot be read further: what comes behind is as good as lost."""
+_GAP: Final = "LG-5"
+_TRANSACTIONS: Final = "TX-15"
+
+
+@dataclass(slots=True)
+class Cause:
+    """A fault that needs to be told, and those that would not be there without it.
+
+    Attributes:
+        finding: the fault.
+        followers: what follows from it, in the order of the table.
+    """
+
+    finding: Finding
+    followers: list[Finding] = field(default_factory=list)
+
+
+def causes_of(faults: Iterable[Finding]) -> list[Cause]:
+    """Return the faults by their causes: partition by partition, in each of them by segment, the log first.
+
+    Args:
+        faults: in the order of the table.
+    """
+    return [cause for group in _by_directory(faults).values() for cause in _causes_in(group)]
+
+
+def _by_directory(faults: Iterable[Finding]) -> dict[str, list[Finding]]:
+    groups: dict[str, list[Finding]] = {}
+    for finding in faults:
+        groups.setdefault(finding.path.rpartition("/")[0], []).append(finding)
+    return groups
+
+
+def _causes_in(faults: list[Finding]) -> list[Cause]:
+    causes: list[Cause] = []
+    of_file: dict[str, Cause] = {}
+    cut: Cause | None = None
+    """Of a log that cannot be read to its end; the first one."""
+    previous: Cause | None = None
+    """The same of the segment before."""
+    for finding in sorted(faults, key=_log_first):
+        path = Path(finding.path)
+        own_log = of_file.get(str(path.with_suffix(LOG)))
+        if finding.clause == _GAP and previous is not None and finding.base_offset != previous.finding.base_offset:
+            cause: Cause | None = previous
+        elif finding.clause == _TRANSACTIONS and cut is not None:
+            cause = cut
+        elif path.suffix in INDEX_SUFFIXES:
+            cause = own_log or of_file.get(finding.path)
+        else:
+            cause = of_file.get(finding.path) if finding.position is None and finding.offset is None else None
+        if cause is not None:
+            cause.followers.append(finding)
+            continue
+        causes.append(Cause(finding))
+        of_file.setdefault(finding.path, causes[-1])
+        if finding.clause == _TAIL:
+            previous = causes[-1]
+            cut = cut or previous
+    return causes
+
+
+def _log_first(finding: Finding) -> tuple[bool, int, bool, bool, str]:
+    is_log = finding.path.endswith(LOG)
+    number = -1 if finding.base_offset is None else finding.base_offset
+    return number < 0, number, not is_log, finding.clause == _GAP, finding.path

@@ -1,0 +1,146 @@
+"""The ``leader-epoch-checkpoint`` of a partition against the epochs of its batches (LG-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.discovery import EPOCHS
+from kidx.log.epochs import EpochEntry, read_epochs
+from kidx.verify.verdicts import FileVerdict, SegmentVerdict
+
+if TYPE_CHECKING:
+    from kidx.discovery import Partition
+    from kidx.verify.partition_rules import PartitionReporter
+
+_CLAUSE = "LG-4"
+
+
+def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
+    """Return where each epoch first appears in the batches of a log, in the order of the log."""
+    first: dict[int, int] = {}
+    for verdict in verdicts:
+        for epoch, offset in verdict.epochs:
+            first.setdefault(epoch, offset)
+    return [EpochEntry(*each) for each in first.items()]
+
+
+def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
+    """Report where the checkpoint and the batches differ.
+
+    An epoch that is missing, or begins at another offset, makes brokers and consumers that ask where it ended truncate
+    at the wrong offset. The first one may begin earlier than the log does.
+    """
+    path = partition.epochs
+    logged = epochs_of(verdicts)
+    if path is None:
+        if logged and partition.complete:
+            missing = partition.directory / EPOCHS
+            reporter.add(missing, _CLAUSE, "missing", "there is none, though batches have leader epochs")
+            reporter.files.append(FileVerdict(str(missing), "missing"))
+        return
+    try:
+        entries = read_epochs(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        reporter.add(path, _CLAUSE, "unreadable", f"cannot be read: {reason}")
+        reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
+        return
+    before = len(reporter.findings)
+    _check_order(path, entries, reporter)
+    hidden = _hidden(entries, logged)
+    _compare(path, entries, logged[hidden:], verdicts, reporter)
+    if hidden:
+        _report_hidden(path, entries[0], logged[0], reporter)
+    broken = any(finding.verdict == "broken" for finding in reporter.findings[before:])
+    reporter.files.append(FileVerdict(str(path), "broken" if broken else "exact", entries=len(entries)))
+
+
+def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:
+    for slot, (one, other) in enumerate(pairwise(entries), 1):
+        if other.epoch <= one.epoch or other.start_offset <= one.start_offset:
+            reporter.add(
+                path,
+                _CLAUSE,
+                "broken",
+                f"epoch {other.epoch} from {other.start_offset} follows epoch {one.epoch} from {one.start_offset}",
+                slot=slot,
+                offset=other.start_offset,
+            )
+
+
+def _hidden(entries: Sequence[EpochEntry], logged: Sequence[EpochEntry]) -> int:
+    """Return how many epochs of the log begin before the checkpoint does.
+
+    The log start has passed them: by deleted records, or by a snapshot of KRaft's metadata. The checkpoint of epochs is
+    cut at once. The log start is noted a minute later, or never if the broker is killed before.
+    """
+    if not entries or not logged:
+        return 0
+    start = entries[0]
+    behind = [*(each.start_offset for each in logged[1:]), None]
+    hidden = 0
+    for each, end in zip(logged, behind, strict=True):
+        is_first = each.epoch == start.epoch and each.start_offset < start.start_offset
+        is_before = each.epoch < start.epoch and end is not None and end <= start.start_offset
+        if not (is_first or is_before):
+            break
+        hidden += 1
+    return hidden
+
+
+def _report_hidden(path: Path, start: EpochEntry, first: EpochEntry, reporter: PartitionReporter) -> None:
+    reporter.add(
+        path,
+        _CLAUSE,
+        "sound",
+        f"the checkpoint begins at offset {start.start_offset} and the batches at {first.start_offset}: those before "
+        "were deleted, or a snapshot has replaced them; a broker notes that later, and not at all if it is killed",
+        offset=start.start_offset,
+    )
+
+
+def _compare(
+    path: Path,
+    entries: Sequence[EpochEntry],
+    logged: Sequence[EpochEntry],
+    verdicts: Sequence[SegmentVerdict],
+    reporter: PartitionReporter,
+) -> None:
+    starts = {entry.epoch: entry.start_offset for entry in entries}
+    log_start = min((verdict.segment.base_offset for verdict in verdicts), default=0)
+    compacted = any(verdict.compacted for verdict in verdicts)
+    for number, (epoch, offset) in enumerate(logged):
+        start = starts.get(epoch)
+        if start is None:
+            reporter.add(
+                path,
+                _CLAUSE,
+                "broken",
+                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks where "
+                "it ended gets another epoch's end, and truncates wrongly",
+                offset=offset,
+                expected=f"epoch {epoch} from {offset}",
+            )
+        elif start > offset and start > log_start:
+            reporter.add(
+                path,
+                _CLAUSE,
+                "broken",
+                f"leader epoch {epoch} begins at offset {start}, but batches from {offset} on have it",
+                offset=offset,
+                expected=str(offset),
+                actual=str(start),
+            )
+        elif start < offset and number and not compacted:
+            reporter.add(
+                path,
+                _CLAUSE,
+                "sound",
+                f"leader epoch {epoch} begins at offset {start}, and its first batch at {offset}",
+                offset=offset,
+                expected=str(offset),
+                actual=str(start),
+            )

@@ -1,0 +1,21 @@
+"""Partitions that are not verified unless that is asked for: no broker serves them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kidx.discovery import DELETE, STRAY, Found, Problem
+
+_WHAT_THEY_ARE: Final = {
+    DELETE: "its topic was deleted: a broker deletes it after file.delete.delay.ms, or when it starts",
+    STRAY: "a stray: the broker found at its start that the cluster does not have this partition there, and serves it "
+    "to nobody",
+}
+
+
+def without_marked(found: Found) -> Found:
+    """Return what was found, with the partitions that are marked as deleted or stray among what is left out."""
+    marked = [partition for partition in found.partitions if partition.is_marked]
+    said = [Problem(each.directory, f"{_WHAT_THEY_ARE[each.state]}; --marked looks at it") for each in marked]
+    kept = [partition for partition in found.partitions if not partition.is_marked]
+    return Found(kept, found.problems, [*found.left_out, *said])

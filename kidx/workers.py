@@ -1,0 +1,95 @@
+"""Worker processes that leave signals to the process that started them, and never outlive it.
+
+An interrupt from the terminal goes to the whole group of processes. A worker ignores it: the process that started the
+worker ends it, at once and whatever it holds.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from kidx.signals import SIGNALS, held_signals
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WorkerPool(ProcessPoolExecutor):
+    """An executor whose workers are ended, not waited for, when its block is left by an exception.
+
+    Args:
+        workers: how many processes.
+        context: how they are started.
+        initializer: called first in each of them.
+        arguments: of it.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        context: multiprocessing.context.BaseContext,
+        initializer: Callable[..., object] | None = None,
+        arguments: tuple[Any, ...] = (),
+    ) -> None:
+        super().__init__(workers, context, _start, (initializer, arguments))
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Schedules a call; no signal comes between a process and the note that it was started."""
+        with held_signals():
+            return super().submit(fn, *args, **kwargs)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.end()
+        super().__exit__(kind, value, where)
+
+    def end(self, patience: float = 0) -> None:
+        """Ends the workers, also those that are at work.
+
+        Args:
+            patience: seconds that they have after SIGTERM; SIGKILL comes then, or at once.
+        """
+        processes = list((self._processes or {}).values())
+        if patience:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.join(patience)
+        for process in processes:
+            process.kill()
+
+
+def start_quietly(process: multiprocessing.process.BaseProcess) -> None:
+    """Starts a process whose target calls :func:`begin_worker` first; until then signals wait in it."""
+    with held_signals():
+        process.start()
+
+
+def begin_worker() -> None:
+    """In a worker: interrupts are for the process that started it, whose end is its own."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _start(initializer: Callable[..., object] | None, arguments: tuple[Any, ...]) -> None:
+    begin_worker()
+    if initializer is not None:
+        initializer(*arguments)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

@@ -1,0 +1,66 @@
+"""Verification of 20,000 segments in bounded memory: ``python -m tests.bench.many_segments``.
+
+Prints the seconds that ``kidx verify`` takes, and the largest resident set of any of its processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.scratch import scratch_directory
+from tests.bench.segments import template, write_segment
+
+
+def make(directory: Path, segments: int, partitions: int) -> int:
+    """Write consecutive segments of a few batches in each partition; return the bytes of their logs."""
+    size = 0
+    for partition in range(partitions):
+        base = 0
+        for _ in range(segments // partitions):
+            log = write_segment(
+                directory / f"many-topic-{partition}", 6000, records=4, value_size=300, base_offset=base,
+                index_interval_bytes=2000,
+            )  # fmt: skip
+            size += log.stat().st_size
+            base += log.stat().st_size // len(template(4, 300)) * 4
+        (log.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n", "utf-8")
+    return size
+
+
+PROGRAM = """
+import resource, sys
+from kidx.cli import main
+try:
+    main()
+finally:
+    who = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"peak resident set {who / 1024:.0f} MiB", file=sys.stderr)
+"""
+
+
+def main() -> None:
+    """Measure, and print one line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--segments", type=int, default=20_000)
+    parser.add_argument("--partitions", type=int, default=20)
+    arguments = parser.parse_args()
+    with scratch_directory() as scratch:
+        size = make(scratch, arguments.segments, arguments.partitions)
+        started = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "verify", str(scratch)], capture_output=True, text=True, check=False
+        )
+        seconds = time.perf_counter() - started
+    console = Console(width=140, highlight=False)
+    console.print(done.stdout.splitlines()[-1], done.stderr.splitlines()[-1], sep="; ")
+    console.print(f"{size / 1e6:.0f} MB of logs in {seconds:.1f} s, exit code {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()

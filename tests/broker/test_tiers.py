@@ -1,0 +1,35 @@
+"""Brokers with tiered storage start as ``kidx verify`` predicts, and answer across tiers."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.experiments.tiers import CASES, RELEASES, experiment, try_release
+
+pytestmark = [pytest.mark.broker, pytest.mark.thorough]
+TRIED = (
+    "nothing",
+    "a file README",
+    "a cached .timeindex: one byte more",
+    "remote storage returns one .txnindex of zeros",
+)
+
+
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_start_does_what_was_predicted(release):
+    tried = try_release(release, [case for case in CASES if case.name in TRIED])
+    assert all(outcome.is_right for outcome in tried.outcomes), tried.outcomes
+    happened = {outcome.case.name: outcome.happened for outcome in tried.outcomes}
+    assert happened == dict.fromkeys(TRIED, "does not start") | {"nothing": "starts"}
+    right, total = tried.lookups
+    assert right == total > 30
+    answer, record = tried.skipped
+    assert answer != record, "KAFKA has mended that a lookup by time stops at the first candidate"
+
+
+def test_a_wrong_prediction_does_not_pass(monkeypatch):
+    monkeypatch.setattr(experiment, "_predicted", lambda *_: "starts")
+    (outcome,) = try_release("4.3.1", [case for case in CASES if case.name == "a file README"]).outcomes
+    assert (outcome.happened, outcome.is_right) == ("does not start", False)
+    assert "StringIndexOutOfBoundsException" in outcome.error

@@ -1,0 +1,85 @@
+"""Output of ``--help``: each option with its default and its choices, in groups."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from conformance.clauses import LEVELS
+from conformance.cli import app
+from conformance.implementations.wire.features import NEEDED
+from conformance.kafka.releases import newest
+from conformance.machines import MACHINES
+from conformance.runs.profiles import PROFILES
+
+COMMANDS = typer.main.get_command(app).commands
+
+
+def options(command):
+    return {name: each for each in COMMANDS[command].params for name in each.opts}
+
+
+def help_of(command, option):
+    found = options(command)[option]
+    context = COMMANDS[command].context_class(COMMANDS[command], info_name=command)
+    return " ".join(found.get_help_record(context)[1].split())
+
+
+def test_run_shows_defaults_and_choices():
+    assert f"[default: ({newest()})]" in help_of("run", "--kafka")
+    assert "[default: (jvm)]" in help_of("run", "-i")
+    assert all(name in help_of("run", "--machine") for name in (*MACHINES, "broker", "wire"))
+    profiles = help_of("run", "--profile")
+    assert all(f"{each.name} {each.examples:,} of up to {each.steps}" in profiles for each in PROFILES.values())
+    assert "jvm, broker" in help_of("run", "--require")
+    assert all(name in help_of("run", "--skip-feature") for name in NEEDED)
+    assert "exec: has 10 s for each reply" in help_of("run", "--step-timeout")
+
+
+def test_the_options_of_run_stand_in_groups():
+    panels = {name: getattr(each, "rich_help_panel", None) for name, each in options("run").items() if name != "--help"}
+    assert len(set(panels.values())) >= 5
+    assert None not in panels.values()
+    assert panels["--bootstrap-server"] == panels["--kill-cycles"] == panels["--broker"]
+    assert panels["--skip-feature"] == panels["--command-config"]
+
+
+@pytest.mark.parametrize("command", ["fuzz", "exhaustive"])
+def test_commands_on_files_have_no_server_option(command):
+    said = help_of(command, "-i")
+    assert "exec:COMMAND" in said
+    assert not any(word in said for word in ("wire:", "broker", "subject:"))
+
+
+def test_ambiguous_options_are_explained():
+    assert "source, evidence, promise" in help_of("clauses", "--verbose")
+    assert all(level.lower() in help_of("clauses", "--level") for level in LEVELS)
+    assert "jvm" in help_of("smoke", "-i")
+    assert "that to start included" in help_of("smoke", "--deadline")
+    assert "does not come back" in help_of("mutate", "--max-shrink-time")
+    assert "the release of the trace" in help_of("replay", "--kafka")
+    assert "Example: conformance man " in COMMANDS["man"].help
+    assert "kidx man" not in COMMANDS["man"].help
+
+
+def test_the_level_filters_the_clauses(in_process, tmp_path):
+    levels = {
+        level: in_process("conformance", "clauses", "TI", "--level", level.lower(), work=tmp_path).stdout
+        for level in LEVELS
+    }
+    everything = in_process("conformance", "clauses", "TI", work=tmp_path).stdout
+    assert " OBSERVED " not in levels["MUST"]
+    assert " MUST " not in levels["OBSERVED"]
+    assert sorted("".join(levels.values()).splitlines()) == sorted(everything.splitlines())
+    wrong = in_process("conformance", "clauses", "--level", "should", work=tmp_path)
+    names = ", ".join(level.lower() for level in LEVELS)
+    assert (wrong.returncode, wrong.stderr) == (2, f"conformance: unknown level 'should'; choose from {names}\n")
+    none = in_process("conformance", "clauses", "TI-20a", "--level", "must", work=tmp_path)
+    assert none.stderr == "conformance: no clause is 'TI-20a' and is MUST\n"
+
+
+def test_the_deadline_of_smoke_holds_for_its_first_reply(in_process, tmp_path):
+    done = in_process("conformance", "smoke", "-i", "exec:sleep 30", "--deadline", "0.3", work=tmp_path)
+    assert done.returncode == 2
+    assert "gave no reply within 0.3 s" in done.stdout
+    assert done.stderr == "conformance: exec:sleep 30 was started and did not answer: see the first check\n"

@@ -1,0 +1,124 @@
+"""The cache machine against Kafka's own ``RemoteIndexCache``, and the result of each corruption of the cache."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import seed
+from hypothesis.stateful import run_state_machine_as_test
+from thorough_params import thorough_param
+
+from conformance.implementations.jvm.cache import JvmCache
+from conformance.kafka.releases import RELEASES
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.levels.cache import CacheLockstep
+from conformance.machines.cache import CacheMachine
+from conformance.operations import Operation
+from conformance.runs.profiles import Profile
+from conformance.scratch import scratch_directory
+from kidx.dialect import dialect_of
+
+pytestmark = pytest.mark.jvm
+
+HAVING = tuple(release for release in RELEASES if dialect_of(release).has_remote_index_cache)
+FEW = ("3.6.2", "4.0.2", "4.4.0")
+ERAS = ("3.6.2", "3.9.2", "4.0.2", "4.1.0", "4.2.2", "4.3.1", "4.4.0")
+ID = "b-_UbGhWQSyTrDfNnQxAAw"
+FILES = {
+    ".index": struct.pack(">4i", 5, 61, 9, 161),
+    ".timeindex": struct.pack(">qiqi", 1000, 2, 1010, 5),
+    ".txnindex": struct.pack(">h4q", 0, 7, 101, 104, 105),
+}
+STORED = [Operation("store_index", (ID, kind, "gives", content.hex())) for kind, content in FILES.items()]
+OPENED = Operation("open_cache", (1 << 20, -1, 0))
+FETCHED = Operation("fetch_entry", (ID, 100, False))
+
+
+@pytest.fixture
+def scratch():
+    with scratch_directory() as directory:
+        yield directory
+
+
+def perform(lockstep, *operations):
+    """Execute operations with every release; return the newest release's outcome of each."""
+    lockstep.begin()
+    try:
+        seen = [lockstep.perform(operation).outcome for operation in operations]
+        lockstep.settle()
+    except DivergenceError as error:
+        pytest.fail(str(error.divergence))
+    finally:
+        lockstep.end()
+    return seen
+
+
+@pytest.mark.parametrize("releases", [FEW, thorough_param(HAVING)], ids=["few", "all"])
+def test_foreign_names_and_damaged_files_end_the_start(releases, scratch):
+    """The exception is corruption that the checks of the indexes do not detect."""
+    lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
+    closed = Operation("crash_cache")
+    whole = {}
+    for name in ("README", ".DS_Store", "lost+found", ".nfs0001", "0_notauuid.index"):
+        foreign = Operation("damage_cached_file", (name, "write_file", ("",)))
+        whole[name] = perform(lockstep, OPENED, foreign, closed, OPENED)[-1].error
+    assert set(whole.values()) == {"out_of_bounds", "invalid_argument"}
+    kinds = {}
+    for kind, how, arguments in (
+        (".index", "pad_file", (8, 0)),
+        (".index", "pad_file", (1, 0)),
+        (".timeindex", "pad_file", (12, 0)),
+        (".timeindex", "pad_file", (1, 0)),
+        (".txnindex", "cut_file", (10,)),
+        (".txnindex", "zero_range", (0, 34)),
+    ):
+        damage = Operation("damage_cached_file", (f"100_{ID}{kind}", how, arguments))
+        kinds[kind, how, arguments] = perform(lockstep, *STORED, OPENED, FETCHED, closed, damage, OPENED)[-1].error
+    opened = [damage for damage, error in kinds.items() if error is None]
+    assert opened == [(".index", "pad_file", (8, 0)), (".txnindex", "cut_file", (10,))]
+    assert {error for error in kinds.values() if error} == {"corrupt"}
+
+
+@pytest.mark.parametrize("releases", [FEW, thorough_param(HAVING)], ids=["few", "all"])
+@pytest.mark.parametrize(
+    ("kind", "bad", "heals"),
+    [(".index", bytes(9), True), (".timeindex", bytes(13), True), (".txnindex", bytes(34), False)],
+)
+def test_a_corrupt_file_from_remote_storage(kind, bad, heals, releases, scratch):
+    """Of a transaction index, the next start fails although storage is sound again; another request heals it."""
+    lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
+    bad = Operation("store_index", (ID, kind, "gives", bad.hex()))
+    before = (*STORED, bad, OPENED, FETCHED, *STORED)
+    _, *_, start = perform(lockstep, *before, Operation("crash_cache"), OPENED)
+    assert start.error == (None if heals else "corrupt")
+    _, *_, start = perform(lockstep, *before, FETCHED, Operation("crash_cache"), OPENED)
+    assert start.error is None
+
+
+def test_a_difference_is_found(scratch):
+    """A reference that is wrong about one name is found: the machine of the next test can fail."""
+    lockstep = CacheLockstep([JvmCache("4.4.0")], scratch)
+    leftover = Operation("damage_cached_file", (f"100_{ID}.index.tmp", "write_file", ("",)))
+    lockstep.groups[0].reference.implementation.dialect = dialect_of("4.0.2")
+    lockstep.begin()
+    for operation in (OPENED, leftover, Operation("crash_cache"), OPENED):
+        lockstep.perform(operation)
+    with pytest.raises(DivergenceError) as found:
+        lockstep.settle()
+    lockstep.end()
+    assert found.value.divergence.operation == OPENED
+    assert found.value.divergence.aspects == ("bytes",)
+
+
+@pytest.mark.parametrize("releases", [("4.0.2", "4.4.0"), thorough_param(ERAS)], ids=["two", "eras"])
+def test_the_machine_is_clean(releases, scratch):
+    lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
+    examples = 10 if len(releases) == 2 else 60
+    machine = seed(4)(CacheMachine.bind(lockstep))
+    try:
+        run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
+    except DivergenceError as error:
+        pytest.fail(str(error.divergence))
+    assert lockstep.statistics.steps > 100
+    assert sum(clause.startswith("RC-") for clause in lockstep.statistics.exercised("4.4.0")) >= 8

@@ -1,0 +1,117 @@
+"""Phrases to avoid, counted in all prose: ``python -m tests.meta.prose`` lowers the allowed counts.
+
+``prose.toml`` has the phrases, what to write instead, and how many lines each tree may still have. Pages for readers
+may have none. Fenced blocks, inline code and link targets are not prose.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+import tomllib
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+DATA: Final = Path(__file__).with_name("prose.toml")
+TREES: Final = ("conformance", "kidx", "tests", "reports")
+"""Trees with a count; README.md, CONTRIBUTING.md and docs/ are pages for readers."""
+PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol)\w[\w-]*)\.md$")
+"""docs/protocol.md is a copy of texts of conformance, where it counts."""
+NO_PROSE: Final = re.compile(
+    r"^tests/golden/|/traces/|kills|/locks/|LICENSE|\.(json|ndjson|html|svg|xz|log|sum|mod|\w*index)$|prose\.toml$"
+)
+KINDS: Final = ("file", "docstring", "message", "comment")
+
+
+class Line(NamedTuple):
+    """One line of prose."""
+
+    file: str
+    number: int
+    kind: str
+    text: str
+
+
+def rules() -> list[dict[str, Any]]:
+    """Return the entries of ``prose.toml``."""
+    return tomllib.loads(DATA.read_text("utf-8"))["rule"]
+
+
+def lines(*, pages: bool) -> list[Line]:
+    """Return the prose of the pages for readers, or of the trees with a count."""
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in done.stdout.split() if not NO_PROSE.search(name) and (ROOT / name).is_file()]
+    if pages:
+        chosen = [name for name in names if PAGES.match(name)]
+    else:
+        chosen = [name for name in names if name.partition("/")[0] in TREES]
+    return [line for name in chosen for line in _lines_of(name)]
+
+
+class Prose:
+    """The prose of some files, as one text per tree and kind, which a regular expression searches in one call."""
+
+    def __init__(self, found: list[Line]) -> None:
+        self._lines: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in found:
+            self._lines[line.file.partition("/")[0], line.kind].append(line)
+        self._texts = {key: "\n".join(line.text for line in its) for key, its in self._lines.items()}
+
+    def matching(self, rule: dict[str, Any]) -> dict[str, list[Line]]:
+        """Return the lines that match a rule, by tree."""
+        pattern = re.compile(rule["regex"], re.MULTILINE)
+        result: dict[str, list[Line]] = defaultdict(list)
+        for (tree, kind), text in self._texts.items():
+            if kind in rule.get("kinds", KINDS):
+                starts = list(accumulate((len(line.text) + 1 for line in self._lines[tree, kind]), initial=0))
+                numbers = sorted({bisect(starts, match.end()) - 1 for match in pattern.finditer(text)})
+                result[tree] += [self._lines[tree, kind][number] for number in numbers]
+        return result
+
+
+def _lines_of(name: str) -> Iterator[Line]:
+    text = (ROOT / name).read_text("utf-8", "replace")
+    if name.endswith(".py"):
+        yield from python_lines(name, text)
+        return
+    if name.endswith(".md"):
+        text = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+        text = re.sub(r"`[^`\n]*`", "``", text)
+        text = re.sub(r"\]\([^)\n]*\)", "]", text)
+    yield from (Line(name, number, "file", line) for number, line in enumerate(text.split("\n"), 1))
+
+
+def python_lines(name: str, text: str) -> Iterator[Line]:
+    """Yield the docstrings, messages and comments of a Python file."""
+    tree = ast.parse(text)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            kind = "docstring" if id(node) in docstrings else "message"
+            yield from (Line(name, node.lineno + more, kind, line) for more, line in enumerate(node.value.split("\n")))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield Line(name, token.start[0], "comment", token.string)
+
+
+def lower() -> None:
+    """Write each tree's count into ``prose.toml`` where it has fallen."""
+    prose, text = Prose(lines(pages=False)), DATA.read_text("utf-8")
+    for rule in rules():
+        now = Counter({tree: len(matching) for tree, matching in prose.matching(rule).items()})
+        allowed = ", ".join(f"{tree} = {min(now[tree], rule['allowed'][tree])}" for tree in TREES)
+        head, entry, rest = text.partition(f'id = "{rule["id"]}"\n')
+        text = head + entry + re.sub(r"allowed = \{.*?\}", f"allowed = {{ {allowed} }}", rest, count=1)
+    DATA.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    lower()

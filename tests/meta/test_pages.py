@@ -1,0 +1,223 @@
+"""README.md and docs/*.md cannot drift: their commands are executed, and the output that they show is compared."""
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from pages import BLOCKS, PAGES, ROOT, blocks, command_lines, the_block
+from thorough_params import thorough_param
+from typer.main import get_command
+
+from conformance.cli import app as conformance_app
+from conformance.runs.profiles import PROFILES
+from kidx.cli import app as kidx_app
+
+README = PAGES["README.md"]
+TESTING = "docs/testing-an-implementation.md"
+ADAPTER = the_block("python", page=TESTING, containing="sys.stdin")
+LIBRARY = blocks("python", containing="print(index.lookup(")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+DATA = "/var/lib/kafka/data"
+"""The log directory of the examples; a copy of a golden one with one wrong byte takes its place."""
+SHOWN = {
+    command: [expected for _, expected in group]
+    for command, group in groupby(
+        sorted(body.removeprefix("$ ").split("\n", 1) for body in blocks("console") if body.startswith("$ ")),
+        key=lambda each: each[0],
+    )
+}
+"""Commands with their output; several pages may show parts of the same."""
+NEW_LOG = the_block("sh", page="README.md", containing="conformance init").splitlines()
+LONGEST_README = 120
+
+
+def environment(tmp_path):
+    bin_directory = Path(sys.executable).parent
+    path = f"{bin_directory}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"}
+
+
+def pasted(work, *lines):
+    """Run the lines in one shell that ends at the first failing one."""
+    return subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(lines),
+        cwd=work,
+        env=environment(work),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Copy a broker's log directory, with one wrong byte in a time index."""
+    shutil.copytree(ROOT / "tests" / "golden" / "3.9.2", tmp_path / "data")
+    with (tmp_path / "data" / "create-time-0" / f"{0:020}.timeindex").open("r+b") as file:
+        file.seek(20)
+        file.write(b"x")
+    return str(tmp_path / "data")
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize(
+    "command",
+    [thorough_param(each) if each.startswith("conformance run") else each for each in SHOWN],
+    ids=lambda command: command[:40],
+)
+def test_pages_show_the_output_of_a_command(command, data, tmp_path, in_process):
+    words = shlex.split(command.replace(DATA, data))
+    done = in_process(*words, work=ROOT, environment={"XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"})
+    assert done.stderr == "" or "fetch" in done.stderr
+    everything = "".join(SHOWN[command])
+    assert done.returncode == (1 if re.search(r"DIVERGES|BROKEN|  replay  ", everything) else 0)
+    for expected in SHOWN[command]:
+        assert doctest.OutputChecker().check_output(expected.replace(DATA, data), done.stdout, FLAGS), done.stdout
+
+
+@pytest.mark.parametrize("block", LIBRARY)
+def test_library_example_prints_its_comments_each_time(block, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exec(block, {})  # noqa: S102
+    exec(block, {})  # noqa: S102
+    comments = re.findall(r"# ([A-Z]\w+\(.*\))", block)
+    printed = capsys.readouterr().out
+    assert comments
+    assert all(line in printed for line in comments)
+
+
+def test_repair_fixes_the_findings_of_verify(data, tmp_path, in_process):
+    codes = [
+        in_process(*shlex.split(line.replace(DATA, data)), work=tmp_path).returncode
+        for line in the_block("sh", page="docs/operating.md", containing="kidx repair").splitlines()
+    ]
+    assert codes == [1, 1, 0]
+    assert in_process("kidx", "verify", data, "--kafka", "3.9.2", work=tmp_path).returncode == 0
+
+
+@pytest.mark.thorough
+def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
+    """The steps of the page in their order: smoke passes, the run finds the defect, and the fix is FIXED."""
+    adapter = tmp_path / "my_index.py"
+    adapter.write_text(ADAPTER, "utf-8")
+
+    smoke, run = (body.strip() for body in blocks("console", page=TESTING))
+    assert pasted(tmp_path, smoke).returncode == 0
+    found = pasted(tmp_path, f"{run} --report out/ci")
+    assert found.returncode == 1, found.stderr
+    assert "OI-3" in found.stdout
+    replay = re.search(r"OI-3 .*?replay +(conformance replay .*?)$", found.stdout, re.DOTALL | re.MULTILINE)[1]
+    assert pasted(tmp_path, the_block("console", page="docs/ci.md", containing="conformance report")).returncode == 1
+    assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "report.xml", "summary.md", "badge.json"}
+    rejection = (
+        '    elif op == "append" and 8 * len(index["entries"]) == os.fstat(index["file"]).st_size:\n'
+        '        return {"error": "invalid_argument", "message": "full"}\n    elif op == "append":\n'
+    )
+    fixed = ADAPTER.replace('    elif op == "append":\n', rejection)
+    answer = 'else {"ok": found}'
+    fixed = fixed.replace(answer, 'else found if isinstance(found, dict) and "error" in found else {"ok": found}')
+    adapter.write_text(fixed, "utf-8")
+    done = pasted(tmp_path, replay)
+    assert (done.returncode, done.stdout.splitlines()[-1][:5]) == (0, "FIXED")
+
+
+@pytest.mark.thorough
+def test_a_new_log_conforms(tmp_path):
+    """The three commands write an adapter, find it in order, and find no divergence."""
+    assert the_block("sh", page=TESTING).splitlines() == NEW_LOG
+    done = pasted(tmp_path, *NEW_LOG)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "segments and files are not compared" in done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_options_of_a_page_exist(page):
+    for _, line in command_lines(page=page):
+        words = shlex.split(line.partition(" || ")[0].removeprefix("- run: ").removeprefix("python3 bootstrap.py "))
+        app = kidx_app if words[0] == "kidx" else conformance_app
+        command, rest = get_command(app), words[1:]
+        while hasattr(command, "commands"):
+            assert rest[0] in command.commands, line
+            command, *rest = command.commands[rest[0]], *rest[1:]
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        assert {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)} <= known | {"--help"}, line
+
+
+def test_every_page_has_commands_that_are_checked():
+    assert len(command_lines(page="README.md")) > 5
+    assert len({page for page, _ in command_lines()}) > 8
+    assert {block.language for block in BLOCKS} <= {"console", "sh", "python", "yaml", "toml", "json", "text"}
+
+
+def test_pytest_plug_in_collects_a_clause(tmp_path):
+    lines = {line for body in blocks("console") for line in body.splitlines() if line.startswith("pytest --kafka")}
+    (line,) = lines
+    done = subprocess.run(
+        [*shlex.split(line), "--collect-only", "-q"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "conformance::offset::OI-7 " in done.stdout
+
+
+def test_ci_runs_the_commands_of_the_readme():
+    ci = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert 'run() { python3 bootstrap.py "$@"' in ci
+    assert 'judge() { run conformance "$@"' in ci
+    for command, step in (("conformance run", "\njudge run "), ("pytest", "\nrun pytest ")):
+        assert f"python3 bootstrap.py {command}" in README
+        assert step in ci
+
+
+def test_first_screen_has_both_tools():
+    screen = "\n".join(README.splitlines()[:24])
+    assert len(README.splitlines()) <= LONGEST_README
+    commands = re.findall(r"^python3 bootstrap.py (.+)$", README, re.MULTILINE)
+    assert commands[:2] == ["conformance run", "pytest"], "a fresh machine needs nothing for these two"
+    assert "python3 bootstrap.py kidx verify" in screen
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_of_a_page_exist(page):
+    text = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            lines = [line.lstrip("# ").lower() for line in target.read_text("utf-8").splitlines() if line[:1] == "#"]
+            assert anchor in {re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines}, link
+
+
+def test_every_page_is_linked_from_the_readme():
+    assert [page for page in PAGES if page != "README.md" and f"]({page})" not in README] == []
+
+
+def test_profiles_cost_as_much_as_the_page_says():
+    found = re.findall(r"\| `(\w+)` \| ([\d,]+) × (\d+) \|", PAGES[TESTING])
+    rows = {name: (examples, steps) for name, examples, steps in found}
+    assert rows == {each.name: (f"{each.examples:,}", str(each.steps)) for each in PROFILES.values()}
+
+
+def test_pictures_load_nothing_from_servers():
+    pictures = [
+        (ROOT / page).parent / picture
+        for page, text in PAGES.items()
+        for picture in re.findall(r"!\[.*?\]\((.*?)\)", text)
+    ]
+    assert pictures
+    for picture in pictures:
+        assert not re.search(r"url\((?!#)", picture.read_text("utf-8"))

@@ -1,0 +1,51 @@
+"""Plain English: pages for readers have no phrase of ``prose.toml``, and the trees have no more of them than before."""
+
+import re
+
+import pytest
+
+from tests.meta import prose
+
+RULES = prose.rules()
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return prose.Prose(prose.lines(pages=True))
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return prose.Prose(prose.lines(pages=False))
+
+
+def message(rule, matching):
+    found = [f"{line.file}:{line.number}: {line.text.strip()[:90]}" for line in matching[:20]]
+    return "\n".join([f"{len(matching)} lines; write {rule['write']}:", *found])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
+def test_pages_for_readers_have_no_such_phrase(rule, pages):
+    matching = [line for found in pages.matching(rule).values() for line in found]
+    assert not matching, message(rule, matching)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
+def test_no_tree_has_more_than_before(rule, trees):
+    found = trees.matching(rule)
+    assert set(rule["allowed"]) == set(prose.TREES)
+    for tree, allowed in rule["allowed"].items():
+        matching = found.get(tree, [])
+        assert len(matching) <= allowed, f"{tree}: {allowed} allowed, {message(rule, matching)}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
+def test_rule_matches_its_example(rule):
+    assert re.search(rule["regex"], rule["example"])
+
+
+def test_prose_is_separated_from_code():
+    source = 'def f():\n    """Return x."""\n    x = "two words"  # why\n    return "code"\n'
+    found = {(line.kind, line.text) for line in prose.python_lines("f.py", source)}
+    assert found == {("docstring", "Return x."), ("message", "two words"), ("comment", "# why")}

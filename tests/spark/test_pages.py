@@ -1,0 +1,35 @@
+"""The examples of the documentation for Spark run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import the_block
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_of_the_querying_page_runs(spark, capsys):
+    block = the_block("python", page="docs/querying.md", containing="kidx.spark")
+    golden = str(ROOT / "tests" / "golden" / "3.9.2")
+    block = block.replace("/var/lib/kafka/data", golden).replace("orders", "create-time")
+    names = {}
+    exec(block, names)  # noqa: S102
+    assert names["spark"].sparkContext is spark.sparkContext
+    assert "|partition|count|" in capsys.readouterr().out
+
+
+def test_the_example_of_docs_with_metrics_runs(spark, tmp_path, capsys):
+    text = (ROOT / "docs" / "spark.md").read_text("utf-8")
+    (block,) = (block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "metrics" in block)
+    stream = spark.read.format("kafka_segments").option("metrics", str(tmp_path / "metrics"))
+    rows = stream.load(str(ROOT / "tests" / "golden" / "3.9.2")).where("offset > 20")
+    assert rows.count()
+    block, count = re.subn(r'json\(".*?"\)', f'json("{tmp_path / "metrics"}")', block)
+    assert count == 1
+    exec(block, {"spark": spark})  # noqa: S102
+    assert "offset > 20" in capsys.readouterr().out

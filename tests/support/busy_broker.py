@@ -1,0 +1,90 @@
+"""Broker under mixed load, for programs that read its files at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+
+from conformance.kafka.broker import BrokerError, LocalBroker
+from conformance.kafka.client import kafka_python
+
+LIMIT_MS = 60_000
+TOPICS = {"streamed": 2, "prealloc": 1}
+CONFIG = {
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "500",
+    "file.delete.delay.ms": "500",
+}
+HIGH_WATERMARKS_SECONDS = 6
+"""Seconds to wait for the high watermarks, which a broker writes every 5 s."""
+
+
+def traffic(bootstrap: str, seconds: float, rate: int, sizes: dict[str, str]) -> dict[str, int]:
+    """Write to all topics at a rate, create and delete others, and return the end of each partition.
+
+    The producer is idempotent, so a batch that is sent again after a restart of the broker is in the log once.
+    """
+    kafka = kafka_python()
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
+    for topic, partitions in TOPICS.items():
+        config = sizes | ({"preallocate": "true"} if topic == "prealloc" else {})
+        options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
+        admin.create_topics({topic: options}, timeout_ms=LIMIT_MS, wait_for_metadata=True)
+    stop, made = threading.Event(), []
+
+    def churn() -> None:
+        producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
+        while not stop.wait(0.5):
+            name = f"churn-{len(made)}"
+            made.append(name)
+            try:
+                admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}}, timeout_ms=LIMIT_MS)
+                producer.send(name, b"short-lived", partition=0)
+                producer.flush(LIMIT_MS / 1000)
+                if len(made) > 2:
+                    admin.delete_topics([made[-3]], timeout_ms=LIMIT_MS)
+            except kafka.errors.KafkaError as error:  # the broker is being restarted
+                print_line(f"{name}: {type(error).__name__}")
+        producer.close()
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    options = {"request_timeout_ms": LIMIT_MS, "delivery_timeout_ms": 5 * LIMIT_MS, "max_block_ms": 5 * LIMIT_MS}
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=5, **options
+    )
+    refused: list[BaseException] = []
+    places = [(topic, number) for topic, partitions in TOPICS.items() for number in range(partitions)]
+    begin, sent = time.monotonic(), Counter()
+    while (now := time.monotonic() - begin) < seconds:
+        while sum(sent.values()) < now * rate:
+            topic, number = places[sum(sent.values()) % len(places)]
+            producer.send(topic, b"v" * 100, partition=number).add_errback(refused.append)
+            sent[f"{topic}-{number}"] += 1
+        time.sleep(0.01)
+    producer.flush()
+    producer.close()
+    stop.set()
+    churning.join()
+    admin.close()
+    assert not refused, refused[:3]
+    took = time.monotonic() - begin
+    print_line(f"{len(made)} topics made, and most of them deleted; {rate} records a second wanted")
+    total = sum(sent.values())
+    print_line(f"{total:,} records in {took:,.0f} s, {total / took:,.0f} per second: {dict(sent)}")
+    return dict(sent)
+
+
+def start_again(broker: LocalBroker) -> None:
+    """Start a broker that was stopped or killed. On a busy machine the first try may fail."""
+    for _ in range(3):
+        with contextlib.suppress(BrokerError):
+            return broker.start()
+    return broker.start()
+
+
+def print_line(line: str) -> None:
+    """Print a line and flush it."""
+    print(time.strftime("%H:%M:%S"), line, flush=True)  # noqa: T201

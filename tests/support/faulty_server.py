@@ -1,0 +1,81 @@
+"""Server on loopback that advertises versions, and then hangs, closes, or sends wrong replies, as a test wants."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from contextlib import contextmanager
+
+from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+
+from conformance.kafka.broker.ports import HOST
+from conformance.kafka.client import Address
+
+OFFERED = {
+    ListOffsetsRequest.API_KEY: (1, 9),
+    MetadataRequest.API_KEY: (1, 12),
+    CreateTopicsRequest.API_KEY: (2, 7),
+    FetchRequest.API_KEY: (4, 13),
+}
+
+
+def requests_on(connection):
+    """Yield the requests of a connection: API key, version, correlation id."""
+    with contextlib.suppress(OSError):
+        while True:
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            yield struct.unpack(">hhi", connection.recv(size, socket.MSG_WAITALL)[:8])
+
+
+def frame(number, body):
+    return struct.pack(">ii", 4 + len(body), number) + body
+
+
+def api_versions(offered=OFFERED):
+    keys = [
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=v[0], max_version=v[1]) for key, v in offered.items()
+    ]
+    return bytes(ApiVersionsResponse(version=0, error_code=0, api_keys=keys).encode())
+
+
+@contextmanager
+def server(reply, offered=OFFERED):
+    """Start a server that advertises versions, and sends ``reply(connection, request)`` for every other request.
+
+    If the reply is None, it closes the connection.
+    """
+    listening = socket.create_server((HOST, 0))
+    threads = []
+
+    def serve(connection):
+        with connection, contextlib.suppress(OSError, struct.error):
+            for key, version, number in requests_on(connection):
+                if key == ApiVersionsRequest.API_KEY and offered is not None:
+                    connection.sendall(frame(number, api_versions(offered)))
+                    continue
+                answer = reply(connection, (key, version, number))
+                if answer is None:
+                    return
+                connection.sendall(answer)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threads.append(threading.Thread(target=serve, args=(connection,), daemon=True))
+                threads[-1].start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    try:
+        yield Address(*listening.getsockname()[:2])
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        accepting.join()
+        for thread in threads:
+            thread.join()

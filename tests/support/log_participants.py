@@ -1,0 +1,66 @@
+"""Participants of a log lockstep that differ from their release: checked against another release, or a follower."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from conformance.operations.batches import Batch, encode, is_marker
+from conformance.operations.log import UNLIMITED
+from kidx.dialect import dialect_of
+from kidx.errors import KidxError
+from kidx.log import LogConfig
+from kidx.log.validation import ValidationContext, checked_batches, validate
+
+if TYPE_CHECKING:
+    from conformance.implementations.jvm.log import JvmLog
+    from conformance.operations import Operation
+    from conformance.operations.log import LogObservation
+
+
+class CheckedAgainst:
+    """A release's own log, checked against the behaviour of another release."""
+
+    def __init__(self, log: JvmLog, release: str) -> None:
+        self._log = log
+        self.release = release
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+class Follower(CheckedAgainst):
+    """A log that gets, as a follower, the bytes that its leader of the same release has appended."""
+
+    followers = None  # it does not execute the others' operations
+
+    def __init__(self, log: JvmLog) -> None:
+        super().__init__(log, log.release)
+        self._end = 0
+        self._now = 0
+        self._config = LogConfig()
+
+    def perform(self, operation: Operation) -> LogObservation:
+        """Append as a follower: the leader's batches carry offsets, epoch and timestamps."""
+        name, arguments = operation
+        if name == "open_log":
+            self._config = LogConfig.of_topic(UNLIMITED | arguments[0])
+            self._now = arguments[4]
+        elif name == "set_clock":
+            self._now = arguments[0]
+        observation = None
+        if name == "append_as_leader":
+            with contextlib.suppress(KidxError):  # a follower replicates nothing that the leader rejects
+                observation = self._replicate(*arguments)
+        if observation is None:
+            observation = self._log.perform(operation)
+        if observation.state is not None:
+            self._end = observation.state.end_offset
+        return observation
+
+    def _replicate(self, batches: list[Batch], epoch: int) -> LogObservation:
+        from_client, name = not is_marker(batches), "t-0"
+        checked = checked_batches(encode(batches), name, self._config.max_message_bytes, from_client=from_client)
+        context = ValidationContext(dialect_of(self.release), self._config, self._end, epoch, self._now, from_client)
+        records = validate(checked, context).records
+        return self._log.perform_bytes(records, epoch)

@@ -1,0 +1,100 @@
+"""A program that crashes: the run continues after the crash, reports it, and finds later defects."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conformance.events import Diverged, Event, Result
+from conformance.implementations.replies import FAILURE, WAITED
+from conformance.lockstep import Divergence
+from conformance.operations import Operation, Outcome
+from conformance.report.failures import describe_failures
+from conformance.runs import machine_run
+from conformance.runs.campaign import run
+from conformance.runs.evidence import FAILURES, Evidence
+from conformance.runs.plan import Plan
+from conformance.runs.profiles import PROFILES
+
+CRASHING = "python:tests.adapters.crashing_index:open_index"
+PROGRAM = f"exec:{sys.executable} {Path(__file__).parents[1] / 'adapters' / 'crashing_index.py'}"
+
+
+def carried_out(implementation, directory, **options):
+    events: list[Event] = []
+    options = {"max_examples": 60, "kept": False, "shrink_time": 2.0} | options
+    plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, **options)
+    assert not run(plan, events.append)
+    (result,) = (event for event in events if isinstance(event, Result))
+    return result, {event.shape.partition(":")[0]: event for event in events if isinstance(event, Diverged)}
+
+
+def check(result, found, examples):
+    assert {"append", "lookup"} <= {shape.removeprefix("bulk_") for shape in found}
+    failures = result.details["failures"]
+    assert result.examples >= examples
+    assert failures["examples"] == result.examples
+    assert failures["cut short"] > 3
+    assert failures["not executed"] == 0
+    line = describe_failures(result)
+    assert (
+        f"failed in {failures['cut short']} of {result.examples} examples of the offset machine, which ended there"
+        in line
+    )
+    assert line.endswith("Fix this first: it may hide other divergences.")
+
+
+def test_a_crash_does_not_hide_a_later_defect(tmp_path):
+    result, found = carried_out(CRASHING, tmp_path, max_examples=30)
+    check(result, found, 30)
+
+
+@pytest.mark.thorough
+def test_a_program_that_has_ended_is_started_again(tmp_path):
+    result, found = carried_out(PROGRAM, tmp_path, max_examples=20, shrink_time=1.0)
+    check(result, found, 20)
+
+
+@pytest.mark.thorough
+def test_a_budget_bounds_the_crashes_and_the_run_reports_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine_run, "FAILURES", 4)
+    result, found = carried_out(CRASHING, tmp_path)
+    failures = result.details["failures"]
+    assert failures["cut short"] >= 4
+    assert result.examples < 60
+    assert failures["not executed"] == 60 - result.examples
+    assert (
+        f"{failures['not executed']} of 60 examples were not executed: it dropped out of the run."
+        in describe_failures(result)
+    )
+    assert any("append" in shape for shape in found)
+
+
+def failure(text):
+    outcome = Outcome(FAILURE, None, text)
+    return Divergence(1, Operation("append"), "mine", "4.4.0", "kidx", ("outcome",), Outcome(None, None), outcome, ())
+
+
+def test_a_slow_program_drops_out_with_its_third_failure():
+    late = Evidence()
+    for number in range(1, 4):
+        late.note_failure(failure(f"{WAITED[0]} 10 s to …"))
+        assert bool(late.gone(FAILURES)) is (number == 3)
+    ended = Evidence()
+    for _ in range(3):
+        ended.note_failure(failure("ended (exit status 3) instead of replying to …"))
+    assert not ended.gone(FAILURES)
+    assert ended.failed == {"mine": Counter({"append: failure": 3})}
+
+
+def test_results_after_it_dropped_out_do_not_count():
+    total = Evidence()
+    for number in range(3):
+        chunk = Evidence(number, examples=10, steps=50, departed={"mine": 2}, failed={"mine": Counter({"a": 2})})
+        total.add(chunk, 4)
+    assert total.examples == 30
+    assert total.left == {"mine": (20, 100)}
+    assert total.failed == {"mine": Counter({"a": 4})}

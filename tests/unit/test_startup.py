@@ -1,0 +1,733 @@
+"""Predictions of a broker's start from its files, which remain unchanged. Real brokers: tests/broker."""
+
+import base64
+import json
+import os
+import shutil
+import struct
+import sys
+
+import pytest
+
+from kidx.cli import main
+from kidx.dialect import dialect_of
+from kidx.findings import Finding
+from kidx.log import LogConfig, UnifiedLog
+from kidx.records import build_batch
+from kidx.records.control import ControlRecordType
+from kidx.startup import predict
+from kidx.startup.brokers import brokers_of
+from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
+from kidx.startup.kraft import check_metadata_log
+from kidx.startup.names import is_partition_name, unparsed_name
+from kidx.startup.simulation import Checkpoints, load
+from kidx.verify import verify_paths
+
+RELEASE = "3.9.2"
+EPOCH_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+ID = "UAlnBWn7S5uwafXHT96cYw"
+PROPERTIES = "version=1\ncluster.id=c1\nnode.id=1\n"
+CONFIG = LogConfig(segment_ms=HOUR_MS, index_interval_bytes=200, segment_index_bytes=1200)
+
+
+def fill(directory, segments=4, batches=6):
+    """Write a log as a broker does: a segment per hour, 12 offsets each."""
+    with UnifiedLog(directory, CONFIG, dialect=RELEASE, clock=lambda: EPOCH_MS) as log:
+        for number in range(segments * batches):
+            segment, batch = divmod(number, batches)
+            stamp = EPOCH_MS + segment * 2 * HOUR_MS + 25 * batch
+            value = b"%04d" % number * 20
+            data = build_batch([(stamp, None, value), (stamp + 10, None, value)])
+            log.append_as_leader(data, 0)
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    made = tmp_path_factory.mktemp("filled")
+    for number in range(3):
+        fill(made / f"orders-{number}")
+    return made
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    """Make a log directory of a broker of KRaft, after a clean stop."""
+    target = tmp_path / "data"
+    shutil.copytree(filled, target)
+    (target / "meta.properties").write_text(PROPERTIES)
+    (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
+    write_offsets(target / "recovery-point-offset-checkpoint", {0: 48, 1: 48, 2: 48})
+    return target
+
+
+def write_offsets(path, offsets):
+    lines = ["0", str(len(offsets)), *(f"orders {number} {offset}" for number, offset in offsets.items())]
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def start(*paths, release=RELEASE):
+    found = predict(paths, verify_paths(paths, release=release, processes=1), release)
+    assert json.dumps(found.to_json())
+    assert found.lines()[-1] == found.line
+    return found
+
+
+def log(base):
+    return f"{base:020d}.log"
+
+
+def stats(directory):
+    return {
+        str(path): (s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_mode, s.st_nlink)
+        for path in [directory, *directory.rglob("*")]
+        for s in [path.lstat()]
+    }
+
+
+# -- what becomes of a log -------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_directory_may_be_started(data):
+    found = start(data)
+    assert (found.answer, found.partitions, found.line) == ("yes", (), "may I start the broker? yes")
+
+
+def test_a_recovery_that_deletes_healthy_segments_is_predicted_with_the_files(data):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
+    flip(data / "orders-0" / log(12), 700)
+    before = stats(data)
+    found = start(data)
+    assert stats(data) == before
+    (lost,) = found.partitions
+    assert (found.answer, lost.outcome, lost.end) == ("no", "cut", (48, 16))
+    assert [(change.file.name, bool(change.after)) for change in lost.changes] == [
+        (log(12), True),
+        (log(24), False),
+        (log(36), False),
+    ]
+    assert lost.changes[1].after is None
+    said = "\n".join(found.lines())
+    assert "do not start the broker before these are copied" in said
+    assert str(data / "orders-0" / log(36)) in said
+    assert "end 48 → 16" in found.line
+    assert said.index(str(data / "orders-0" / log(36))) < said.index("  then, where another broker leads the partition")
+
+
+def test_a_start_that_rebuilds_a_missing_index_repairs_it(data):
+    """Also after a clean stop: the loader recovers a segment that has no offset index."""
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    found = start(data)
+    assert (found.answer, found.faults) == ("yes", 0)
+    assert found.line == "may I start the broker? yes: the start mends 1 file of those above"
+
+
+def test_faults_that_no_start_repairs_are_counted_separately(data):
+    """The loader does not read an existing index of an inactive segment."""
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    index = data / "orders-0" / f"{24:020d}.index"
+    entries = index.read_bytes()
+    index.write_bytes(entries[:4] + b"\0\0\0\1" + entries[8:])
+    found = start(data)
+    assert found.mended == {data / "orders-0" / f"{12:020d}.index"}
+    assert found.line == (
+        "may I start the broker? yes, but no start mends 1 file of those above; the start loses no whole batch"
+    )
+
+
+def test_a_torn_end_is_truncated_and_reported(data):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 36, 1: 48, 2: 48})
+    with (data / "orders-0" / log(36)).open("ab") as file:
+        file.write(b"torn" * 50)
+    (data / "orders-0" / f"{36:020d}.index").unlink()
+    said = start(data).lines()
+    expected = "no whole batch is lost, and the log ends at 48"
+    assert any(f"{log(36)} cut to" in line and expected in line for line in said), said
+    # With an index the partial batch is only a remark. The start truncates it in both cases.
+    (data / "orders-0" / f"{36:020d}.index").write_bytes((data / "orders-1" / f"{36:020d}.index").read_bytes())
+    said = start(data).lines()
+    assert any(f"{log(36)} cut to" in line and expected in line for line in said), said
+
+
+def test_one_obstacle_does_not_hide_the_others(data):
+    """A partition without its topic id comes up empty, also in a log directory that is given up before."""
+    (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n")
+    (data / "orders-1" / "partition.metadata").unlink()
+    found = start(data)
+    assert [each.directory.name for each in found.of("stray")] == ["orders-1"]
+    assert found.line.endswith("; and then 1 partition would come up empty, above")
+    assert any("there is no partition.metadata" in line for line in found.lines())
+
+
+def test_missing_checkpoints_are_reported_with_their_effect(data):
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
+        (data / name).unlink(missing_ok=True)
+    found = start(data)
+    assert found.answer == "yes"
+    said = [line for line in found.lines() if "there is none" in line]
+    assert len(said) == 2
+    assert any("deleted records are shown again" in line for line in said)
+
+
+def test_the_same_corruption_before_the_recovery_point_or_after_a_clean_stop_loses_nothing(data):
+    flip(data / "orders-0" / log(12), 700)
+    assert start(data).answer == "yes, but"
+    (data / ".kafka_cleanshutdown").unlink()
+    assert start(data).answer == "yes, but"
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    (found,) = start(data).partitions
+    assert (found.outcome, found.end, [str(change) for change in found.changes]) == (
+        "kept",
+        (48, 48),
+        [f"{log(12)} cut to 478 bytes"],
+    )
+
+
+def test_a_repeated_offset_empties_the_segment_only_if_an_index_entry_has_it(data):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 24, 1: 48, 2: 48})
+    path = data / "orders-0" / log(24)
+    content = bytearray(path.read_bytes())
+    at = 3 * (len(content) // 6)
+    content[at : at + 8] = (25).to_bytes(8, "big")
+    path.write_bytes(content)
+    (lost,) = start(data).partitions
+    assert (lost.end, [str(change) for change in lost.changes]) == (
+        (48, 24),
+        [f"{log(24)} emptied", f"{log(36)} deleted"],
+    )
+    found = predict([data], verify_paths([data], release=RELEASE, processes=1), RELEASE, 4096)
+    assert [each.outcome for each in found.partitions] == ["kept"]
+
+
+def test_zeros_after_the_last_batch_after_a_clean_stop_prevent_the_start(data):
+    with (data / "orders-1" / log(36)).open("ab") as file:
+        file.write(bytes(4096))
+    found = start(data)
+    assert (found.answer, found.starts) == ("no", False)
+    assert "would not start" in found.line
+    assert "Found record size 0" in found.line
+    assert str(data / "orders-1" / log(36)) in found.line
+
+
+def test_an_end_that_is_mistaken_for_an_earlier_one_prevents_the_start(data):
+    (data / "orders-2" / f"{36:020d}.index").write_bytes(b"\x00\x00\x00\x03\x00\x00\xff\xff")
+    (lost,) = start(data).partitions
+    assert (lost.outcome, lost.end, lost.changes) == ("cut", (48, 36), ())
+    assert "the next appends would overlap" in lost.reason
+
+
+def test_a_log_start_past_the_end_deletes_the_whole_log(data):
+    write_offsets(data / "log-start-offset-checkpoint", {1: 1000})
+    (lost,) = start(data).partitions
+    assert (lost.directory.name, lost.outcome, lost.start[1], len(lost.changes)) == ("orders-1", "cut", 1000, 4)
+
+
+def test_an_unsupported_simulation_is_unknown(data):
+    with (data / "orders-0" / f"{12:020d}.txnindex").open("wb") as file:
+        file.truncate(1 << 30)
+    found = start(data)
+    assert found.answer == "unknown"
+    assert "too large to be simulated" in found.line
+
+
+def test_a_crash_of_the_simulation_is_unknown_and_no_crash(data, monkeypatch):
+    def crash(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("kidx.startup.prediction.load", crash)
+    flip(data / "orders-0" / log(12), 700)
+    found = start(data)
+    assert found.answer == "unknown"
+    assert "RecursionError: too deep" in found.line
+
+
+def test_a_view_is_read_and_cut_in_memory_only(filled, tmp_path):
+    """Also of an old release, whose segments are opened to be renamed."""
+    directory = tmp_path / "orders-0"
+    shutil.copytree(filled / "orders-0", directory)
+    flip(directory / log(0), 700)
+    for path in directory.iterdir():
+        path.chmod(0o400)
+    before = stats(directory)
+    for release in ("2.4.0", "2.8.2", "3.9.2", "4.4.0"):
+        found = load(directory, dialect_of(release), Checkpoints(clean=False), 200)
+        assert (found.end, found.segments) == (4, {0: 478})
+    assert stats(directory) == before
+
+
+# -- what keeps a broker from starting -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("orders-0/foo.log", "x", "does not begin with an offset"),
+        ("orders-0/foo.index", "x", "does not begin with an offset"),
+        ("orders-0/partition.metadata", "", "NullPointerException"),
+        ("orders-0/partition.metadata", "version: 0\ntopic_id: !!", "IllegalArgumentException"),
+        ("orders-0/partition.metadata", "hello\n", "no log directory is left"),
+        ("orders-0/leader-epoch-checkpoint", "0\n1\nx 0\n", "not a number"),
+        ("orders-0/leader-epoch-checkpoint", "hello\n", "no log directory is left"),
+        ("orders-0/leader-epoch-checkpoint", "0\n1\n-3 0\n", "negative"),
+        ("replication-offset-checkpoint", "hello\n", "no log directory is left"),
+        ("cleaner-offset-checkpoint", "0\n9\norders 0 5\n", "it has 1 entries and not 9"),
+        ("recovery-point-offset-checkpoint", "0\n1\norders 0 x\n", "line 3 is malformed"),
+        ("log-start-offset-checkpoint", "1\n0\n", "its version is 1"),
+        ("meta.properties", "hello\n", "no node id"),
+        ("meta.properties", "version=7\n", "which no release knows"),
+    ],
+)
+def test_a_file_that_keeps_the_broker_from_starting(data, name, text, said):
+    (data / name).write_text(text)
+    found = start(data)
+    assert (found.answer, found.starts) == ("no", False)
+    assert any(each.path == data / name for each in found.fatal)
+    assert said in found.line
+
+
+def test_an_epoch_that_is_no_number_costs_old_releases_the_log_directory_only(data):
+    (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\nx 0\n")
+    found = start(data, data, release="2.8.2")
+    assert list(found.offline) == [data]
+
+
+@pytest.mark.parametrize("name", ["lost+found", "backup", "orders-x", "x-delete"])
+def test_a_directory_that_is_no_partition_prevents_the_start(data, name):
+    (data / name).mkdir()
+    found = start(data)
+    assert [each.path for each in found.fatal] == [data / name]
+
+
+def test_a_partition_that_was_renamed_is_not_to_be_moved_out(data):
+    (data / "orders-0").rename(data / "orders-0.bak")
+    (blocker,) = start(data).fatal
+    assert "give it back its name" in blocker.remedy
+    (data / "notes").mkdir()
+    assert [each.remedy for each in start(data).fatal if each.path.name == "notes"] == [
+        "move it out of the log directory"
+    ]
+
+
+def test_a_directory_without_broker_files_may_contain_anything(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "copy")
+    (tmp_path / "copy" / "notes").mkdir()
+    assert start(tmp_path / "copy").answer == "yes"
+
+
+def test_one_of_two_log_directories_goes_offline_and_the_metadata_one_stops_the_broker(data, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    for number in range(3):
+        (other / f"orders-{number}").rename(other / f"orders-{number + 3}")
+    (other / "replication-offset-checkpoint").write_text("hello\n")
+    found = start(data, other)
+    assert (found.starts, list(found.offline), found.answer) == (True, [other], "no")
+    assert "would give up" in found.line
+    shutil.copytree(other / "orders-3", other / "__cluster_metadata-0")
+    assert not start(data, other).starts
+
+
+def test_a_partition_in_two_log_directories_and_properties_of_another_broker(data, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    assert "lies in" in start(data, other).line
+    for number in range(3):
+        (other / f"orders-{number}").rename(other / f"orders-{number + 3}")
+    assert start(data, other).answer == "yes"
+    (other / "meta.properties").write_text(PROPERTIES.replace("node.id=1", "node.id=7"))
+    assert "node.id" in start(data, other).line
+    (other / "meta.properties").write_text(PROPERTIES.replace("c1", "c2"))
+    assert "cluster.id" in start(data, other).line
+    (other / "meta.properties").unlink()
+    assert "meta.properties: there is none" in start(data, other).line
+
+
+def test_two_brokers_are_two_brokers(data, tmp_path):
+    """The same partition on two nodes is a replica."""
+    other = tmp_path / "other"
+    shutil.copytree(data, other)
+    (other / "meta.properties").write_text(PROPERTIES.replace("node.id=1", "node.id=2"))
+    (other / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":12}')
+    assert brokers_of([data, other]) == [[data], [other]]
+    assert start(data, other).answer == "yes"
+
+
+def test_a_partition_of_another_topic_becomes_a_stray(data):
+    (data / "orders-0" / "partition.metadata").unlink()
+    (data / "orders-1" / "partition.metadata").write_text(f"version: 7\ntopic_id: {ID}")
+    assert [each.directory.name for each in start(data).of("stray")] == ["orders-0"]
+    (data / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAZw")
+    found = start(data)
+    assert [each.directory.name for each in found.of("stray")] == ["orders-0"]
+    assert "comes up empty" in found.line
+    (data / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
+    assert start(data).answer == "yes"
+
+
+def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
+    metadata = data / "__cluster_metadata-0"
+    shutil.copytree(data / "orders-0", metadata)
+    batch = build_batch([(EPOCH_MS, None, b"x" * 40)])
+    newest = metadata / f"{30:020d}-0000000001.checkpoint"
+    (metadata / f"{10:020d}-0000000001.checkpoint").write_bytes(b"an old one is not read")
+    footer = build_batch([(EPOCH_MS, ControlRecordType.SNAPSHOT_FOOTER.record_key, b"\0\0")], is_control=True)
+    newest.write_bytes(batch + footer)
+    assert check_metadata_log(metadata) == []
+    newest.write_bytes(batch)
+    assert "without the control record" in check_metadata_log(metadata)[0].reason
+    newest.write_bytes(batch + batch[:-10])
+    assert "in the middle of a batch" in check_metadata_log(metadata)[0].reason
+    newest.write_bytes(batch[:-1] + b"y")
+    assert start(data).fatal[0].path == newest
+    assert "move this file away" in start(data).fatal[0].remedy
+    for path in metadata.glob(f"{0:020d}*"):
+        path.unlink()
+    assert "restore __cluster_metadata-0" in start(data).fatal[0].remedy  # the log begins at 12, and a snapshot is lost
+    (metadata / f"{20:020d}-0000000001.checkpoint").write_bytes(batch + footer)
+    assert "move this file away" in start(data).fatal[0].remedy
+    for path in metadata.glob("*.checkpoint"):
+        path.unlink()
+    (metadata / "quorum-state").write_text("hello")
+    assert "no JSON" in start(data).line
+    (metadata / "quorum-state").write_text('{"leaderId":1}')
+    (data / "bootstrap.checkpoint").write_text("hello")
+    assert start(data).fatal[0].path == data / "bootstrap.checkpoint"
+    (data / "bootstrap.checkpoint").unlink()
+    flip(metadata / log(12), 700)
+    (lost,) = start(data).partitions
+    assert (lost.directory, lost.end) == (metadata, (48, 16))
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def verify(capfd, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["kidx", "verify", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code, capfd.readouterr().out
+
+
+def test_the_answer_is_the_last_line_and_in_json_and_on_the_page(data, tmp_path, capfd, monkeypatch):
+    (data / "orders-0" / "foo.log").write_text("x")
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--html", tmp_path / "page.html")
+    assert code == 1
+    assert text.splitlines()[-1].startswith("may I start the broker? no: a broker of Kafka 3.9.2 would not start: ")
+    assert "may I start the broker? no" in (tmp_path / "page.html").read_text("utf-8")
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--json")
+    found = json.loads(text)
+    assert (code, found["verdict"], found["start"]["answer"]) == (1, "exact", "no")
+    assert found["start"]["would_not_start"][0]["path"] == str(data / "orders-0" / "foo.log")
+
+
+def test_a_running_broker_is_not_predicted(data, capfd, monkeypatch):
+    (data / ".lock").touch()
+    monkeypatch.setattr("kidx.startup.prediction.lock_owner", lambda path: 17 if path == data else None)
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert code == 0
+    assert text.splitlines()[-1].startswith(f"may I start the broker? it is running: it holds the lock of {data}")
+
+
+def test_changing_files_belong_to_a_running_broker(data):
+    result = verify_paths([data], release=RELEASE, processes=1)
+    path = str(data / "orders-0" / log(36))
+    result.findings.append(Finding(path, "orders", 0, 36, log(36), "RB-4", "changing", message="it changes"))
+    found = predict([data], result, RELEASE)
+    assert (found.answer, found.lines()) == ("running", [found.line])
+    assert "it is running: files changed" in found.line
+
+
+def test_a_single_file_has_no_such_answer(data, capfd, monkeypatch):
+    code, text = verify(capfd, monkeypatch, data / "orders-0" / log(0), "--kafka", RELEASE)
+    assert code == 0
+    assert "may I start" not in text
+
+
+# -- names and checkpoints -------------------------------------------------------------------------------------------
+
+
+def test_names():
+    assert unparsed_name(["README", f"{5:020d}.log", "5.log", "-3.index", "foo.log.deleted", "x.log.bak"]) is None
+    assert unparsed_name(["a.log"]) == "a.log"
+    assert unparsed_name([f"{10**19}.log"]) == f"{10**19}.log"
+    good = ["a-0", "a-b-1", "a-0.abc-delete", "a--1", "a-0.x-future"]
+    bad = ["a", "-0", "a-", "a-x", "a-99999999999", "a-delete"]
+    assert [name for name in good if not is_partition_name(name)] == []
+    assert [name for name in bad if is_partition_name(name)] == []
+
+
+def test_checkpoints_as_a_broker_reads_them(tmp_path):
+    path = tmp_path / "checkpoint"
+    assert offsets_of(path) == {}
+    for text, found in (("", {}), ("0\n", {}), ("0\n1\na  7\t9\n", {("a", 7): 9})):
+        path.write_text(text)
+        assert offsets_of(path) == found
+    path.write_text("x\n")
+    with pytest.raises(UnreadableError, match="line 1 is no version"):
+        offsets_of(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UnreadableError):
+        offsets_of(path)
+    metadata = tmp_path / "partition.metadata"
+    for text, fatal in (
+        ("version: -1\n", False),
+        ("version: 0\n", True),
+        ("version: 0\nx\n", False),
+        ("v: x\n", False),
+    ):
+        metadata.write_text(text)
+        with pytest.raises(UnreadableError) as refused:
+            topic_id_of(tmp_path)
+        assert refused.value.fatal is fatal
+
+
+# -- what the operator reads -----------------------------------------------------------------------------------------
+
+
+def broken_index(data, partition="orders-1"):
+    path = data / partition / f"{24:020d}.index"
+    entries = path.read_bytes()
+    path.write_bytes(entries[:4] + b"\0\0\0\1" + entries[8:])
+    return path
+
+
+def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(data, capfd, monkeypatch):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
+    flip(data / "orders-0" / log(12), 700)
+    broken_index(data)
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert text.index("do not start the broker before these are copied") < text.index("\nnext: ")
+    assert text.splitlines()[-1].startswith("may I start the broker? no: 1 partition would lose records, ")
+    assert text.splitlines()[-1].endswith(": copy the 3 files above first, then start it")
+    steps = text.partition("\nnext: ")[2]
+    assert ". start the broker\n" not in steps
+    assert "look again: start the broker when the last line says yes" in steps
+    assert "replica" not in steps, "what to do about orders-0 is said above"
+    assert text.count("where another broker leads the partition") == 1
+    flip(data / "orders-0" / log(12), 700)
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert ". start the broker\n" in text
+
+
+def test_all_counts_are_of_files(data, capfd, monkeypatch):
+    path = data / "orders-1" / f"{24:020d}.index"
+    path.write_bytes(b"".join(bytes((0, 0, 0, number, 0, 0, 0, number)) for number in range(1, 6)))
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert len(verify_paths([data], processes=1).faults()) > 1
+    assert "\nBROKEN: 1 of " in text
+    assert "no start mends 1 file of those above" in text
+
+
+def test_the_same_reason_is_printed_once(data):
+    for number in range(3):
+        (data / f"orders-{number}" / "partition.metadata").unlink()
+    found = start(data)
+    of_strays = [line for line in found.lines() if "there is no partition.metadata" in line]
+    assert len(of_strays) == 2, "once for the three, once in the answer"
+    assert all(str(data / f"orders-{number}") in line for number in range(3) for line in of_strays)
+    assert "copy partition.metadata from another partition of orders" in found.lines()[1]
+
+
+def test_all_that_would_take_a_log_directory_offline_is_named(data):
+    for number in range(2):
+        (data / f"orders-{number}" / "partition.metadata").write_text("hello\n")
+    (data / "cleaner-offset-checkpoint").write_text("hello\n")
+    found = start(data)
+    said = "\n".join(found.lines()[:-1])
+    for path in ("orders-0/partition.metadata", "orders-1/partition.metadata", "cleaner-offset-checkpoint"):
+        assert (
+            said.count(f"start: {data / path}")
+            + said.count(f"start: then {data / path}")
+            + said.count(f"goes offline: {data / path}")
+            == 1
+        ), said
+    assert {each.path.name for each in found.further} == {"partition.metadata", "cleaner-offset-checkpoint"}
+    assert "move it away: the broker begins a new one" in said
+
+
+def test_topic_ids_are_from_the_metadata_of_kraft(data):
+    """Both partitions have a topic id, and it differs from the id that the topic has now."""
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir()
+    other = bytes(range(16))
+    records = [
+        b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0",
+        b"\1\x09\0" + base64.urlsafe_b64decode(ID + "==") + b"\0",
+        b"\1\2\0" + b"\7orders" + other + b"\0",
+    ]
+    (metadata / log(0)).write_bytes(build_batch([(EPOCH_MS, None, value) for value in records]))
+    found = start(data)
+    assert [each.directory.name for each in found.of("stray")] == ["orders-0", "orders-1", "orders-2"]
+    assert f"topic_id: {base64.urlsafe_b64encode(other).decode().rstrip('=')}" in "\n".join(found.lines())
+    (metadata / log(0)).write_bytes(build_batch([(EPOCH_MS, None, records[0])]))
+    assert not start(data).of("stray")
+
+
+def test_a_log_that_a_recovery_would_repair_has_the_instructions(data):
+    with (data / "orders-0" / log(36)).open("ab") as file:
+        file.write(bytes(4096))
+    found = start(data)
+    assert found.fatal
+    assert "move .kafka_cleanshutdown out of the log directory" in "\n".join(found.lines())
+    (data / ".kafka_cleanshutdown").unlink()
+    assert start(data).answer != "no"
+
+
+def test_skipped_files_with_one_reason_are_one_line(data, capfd, monkeypatch):
+    for number in range(4):
+        shutil.copytree(data / "orders-0", data / f"gone-{number}.0123456789abcdef0123456789abcdef-delete")
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    (line,) = (line for line in text.splitlines() if line.startswith("left out"))
+    assert "4 paths, such as" in line
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--verbose")
+    assert sum(line.startswith("left out") for line in text.splitlines()) == 4
+
+
+def test_a_missing_index_is_reported_as_rebuilt_by_a_start_and_nothing_else(data, capfd, monkeypatch):
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert "a start makes it anew" in text
+    assert "a start makes 1 index file of these anew by itself" in text
+    assert "do not count on a restart" not in text
+    assert text.splitlines()[-1].endswith("yes: the start mends 1 file of those above")
+
+
+@pytest.mark.parametrize("mark", ["delete", "stray"])
+def test_a_marked_directory_needs_no_action(data, mark, capfd, monkeypatch):
+    path = data / f"orders-2.0123456789abcdef0123456789abcdef-{mark}"
+    (data / "orders-2").rename(path)
+    (path / f"{12:020d}.index").unlink()
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--marked")
+    assert code == 1
+    steps = text.partition("\nnext: ")[2]
+    assert "nothing is to be done: no broker serves it" in steps
+    assert str(path) in steps
+    assert "kidx repair" not in text
+
+
+def test_the_page_has_obstacles_before_the_steps(data, tmp_path, capfd, monkeypatch):
+    (data / "orders-0" / "foo.log").write_text("x")
+    broken_index(data)
+    verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    reasons, _, steps = page.partition("Before a start")[2].partition("What to do next")
+    assert "foo.log: its name does not begin" in reasons
+    assert "kidx repair" in steps
+
+
+CACHED = "100_b-_UbGhWQSyTrDfNnQxAAw"
+
+
+@pytest.fixture
+def cache(data):
+    """Make the cache of remote index files, with one segment."""
+    directory = data / "remote-log-index-cache"
+    directory.mkdir()
+    (directory / f"{CACHED}.index").write_bytes(struct.pack(">2i", 5, 61))
+    (directory / f"{CACHED}.timeindex").write_bytes(struct.pack(">qi", 1000, 5))
+    (directory / f"{CACHED}.txnindex").write_bytes(b"")
+    return directory
+
+
+def test_a_sound_cache_does_not_prevent_the_start(data, cache):
+    for name in (f"{CACHED}.index.tmp", f"{CACHED}.bak", "7_AAAAAAAAAAAAAAAAAAAAbA.index"):
+        (cache / name).write_bytes(b"x")
+    assert start(data).answer == "yes"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("README", b""),
+        (".DS_Store", b""),
+        ("0_notauuid.index", b""),
+        (f"{CACHED}.index", b"x"),
+        (f"{CACHED}.timeindex", struct.pack(">qiqi", 1000, 5, 0, 0)),
+        (f"{CACHED}.txnindex", bytes(34)),
+        (f"{CACHED}.txnindex", b"\0\1" + bytes(32)),
+    ],
+)
+def test_a_file_in_the_cache_keeps_a_broker_from_starting(name, content, data, cache):
+    (cache / name).write_bytes(content)
+    before = sorted((path.name, path.read_bytes()) for path in cache.iterdir())
+    found = start(data, release="4.4.0")
+    assert found.answer == "no"
+    assert [blocker.path for blocker in found.fatal] == [cache / name]
+    assert ("delete it" if name.startswith(CACHED) else "move it") in found.lines()[0]
+    assert sorted((path.name, path.read_bytes()) for path in cache.iterdir()) == before
+    assert start(data, release="3.5.2").fatal[0].path == cache  # the name is no partition's name
+
+
+def test_every_wrong_file_of_a_cache_is_named(data, cache):
+    (cache / "a").touch()
+    (cache / "b").touch()
+    (cache / f"{CACHED}.index").write_bytes(b"xyz")
+    assert [blocker.path.name for blocker in start(data).fatal] == ["a", "b", f"{CACHED}.index"]
+
+
+def test_leftovers_that_no_release_reads_are_skipped(data, cache):
+    """From 4.1 on a start deletes them before it checks names."""
+    (cache / "README.tmp").touch()
+    assert start(data, release="4.1.0").answer == "yes"
+    assert start(data, release="4.0.2").answer == "no"
+
+
+def swap(data, base=12):
+    for suffix in ("log", "index", "timeindex"):
+        path = data / "orders-0" / f"{base:020d}.{suffix}"
+        path.rename(path.with_name(f"{path.name}.swap"))
+
+
+def test_segments_that_a_start_swaps_in_are_no_gap_and_their_content_is_verified(data, capfd, monkeypatch):
+    swap(data)
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert (code, text.splitlines()[-1]) == (0, "may I start the broker? yes")
+    flip(data / "orders-0" / f"{log(12)}.swap", 700)
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert code == 1
+    (fault,) = verify_paths([data], processes=1).faults()
+    assert (fault.clause, fault.file, fault.base_offset) == ("RB-1", f"{log(12)}.swap", 12)
+    index = data / "orders-0" / f"{12:020d}.index.swap"
+    index.write_bytes(index.read_bytes()[:4] + b"\0\0\0\1" + index.read_bytes()[8:])
+    assert index.name in {each.file for each in verify_paths([data], processes=1).faults()}
+
+
+def test_a_log_start_past_the_end_has_instructions_to_keep_the_log(data):
+    write_offsets(data / "log-start-offset-checkpoint", {1: 999})
+    found = start(data)
+    said = "\n".join(found.lines())
+    assert "before the partition's line is out of log-start-offset-checkpoint" in said
+    assert "are copied" not in said
+    assert "the log start, 999, is behind its end, 48" in found.line
+    write_offsets(data / "log-start-offset-checkpoint", {})
+    assert start(data).answer == "yes"
+
+
+def test_a_disk_of_another_cluster_must_not_be_relabelled(data, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.move(data / "orders-2", other / "orders-2")
+    (other / "meta.properties").write_text(PROPERTIES.replace("c1", "c2"))
+    found = start(data, other)
+    assert found.answer == "no"
+    assert "see first whether this is the disk of another broker" in "\n".join(found.lines())
+
+
+def test_an_end_that_would_be_mistaken_for_an_earlier_one_has_two_remedies(data, capfd, monkeypatch):
+    path = data / "orders-1" / log(36)
+    os.truncate(path, path.stat().st_size - 300)
+    _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert "move .kafka_cleanshutdown out of the log directory, and look again" in text
+    assert "where another broker leads the partition" in text

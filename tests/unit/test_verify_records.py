@@ -1,0 +1,94 @@
+"""Faults under a right checksum: ``kidx verify --records``."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import google_crc32c
+import pytest
+from fleet_recipes import RECIPES, unpacked
+
+from kidx import cli
+from kidx.records import Codec, SimpleRecord, build_batch
+from kidx.segment import LogSegment, SegmentConfig
+from kidx.verify import verify_paths
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ATTRIBUTES, FIRST_RECORD = 22, 61
+
+
+def batch(base, **options):
+    return build_batch([SimpleRecord(1000 + base, b"k", b"v" * 40)] * 3, base_offset=base, **options)
+
+
+def patched(data, at, byte):
+    """Return the batch with another byte, and a matching checksum."""
+    changed = bytearray(data)
+    changed[at] = byte
+    struct.pack_into(">I", changed, 17, google_crc32c.value(bytes(changed[21:])))
+    return bytes(changed)
+
+
+def offset_delta_at(data, number):
+    """Return the position of a record's offset delta: after length, attributes and timestamp delta."""
+    at = FIRST_RECORD
+    for _ in range(number):
+        at += 1 + (data[at] >> 1)
+    return at + 3
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Write a partition of three batches, the second of them as given."""
+
+    def write(second):
+        directory = tmp_path / "t-0"
+        directory.mkdir()
+        with LogSegment.open(directory, 0, SegmentConfig(index_interval_bytes=100)) as segment:
+            for data in (batch(0), second, batch(6)):
+                segment.append(data)
+        return directory
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (patched(batch(3), offset_delta_at(batch(3), 1), 0), "do not increase, from 3 to 5"),
+        (patched(batch(3), offset_delta_at(batch(3), 2), 8), "have offsets 3 to 7, not 3 to 5"),
+        (patched(batch(3), offset_delta_at(batch(3), 0), 1), "have offsets 2 to 5, not 3 to 5"),
+        (patched(batch(3), ATTRIBUTES, Codec.GZIP), "its records cannot be read"),
+        (patched(batch(3), ATTRIBUTES, Codec.ZSTD), "its records cannot be read"),
+        (patched(batch(3), FIRST_RECORD, 0x7E), "its records cannot be read"),
+        (patched(batch(3, codec=Codec.LZ4), FIRST_RECORD, 0), "its records cannot be read"),
+    ],
+)
+def test_reading_all_records_finds_faults_under_a_right_checksum(log, second, said):
+    directory = log(second)
+    assert verify_paths([directory]).verdict == "exact"  # which reads batches alone
+    result = verify_paths([directory], records=True)
+    (fault,) = result.faults()
+    assert (fault.clause, fault.verdict, fault.offset, result.batches) == ("RB-2", "broken", 3, 3)
+    assert said in fault.message
+
+
+def test_all_that_brokers_wrote_is_right(tmp_path):
+    for name in ("create-time-0", "log-append-time-0", "uncompressed-0", "transactions-0"):
+        shutil.copytree(GOLDEN / "4.3.1" / name, tmp_path / name)
+    for name in ("message-v1-0", "message-v1-stamped-0"):
+        shutil.copytree(GOLDEN / "3.9.2" / name, tmp_path / name)
+    for case in RECIPES:
+        with unpacked(case, tmp_path):
+            pass
+    assert not verify_paths([tmp_path], records=True).faults()
+
+
+def test_the_command_reads_records_on_request(log, capfd, monkeypatch):
+    directory = log(patched(batch(3), ATTRIBUTES, Codec.GZIP))
+    for options, code in ([], 0), (["--records"], 1), (["--records", "--engine", "spark"], 2):
+        monkeypatch.setattr("sys.argv", ["kidx", "verify", str(directory), *options])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        assert left.value.code == code
+    assert "--records requires --engine local" in capfd.readouterr().err
