@@ -92,6 +92,18 @@ class ProducerRules(LogBase):
             self.do("verify_transaction", producer, min(sequence + asked, INT_MAX), epoch, raises_epochs)
         self.do("append_verified", [batch], self.epoch, version)
 
+    @rule(
+        write=writes(client=True),
+        asked=st.sampled_from((None, None, 0)),
+        raises_epochs=st.booleans(),
+        version=st.sampled_from((0, 2)),
+    )
+    def produce_after_being_fenced(self, write: Write, asked: int | None, raises_epochs: bool, version: int) -> None:
+        """Replicates a batch of a producer's next epoch, and then begins a transaction in the epoch before it."""
+        fences = write._replace(epoch=1, sequence="zero", transactional=False)
+        self.replicate_writes([fences], 0)
+        self.verify_and_produce(write._replace(epoch=-1), asked, raises_epochs, version)
+
     @rule(write=writes(client=True), raises_epochs=st.booleans())
     def verify_transaction(self, write: Write, raises_epochs: bool) -> None:
         """Begins to verify a transaction, and no more."""
