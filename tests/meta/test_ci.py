@@ -24,7 +24,7 @@ def stages() -> list[list[str]]:
         step() {{ :; }}
         beside() {{ :; }}
         command() {{ :; }}
-        run() {{ printf '%s\\n' "$@" end; }}
+        judge() {{ printf '%s\\n' "$@" end; }}
         {STAGES}
     """
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
